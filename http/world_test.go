@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -313,12 +314,44 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 		}
 	}
 	resp := &reply{status: result.StatusCode, header: result.Header, body: recorder.Body.Bytes()}
+	c.checkDocumented(method, request.URL.Path, resp.status)
 	if resp.status >= stdhttp.StatusBadRequest {
 		if json.Unmarshal(resp.body, &resp.Problem) == nil && resp.Code != "" && !isSentence(resp.Detail) {
 			c.t.Errorf("%s %s: the detail of %d %s is no sentence: %q", method, path, resp.status, resp.Code, resp.Detail)
 		}
 	}
 	return resp
+}
+
+// documented has the statuses of each operation in the OpenAPI document, by method and path.
+var documented = sync.OnceValue(func() map[string]map[string]any {
+	text, err := OpenAPI()
+	var tree map[string]any
+	if err = errors.Join(err, json.Unmarshal(text, &tree)); err != nil {
+		panic(err)
+	}
+	statuses := map[string]map[string]any{}
+	eachOperation(tree, func(name string, op map[string]any) { statuses[name] = toMap(op["responses"]) })
+	return statuses
+})
+
+// checkDocumented checks that the document lists the status of a response under its operation. A path without such an
+// operation has only the statuses of unknown paths and methods.
+func (c *client) checkDocumented(method, path string, status int) {
+	c.t.Helper()
+	if method == "HEAD" {
+		method = "GET"
+	}
+	var found map[string]any
+	for name, statuses := range documented() {
+		pattern, of := strings.CutPrefix(name, method+" ")
+		if of && covers(pattern, path) && (found == nil || !strings.Contains(pattern, "{")) {
+			found = statuses
+		}
+	}
+	if found != nil && found[strconv.Itoa(status)] == nil {
+		c.t.Errorf("%s %s: %d is not in the document", method, path, status)
+	}
 }
 
 // isSentence reports whether a detail can be shown to a person: it is no code word, and is written as a sentence, which

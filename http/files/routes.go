@@ -64,7 +64,7 @@ func documentContent(api huma.API, op *huma.Operation) {
 func (h *Handlers) fileRoutes() []route.Route {
 	const path = "/files/{file_id}"
 	return []route.Route{
-		route.Call("GET", "/files", "listFiles", "List files", route.Reads, h.list).
+		route.Call("GET", "/files", "listFiles", "List files", route.Reads, h.list).WithCodes(protocol.CodeNotFound).
 			DescribedAs("Lists the files of the account: the library."),
 		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Reads, h.pick).
 			DescribedAs("Returns a few of the newest files of the account whose names contain a text, for a picker."),

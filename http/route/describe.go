@@ -134,8 +134,14 @@ func (t Route) describeError(documented map[string]any, status int) bool {
 // codesOf returns the codes that a route returns with a status: those that follow from its policy, and its own.
 func (t Route) codesOf(status int) []protocol.Code {
 	codes := []protocol.Code{
-		protocol.CodeInvalidBody, protocol.CodeUnauthenticated, protocol.CodeNotFound, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia,
+		protocol.CodeInvalidHeader, protocol.CodeWrongHost, protocol.CodeUnauthenticated, protocol.CodeNotFound, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia,
 		protocol.CodeInvalid, protocol.CodeInternal, protocol.CodeUnavailable,
+	}
+	if !Safe(t.Method) && t.Method != stdhttp.MethodDelete {
+		codes = append(codes, protocol.CodeInvalidBody)
+	}
+	if t.Policy.NoHead {
+		codes = append(codes, protocol.CodeMethodNotAllowed)
 	}
 	if t.Path != "/health" {
 		codes = append(codes, protocol.CodeRateLimited)

@@ -26,6 +26,9 @@ Sign in with POST /auth/login; the session is a cookie. Requests with unsafe met
 with the token from GET /auth/session. Errors are application/problem+json documents; handle them by status and code.
 Ignore fields and events that you do not know: payloads change only additively.
 
+HEAD has the status and the headers of GET. Any other method that a path does not have gets 405 ` + "`method_not_allowed`" + ` with
+the header Allow.
+
 A JSON body has at most 10,000 values, which are nested at most 32 deep, names of at most 1,024 bytes and numbers of at
 most 128 bytes. The description of 413 states the limit of its size.`
 

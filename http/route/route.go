@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"turnstone/http/response"
 	"turnstone/protocol"
 )
 
@@ -176,11 +177,11 @@ func (t Route) Operation(api huma.API) huma.Operation {
 // errors returns the error statuses that the route may return. huma adds 422 where there is something to validate, and
 // removeUnusedResponses removes the statuses that only a body can cause.
 func (t Route) errors() []int {
-	list := []int{stdhttp.StatusInternalServerError}
+	list := []int{stdhttp.StatusInternalServerError, stdhttp.StatusBadRequest, stdhttp.StatusMisdirectedRequest}
 	if t.Path == "/health" {
 		return list
 	}
-	list = append(list, stdhttp.StatusServiceUnavailable, stdhttp.StatusTooManyRequests, stdhttp.StatusBadRequest,
+	list = append(list, stdhttp.StatusServiceUnavailable, stdhttp.StatusTooManyRequests,
 		stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType)
 	if !t.Policy.Public {
 		list = append(list, stdhttp.StatusUnauthorized)
@@ -194,14 +195,20 @@ func (t Route) errors() []int {
 	if t.Policy.Conflicts {
 		list = append(list, stdhttp.StatusConflict)
 	}
+	if t.Policy.NoHead {
+		list = append(list, stdhttp.StatusMethodNotAllowed)
+	}
+	for _, code := range t.codes {
+		list = append(list, response.Statuses[code])
+	}
 	slices.Sort(list)
-	return list
+	return slices.Compact(list)
 }
 
 // removeUnusedResponses removes from an operation the responses that it never returns.
 func removeUnusedResponses(op *huma.Operation) {
 	if op.RequestBody == nil {
-		for _, status := range []int{stdhttp.StatusBadRequest, stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType} {
+		for _, status := range []int{stdhttp.StatusRequestEntityTooLarge, stdhttp.StatusUnsupportedMediaType} {
 			delete(op.Responses, strconv.Itoa(status))
 		}
 	}

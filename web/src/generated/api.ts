@@ -4398,6 +4398,34 @@ export interface operations {
                     "application/json": components["schemas"]["Erasure"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -4481,6 +4509,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -4625,7 +4675,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -4786,6 +4836,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -4907,6 +4979,34 @@ export interface operations {
                     "application/zip": string;
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -4968,6 +5068,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -5106,6 +5228,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListImport"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -5122,6 +5272,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -5326,7 +5498,7 @@ export interface operations {
                     "application/json": components["schemas"]["Import"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5487,6 +5659,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too Many Requests. Codes: `rate_limited`. */
             429: {
                 headers: {
@@ -5610,6 +5804,34 @@ export interface operations {
                     "application/json": components["schemas"]["Import"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -5648,6 +5870,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -5808,6 +6052,34 @@ export interface operations {
                     "application/json": components["schemas"]["Import"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -5891,6 +6163,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -6035,7 +6329,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6167,6 +6461,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -6312,6 +6628,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListPasskey"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -6328,6 +6672,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -6456,6 +6822,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -6539,6 +6933,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -6687,7 +7103,7 @@ export interface operations {
                     "application/json": components["schemas"]["Passkey"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6825,6 +7241,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -6956,6 +7394,34 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -6972,6 +7438,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -7101,7 +7589,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7262,6 +7750,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -7403,7 +7913,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7513,6 +8023,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -7641,6 +8173,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -7701,6 +8261,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -7804,6 +8386,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -7870,6 +8480,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Method Not Allowed. Codes: `method_not_allowed`. */
+            405: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "method_not_allowed",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 405,
+                     *       "title": "Method Not Allowed",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Conflict. Codes: `conflict`, `email_taken`. */
             409: {
                 headers: {
@@ -7887,6 +8519,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -8018,6 +8672,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -8078,6 +8760,50 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Method Not Allowed. Codes: `method_not_allowed`. */
+            405: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "method_not_allowed",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 405,
+                     *       "title": "Method Not Allowed",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -8237,7 +8963,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8398,6 +9124,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -8537,6 +9285,34 @@ export interface operations {
                     "application/json": components["schemas"]["PasskeyRequest"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -8620,6 +9396,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -8762,7 +9560,7 @@ export interface operations {
                     "application/json": components["schemas"]["AddedPasskey"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8917,6 +9715,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -9081,6 +9901,34 @@ export interface operations {
                     "application/json": components["schemas"]["PasskeyCreation"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -9164,6 +10012,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -9292,7 +10162,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9402,6 +10272,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -9544,6 +10436,34 @@ export interface operations {
                     "application/json": components["schemas"]["PasskeyRequest"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Forbidden. Codes: `origin`. */
             403: {
                 headers: {
@@ -9583,6 +10503,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -9705,7 +10647,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9837,6 +10779,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -9986,7 +10950,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10147,6 +11111,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -10289,7 +11275,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10400,6 +11386,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -10537,6 +11545,34 @@ export interface operations {
                     "application/json": components["schemas"]["SessionInfo"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -10553,6 +11589,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -10671,6 +11729,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListDevice"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -10687,6 +11773,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -10813,6 +11921,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -10873,6 +12009,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -10973,6 +12131,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -11033,6 +12219,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -11225,7 +12433,7 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUp"] | components["schemas"]["SteeringReceipt"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11386,6 +12594,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -11535,7 +12765,7 @@ export interface operations {
                     "application/json": components["schemas"]["SteeringReceipt"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11696,6 +12926,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -11849,6 +13101,34 @@ export interface operations {
                     "application/json": components["schemas"]["Turn"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -11887,6 +13167,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -12049,6 +13351,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -12110,6 +13440,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -12274,6 +13626,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListConversation"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -12290,6 +13670,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -12458,7 +13860,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -12613,6 +14015,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -12804,6 +14228,34 @@ export interface operations {
                     "application/json": components["schemas"]["ConversationPage"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -12842,6 +14294,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -13052,7 +14526,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13213,6 +14687,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -13339,6 +14835,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -13422,6 +14946,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -13590,7 +15136,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13745,6 +15291,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -13913,7 +15481,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14074,6 +15642,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -14223,7 +15813,7 @@ export interface operations {
                     "application/json": components["schemas"]["PreparedFiles"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14317,6 +15907,29 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
             413: {
                 headers: {
@@ -14355,6 +15968,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -14507,6 +16142,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListBranch"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -14545,6 +16208,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -14704,7 +16389,7 @@ export interface operations {
                     "application/json": components["schemas"]["Branch"] | components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14865,6 +16550,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -15017,7 +16724,7 @@ export interface operations {
                     "application/json": components["schemas"]["Branch"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15178,6 +16885,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -15325,7 +17054,7 @@ export interface operations {
                     "application/json": components["schemas"]["Draft"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15480,6 +17209,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -15781,6 +17532,34 @@ export interface operations {
                     "text/markdown": string;
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -15842,6 +17621,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -15998,7 +17799,7 @@ export interface operations {
                     "application/json": components["schemas"]["RatedResponse"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16159,6 +17960,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -16284,6 +18107,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -16367,6 +18218,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -16523,6 +18396,34 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUpList"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -16561,6 +18462,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -16720,7 +18643,7 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUp"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16881,6 +18804,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -17034,7 +18979,7 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUp"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17195,6 +19140,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -17345,7 +19312,7 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUp"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17506,6 +19473,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -17651,7 +19640,7 @@ export interface operations {
                     "application/json": components["schemas"]["FollowUpOrder"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17806,6 +19795,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -18055,6 +20066,34 @@ export interface operations {
                     "application/json": components["schemas"]["MessageList"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -18093,6 +20132,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -18246,6 +20307,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListProject"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -18284,6 +20373,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -18452,7 +20563,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18607,6 +20718,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -18775,7 +20908,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18930,6 +21063,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -19095,7 +21250,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19227,6 +21382,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -19377,6 +21554,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListShare"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -19415,6 +21620,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -19574,7 +21801,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedShare"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19735,6 +21962,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -19889,6 +22138,34 @@ export interface operations {
                     "application/json": components["schemas"]["SharePreview"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -19927,6 +22204,51 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`, `turn_in_progress`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -20094,7 +22416,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20255,6 +22577,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -20407,6 +22751,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListUsageRecord"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -20445,6 +22817,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -20611,7 +23005,7 @@ export interface operations {
                     "application/json": components["schemas"]["UsageRecord"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20772,6 +23166,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -20909,6 +23325,34 @@ export interface operations {
                     "text/event-stream": components["schemas"]["FeedItem"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -20925,6 +23369,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -21095,6 +23561,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListFile"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -21111,6 +23605,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -21275,6 +23791,34 @@ export interface operations {
                     "application/json": components["schemas"]["FileDetails"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -21313,6 +23857,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -21443,6 +24009,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -21526,6 +24120,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -21695,7 +24311,7 @@ export interface operations {
                     "application/json": components["schemas"]["File"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -21850,6 +24466,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -22020,6 +24658,34 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -22080,6 +24746,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 416,
                      *       "title": "Requested Range Not Satisfiable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -22235,6 +24923,34 @@ export interface operations {
                     "application/json": components["schemas"]["TextRange"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -22273,6 +24989,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -22403,6 +25141,34 @@ export interface operations {
                     "image/png": string;
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -22441,6 +25207,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -22615,7 +25403,7 @@ export interface operations {
                     "application/json": components["schemas"]["FileStates"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22747,6 +25535,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -22909,6 +25719,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListFile"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -22925,6 +25763,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -23092,7 +25952,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23253,6 +26113,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -23399,6 +26281,34 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -23437,6 +26347,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -23589,6 +26521,34 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -23672,6 +26632,50 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone. Codes: `upload_expired`. */
+            410: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "upload_expired",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 410,
+                     *       "title": "Gone",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -23864,7 +26868,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23981,6 +26985,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone. Codes: `upload_expired`. */
+            410: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "upload_expired",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 410,
+                     *       "title": "Gone",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Request Entity Too Large. Codes: `too_large`. */
             413: {
                 headers: {
@@ -24019,6 +27045,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -24178,6 +27226,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -24239,6 +27315,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -24367,6 +27465,52 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
@@ -24437,6 +27581,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListProject"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -24453,6 +27625,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -24610,7 +27804,7 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24771,6 +27965,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
@@ -24908,6 +28124,34 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -24946,6 +28190,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -25096,6 +28362,34 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -25179,6 +28473,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -25337,7 +28653,7 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25492,6 +28808,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -25657,6 +28995,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListConversation"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -25695,6 +29061,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -25865,7 +29253,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26020,6 +29408,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -26185,6 +29595,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListFile"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -26223,6 +29661,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -26390,7 +29850,7 @@ export interface operations {
                     "application/json": components["schemas"]["File"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26551,6 +30011,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -26674,6 +30156,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -26757,6 +30267,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -26895,6 +30427,34 @@ export interface operations {
                     "application/json": components["schemas"]["Instructions"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -26933,6 +30493,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -27083,7 +30665,7 @@ export interface operations {
                     "application/json": components["schemas"]["Instructions"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27244,6 +30826,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -27396,7 +31000,7 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27551,6 +31155,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -27708,7 +31334,7 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27863,6 +31489,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 415,
                      *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -28035,6 +31683,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListSearchResult"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -28073,6 +31749,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -28212,6 +31910,34 @@ export interface operations {
                     "application/json": components["schemas"]["ProjectSettings"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -28250,6 +31976,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -28409,7 +32157,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProjectSettings"];
                 };
             };
-            /** @description Bad Request. Codes: `invalid_body`. */
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28570,6 +32318,28 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
@@ -28716,6 +32486,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListWork"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -28754,6 +32552,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -28889,6 +32709,34 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -28905,6 +32753,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29049,6 +32919,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListSearchResult"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -29065,6 +32963,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29223,6 +33143,34 @@ export interface operations {
                     "application/json": components["schemas"]["SharedPage"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Not Found. Codes: `not_found`. */
             404: {
                 headers: {
@@ -29239,6 +33187,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29387,6 +33357,34 @@ export interface operations {
                     "application/json": components["schemas"]["ListShare"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -29403,6 +33401,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29531,6 +33551,34 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -29591,6 +33639,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29748,6 +33818,34 @@ export interface operations {
                     "application/json": components["schemas"]["UsageSums"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -29764,6 +33862,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -29897,6 +34017,34 @@ export interface operations {
                     "application/json": components["schemas"]["Version"];
                 };
             };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
@@ -29913,6 +34061,28 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
                      *       "type": "about:blank"
                      *     }
                      */
