@@ -74,6 +74,9 @@ func register[I, O any](api huma.API, op huma.Operation, handler func(context.Co
 	listed := OperationAt(api.OpenAPI(), op.Method, op.Path)
 	describeParams(reflect.TypeFor[I](), listed)
 	removeUnusedResponses(listed)
+	if op.Method == stdhttp.MethodPost && listed.RequestBody != nil && allOptional(api, listed.RequestBody) {
+		listed.RequestBody.Required = false
+	}
 	if op.Metadata["raw"] == true {
 		for _, media := range listed.RequestBody.Content {
 			if media.Schema == nil { // with a schema, huma.Register would have decoded the body
@@ -81,6 +84,19 @@ func register[I, O any](api huma.API, op huma.Operation, handler func(context.Co
 			}
 		}
 	}
+}
+
+// allOptional reports whether a body is a JSON object without required members. Such a body may be absent.
+func allOptional(api huma.API, body *huma.RequestBody) bool {
+	media := body.Content["application/json"]
+	if media == nil || media.Schema == nil {
+		return false
+	}
+	schema := media.Schema
+	for schema.Ref != "" {
+		schema = api.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
+	}
+	return schema.Type == huma.TypeObject && len(schema.Required) == 0
 }
 
 // checkEmbedded panics if t embeds an unexported type. huma ignores such a type, so its parameters would silently not

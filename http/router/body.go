@@ -38,8 +38,14 @@ func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took time.Duration, err error) {
 	r, w := humachi.Unwrap(ctx)
 	ex := ExchangeOf(r.Context())
-	if !expected.Required && r.ContentLength == 0 {
-		return 0, nil
+	if !expected.Required && (r.ContentLength == 0 || r.Header.Get("Content-Type") == "") {
+		if took, err = takeBody(w, r, ex); err != nil {
+			return 0, err
+		}
+		if len(ex.Body) == 0 { // huma sets the defaults of fields only if there is a body
+			r.Body = io.NopCloser(strings.NewReader("{}"))
+			return took, nil
+		}
 	}
 	if err := checkMediaType(r); err != nil {
 		return 0, err
