@@ -9,6 +9,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/resource"
+	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
@@ -84,7 +85,7 @@ type createFollowUpInput struct {
 	}
 }
 
-func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
+func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowUpInput) (*resource.Created[protocol.FollowUp], error) {
 	attachments, err := onceEach("body.attachments", in.Body.Attachments)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,11 @@ func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowU
 	item, err := h.turns.CreateFollowUp(ctx, &turnlog.NewFollowUp{
 		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Attachments: attachments, Profile: in.Body.Profile,
 	})
-	return followUpChanged(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
+	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
+		return nil, err
+	}
+	queue := resource.ConversationPath(in.ConversationID) + "/follow-ups"
+	return &resource.Created[protocol.FollowUp]{Location: queue, ETag: response.ETagOf(item.Version), Body: *item}, nil
 }
 
 type orderFollowUpsInput struct {
