@@ -255,9 +255,14 @@ func (h *chatHandlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, 
 }
 
 func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
-	w.Header().Set("X-Turn-Id", turn.String())
-	w.Header().Set("Location", "/chat/turns/"+turn.String())
+	setTurnHeaders(w.Header(), turn)
 	return h.streams.Serve(w, r, &sse.Stream{Reader: reader})
+}
+
+// setTurnHeaders sets the headers of every stream of a turn.
+func setTurnHeaders(header stdhttp.Header, turn protocol.TurnID) {
+	header.Set("X-Turn-Id", turn.String())
+	header.Set("Location", "/chat/turns/"+turn.String())
 }
 
 // TurnInput is embedded by inputs of routes of one turn. It is exported because huma ignores unexported embedded
@@ -349,7 +354,7 @@ func (h *chatHandlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Reque
 	if err != nil {
 		return err
 	}
-	w.Header().Set("X-Turn-Id", turn.TurnID.String())
+	setTurnHeaders(w.Header(), turn.TurnID)
 	return h.streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.turns.Follow(account, turn.TurnID, covers)})
 }
 

@@ -153,12 +153,22 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 		}
 	})
 	for name, wanted := range map[string][]string{
-		"POST /chat 200":            {"X-Turn-Id", "Location", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
-		"POST /conversations 201":   {"Location", "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
-		"PUT /account/settings 200": {"ETag", "RateLimit", "RateLimit-Policy"},
+		"POST /chat 200":                            {"X-Turn-Id", "Location", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
+		"POST /conversations 201":                   {"Location", "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy"},
+		"GET /chat/turns/{turn_id}/events 200":      {"X-Turn-Id", "Location"},
+		"GET /events 200":                           {},
+		"GET /files/uploads/{upload_id}/events 200": {},
+		"PUT /account/settings 200":                 {"ETag", "RateLimit", "RateLimit-Policy"},
 	} {
 		words := strings.Fields(name)
 		responses := toMap(toMap(toMap(toMap(tree["paths"])[words[1]])[strings.ToLower(words[0])])["responses"])
+		if stream := toMap(toMap(responses["200"])["content"])["text/event-stream"]; stream != nil && len(wanted) == 0 {
+			for _, header := range []string{"X-Turn-Id", "Location"} {
+				if toMap(toMap(responses["200"])["headers"])[header] != nil {
+					t.Errorf("%s lists %s, which only streams of turns have", name, header)
+				}
+			}
+		}
 		for _, header := range wanted {
 			if toMap(toMap(responses[words[2]])["headers"])[header] == nil {
 				t.Errorf("%s does not list %s", name, header)

@@ -180,7 +180,7 @@ func (t Route) describeHeaders(response map[string]any, status int) {
 		if t.takesKey() {
 			names = append(names, "Idempotent-Replayed")
 		}
-		if asMap(asMap(response)["content"])["text/event-stream"] != nil {
+		if t.tag() == "chat" && asMap(asMap(response)["content"])["text/event-stream"] != nil {
 			names = append(names, "X-Turn-Id", "Location")
 		}
 	}

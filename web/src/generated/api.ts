@@ -23305,11 +23305,9 @@ export interface operations {
             /** @description The items of the feed, until the client disconnects. Each one is a server-sent event with a cursor in `id`, its type in `event` and the item in `data`. */
             200: {
                 headers: {
-                    Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "X-Turn-Id": components["headers"]["X-Turn-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -27214,11 +27212,9 @@ export interface operations {
             /** @description The events of the upload, until its end. Each one is a server-sent event with its sequence in `id`. */
             200: {
                 headers: {
-                    Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "X-Turn-Id": components["headers"]["X-Turn-Id"];
                     [name: string]: unknown;
                 };
                 content: {
