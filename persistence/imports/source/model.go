@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -172,18 +170,11 @@ func (c *Conversation) cleanPart(p *protocol.Part) {
 		cut++
 	}
 	c.note(protocol.ImportTextCut, cut)
-	p.Citations = slices.DeleteFunc(p.Citations, func(one protocol.Citation) bool { return one.URL != "" && !isWebAddress(one.URL) })
 	details, err := json.Marshal([]any{p.Input, p.Error, p.Citations, p.Sources})
 	if err != nil || bytes.Contains(details, []byte(`\u0000`)) || len(details) > maxDetails {
 		p.Input, p.Error, p.Citations, p.Sources = nil, nil, nil, nil
 		c.note(protocol.ImportTextChanged, 1)
 	}
-}
-
-// isWebAddress reports whether an address may become a link.
-func isWebAddress(text string) bool {
-	address, err := url.Parse(text)
-	return err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != ""
 }
 
 // divide divides a part with a long text into parts that fit into a message.

@@ -243,7 +243,7 @@ func TestFieldsAreShortenedAndAddressesChecked(t *testing.T) {
 		t.Errorf("%d bytes are kept, %v", len(encoded), err)
 	}
 	citations := c.Messages[0].Parts[2].Citations
-	if len(citations) != 2 || citations[0].URL != "https://tides.example/1" || citations[1].Title != "c" {
+	if len(citations) != 3 || citations[0].URL != "" || citations[1].URL != "https://tides.example/1" {
 		t.Errorf("%+v", citations)
 	}
 	if c.Notes[protocol.ImportTitleCut] != 2 || c.Notes[protocol.ImportTextCut] < 7 || c.Notes[protocol.ImportTextChanged] != 1 || len(c.Metadata) != 1 {
