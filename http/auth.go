@@ -44,7 +44,7 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("Signs out every other device immediately and ends its open streams. Requires a sign-in within the last ten minutes."),
 		route.Call("DELETE", "/auth/sessions/{session_id}", "endSession", "End a session", route.Writes, h.endSession).
 			DescribedAs("Signs out one device immediately and ends its open streams."),
-		route.Call("POST", "/auth/password", "changePassword", "Change the password", route.Writes.Unstored(), h.changePassword).
+		route.Call("POST", "/auth/password", "changePassword", "Change the password", route.Writes.Unstored(), h.changePassword).WithCodes(protocol.CodeEmailTaken).
 			DescribedAs("Changes the password and ends every other session. Requires the current password or, if the account has no password, a sign-in within the last ten minutes. The response sets a new session cookie and contains a new CSRF token.").
 			WithExample(route.Object{"current_password": "a calm tide at noon", "new_password": "two calm tides at noon"}).
 			WithCodes(protocol.CodeReauthRequired),

@@ -50,7 +50,7 @@ func (h passkeyHandlers) routes() []route.Route {
 		route.Call("POST", "/auth/passkeys/sign-in/start", "startPasskeySignIn", "Start a sign-in with a passkey", route.PublicWrites, h.startSignIn).
 			DescribedAs("Returns the options for `navigator.credentials.get()`, in the form that `PublicKeyCredential.parseRequestOptionsFromJSON()` reads. The authenticator chooses the account." + challenge).
 			WithCodes(protocol.CodeConflict),
-		route.Call("POST", "/auth/passkeys/sign-in/finish", "finishPasskeySignIn", "Sign in with a passkey", route.PublicWrites, h.finishSignIn).WithMaxBody(route.MediumBody).
+		route.Call("POST", "/auth/passkeys/sign-in/finish", "finishPasskeySignIn", "Sign in with a passkey", route.PublicWrites, h.finishSignIn).WithMaxBody(route.MediumBody).WithCodes(protocol.CodeConflict).
 			DescribedAs("Verifies the signature of the authenticator, which `PublicKeyCredential.toJSON()` returns, and signs in. The response sets the session cookie and contains the CSRF token. Every refused passkey gets the same 401 response.").
 			WithExample(route.Object{"credential": credentialExample}).Documented(mayReturnUnauthorized),
 		route.Call("POST", "/auth/passkeys/reauthenticate/start", "startPasskeyReauthentication", "Start a confirmation with a passkey", route.Writes.Unstored(), h.startReauthentication).

@@ -333,7 +333,7 @@ func TestWhileADependencyIsDownTheBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, with := range map[string]uploads.Config{
-		"scanner": {Scanner: &testScanner{ready: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "full"} }},
+		"scanner": {Scanner: &testScanner{ready: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The disk is full."} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := uploadWorld(t, with)

@@ -127,7 +127,10 @@ func (t Route) DescribedAs(description string) Route { t.description = descripti
 func (t Route) WithExample(example Object) Route { t.example = example; return t }
 
 // WithCodes lists the error codes that only the handler knows.
-func (t Route) WithCodes(codes ...protocol.Code) Route { t.codes = codes; return t }
+func (t Route) WithCodes(codes ...protocol.Code) Route {
+	t.codes = slices.Concat(t.codes, codes)
+	return t
+}
 
 // Restoring sets a function that adds a secret to the stored response of a creation, because the secret itself is not
 // stored. The store must store the response in the transaction of the effect.
@@ -190,10 +193,10 @@ func (t Route) Operation(api huma.API) huma.Operation {
 	return op
 }
 
-// errors returns the error statuses that the route may return. huma adds 422 where there is something to validate, and
-// removeUnusedResponses removes the statuses that only a body can cause.
+// errors returns the error statuses that the route may return. removeUnusedResponses removes those that only a body can
+// cause.
 func (t Route) errors() []int {
-	list := []int{stdhttp.StatusInternalServerError, stdhttp.StatusBadRequest, stdhttp.StatusMisdirectedRequest}
+	list := []int{stdhttp.StatusInternalServerError, stdhttp.StatusBadRequest, stdhttp.StatusMisdirectedRequest, stdhttp.StatusUnprocessableEntity}
 	if t.Path == "/health" {
 		return list
 	}
