@@ -140,7 +140,7 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 	}
 	for name, machine := range map[string]*turn.Machine{"started": turn.New(spec, map[string]turn.Tool{"calculate": {}, "clock": {}}, true), "adopted": restored} {
 		request, err := builder.build(t.Context(), machine.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
-		if err != nil || !strings.HasSuffix(request.System, "\n\n"+store.instructions[3]) || len(request.Tools) != 1 || request.Tools[0].Name != "calculate" {
+		if err != nil || !strings.HasSuffix(request.System, "\n\n<instructions>\n"+store.instructions[3]+"\n</instructions>") || len(request.Tools) != 1 || request.Tools[0].Name != "calculate" {
 			t.Errorf("%s: the system prompt is %q, the tools are %+v, %v", name, request.System, request.Tools, err)
 		}
 	}

@@ -275,14 +275,14 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 		u.expect(200, "POST", "/chat", body)
 	}
 	say(route.Object{"project_id": id})
-	if last := model.last(); !strings.HasSuffix(last.System, "\n\nUse metric units.") || len(last.Tools) == 0 {
+	if last := model.last(); !strings.HasSuffix(last.System, "\n\n<instructions>\nUse metric units.\n</instructions>") || len(last.Tools) == 0 {
 		t.Errorf("the first turn has %q and %d tools", last.System, len(last.Tools))
 	}
 	conversation := u.do(200, "GET", path+"/conversations", nil).at("data.0.conversation_id")
 	u.do(200, "PUT", path+"/instructions", route.Object{"content": "Use pounds.", "version": 1})
 	u.do(200, "PUT", path+"/settings", route.Object{"tools": route.Object{"calculate": false}, "version": 0})
 	say(route.Object{"conversation_id": conversation})
-	if last := model.last(); !strings.HasSuffix(last.System, "\n\nUse pounds.") || strings.Contains(last.System, "metric") {
+	if last := model.last(); !strings.HasSuffix(last.System, "\n\n<instructions>\nUse pounds.\n</instructions>") || strings.Contains(last.System, "metric") {
 		t.Errorf("the second turn has %q", last.System)
 	} else {
 		for _, tool := range last.Tools {

@@ -48,13 +48,10 @@ func (rt *Router) commonHeaders(header stdhttp.Header, requestID string) {
 	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // the policy of a route may override it
-	if rt.secure() {
+	if rt.BaseURL.Scheme == "https" {
 		header.Set("Strict-Transport-Security", "max-age=63072000; includeSubDomains")
 	}
 }
-
-// secure reports whether browsers reach the service over TLS.
-func (rt *Router) secure() bool { return rt.BaseURL.Scheme == "https" }
 
 // recover turns a panic of a handler into a 500, or ends the connection if the response has started.
 func (rt *Router) recover(w *recorder, r *stdhttp.Request) {
