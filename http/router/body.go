@@ -38,6 +38,9 @@ func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took time.Duration, err error) {
 	r, w := humachi.Unwrap(ctx)
 	ex := ExchangeOf(r.Context())
+	if !r.ProtoAtLeast(1, 1) && r.Header.Get("Content-Length") == "" { // net/http ignores the encoding of such a body
+		return 0, &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "A request over HTTP/1.0 must have a Content-Length."}
+	}
 	if !expected.Required && (r.ContentLength == 0 || r.Header.Get("Content-Type") == "") {
 		if took, err = takeBody(w, r, ex); err != nil {
 			return 0, err
