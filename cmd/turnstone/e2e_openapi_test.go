@@ -355,7 +355,7 @@ func (w *walk) projects() {
 	w.call("moveConversation", w.here(), map[string]any{"project_id": nil, "version": version}).Value(w.t, http.StatusConflict, "current")
 	w.finish(w.say("Hello from a project.", nil), protocol.TurnCompleted)
 	requests := w.model.Requests()
-	if last := requests[len(requests)-1]; !strings.HasSuffix(last.System, instructions) || slices.Contains(last.Tools, "calculate") {
+	if last := requests[len(requests)-1]; !strings.HasSuffix(last.System, "<instructions>\n"+instructions+"\n</instructions>") || slices.Contains(last.Tools, "calculate") {
 		w.t.Errorf("the model got the instructions %q and the tools %v", last.System, last.Tools)
 	}
 	made := w.call("createProjectConversation", here, map[string]any{"title": "In the project"}).Text(w.t, http.StatusCreated, "conversation_id")
