@@ -282,7 +282,7 @@ func (s *Texts) ExtractJob(read ReadText) jobs.Job {
 // extractLater is how long a job waits whose account has another one running on the node.
 const extractLater = 500 * time.Millisecond
 
-// running is the accounts whose files the node reads: one file of each account at a time.
+// running limits the files that the node reads to one of each account at a time.
 type running struct {
 	mu       sync.Mutex
 	accounts map[protocol.AccountID]bool // guarded by mu

@@ -99,7 +99,7 @@ func (s *Store) Continue(ctx context.Context, args RunArgs) error {
 		r.release(ctx)
 		return fmt.Errorf("importing: %w", err)
 	}
-	return s.deleteUpload(ctx, args.AccountID, args.ImportID)
+	return s.deleteIfEnded(ctx, args) // after a failure, a conversation may be unfinished
 }
 
 // deleteIfEnded deletes the upload of an import that has ended, and the conversation that it was writing.
@@ -222,7 +222,7 @@ func (r *run) note(entry protocol.ImportEntry) {
 
 const endSQL = `
 	update imports
-	set state = @state, failure = @failure, report = @report, read_bytes = size, finished_at = now(), unfinished_id = null
+	set state = @state, failure = @failure, report = @report, read_bytes = size, finished_at = now()
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 // end ends the import: as failed if there is a failure, or if the file has no conversation at all.

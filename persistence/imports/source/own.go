@@ -29,8 +29,8 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 			Content text `json:"content"`
 		}
 		err := d.value(&draft)
-		const bytes = utf8.UTFMax * (protocol.MaxInputRunes + 1) // one more, so that finish notes what is cut
-		c.Draft = prefix(string(draft.Content), bytes)
+		const most = utf8.UTFMax * (protocol.MaxInputRunes + 1) // bytes; one character too many lets finish note the cut
+		c.Draft = prefix(string(draft.Content), most)
 		return err
 	}
 	return d.skip()
