@@ -41,11 +41,20 @@ export function withBrowser(): void {
   afterEach(async ({ task }) => {
     await sendCommand("running");
     if (refused.length > 0) await sendCommand("refused", refused.splice(0).join("\n"));
+    const failed = task.result?.state === "fail";
+    const shown = failed ? await Promise.all([...opened].map(({ page }) => describePage(page))) : [];
     for (const { context } of opened) await context.close(); // a test that failed has left them open
     opened.clear();
-    if (task.result?.state === "fail") await endSharing();
+    if (failed) await endSharing();
+    if (shown.length > 0) throw new Error(shown.join("\n")); // reported beside the failure
   });
   afterAll(endSharing);
+}
+
+/** Describes what a page shows when a test fails: its address, and what is accessible in it. */
+async function describePage(page: Page): Promise<string> {
+  const content = await page.locator("body").ariaSnapshot({ timeout: 5_000 }).catch(String);
+  return `${page.url()} showed:\n${content.slice(0, 2_000)}`;
 }
 
 /** Sends a command to the process that runs the service. Does nothing without one, for example in a benchmark. */
