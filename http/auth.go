@@ -38,7 +38,7 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("Ends the current session and clears its cookie. Other sessions of the account are not affected."),
 		route.Call("GET", "/auth/session", "getSession", "Get the current session", route.Reads.Unstored(), h.getSession).
 			DescribedAs("Returns the signed-in account, the CSRF token that requests with unsafe methods require, and the time at which the session expires."),
-		route.Call("GET", "/auth/sessions", "listSessions", "List sessions", route.Reads, h.listSessions).
+		route.Call("GET", "/auth/sessions", "listSessions", "List sessions", route.Lists, h.listSessions).
 			DescribedAs("Lists the sessions of the account, most recently used first. Each signed-in device has one entry with the time of its last use."),
 		route.Call("DELETE", "/auth/sessions", "endOtherSessions", "End all other sessions", route.Writes.Recent(), h.endOtherSessions).
 			DescribedAs("Signs out every other device immediately and ends its open streams. Requires a sign-in within the last ten minutes."),

@@ -29,12 +29,12 @@ func (h *branchHandlers) routes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return []route.Route{
 		route.Call("POST", path+"/branches", "createBranch",
-			"Create a branch or fork a conversation", route.Creates, h.createBranch).
+			"Create a branch or fork a conversation", route.Copies, h.createBranch).
 			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
 			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
 			WithCodes(protocol.CodeTurnInProgress).
 			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
-		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Reads, h.listBranches).
+		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Lists, h.listBranches).
 			DescribedAs("Lists the branches of a conversation, oldest first. They form a tree: `parent_branch_id` and `base_message_id` name the place at which a branch starts."),
 		route.Call("PATCH", path+"/branches/{branch_id}", "renameBranch", "Rename a branch", route.Writes, h.renameBranch).
 			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in `version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. Without a version, the last write wins.").

@@ -35,7 +35,7 @@ const (
 func (h *conversationHandlers) routes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return append(h.organisingRoutes(path),
-		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Reads, h.listConversations).
+		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
 			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed."),
 		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
 			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").

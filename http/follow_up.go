@@ -30,7 +30,7 @@ func (h *followUpHandlers) routes() []route.Route {
 	const queue = "/conversations/{conversation_id}/follow-ups"
 	return []route.Route{
 		route.Call("GET", queue, "listFollowUps",
-			"List follow-ups", route.Reads, h.listFollowUps).
+			"List follow-ups", route.Lists, h.listFollowUps).
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
 		route.Call("POST", queue, "createFollowUp",
 			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).WithMaxBody(route.MaxBody).

@@ -20,7 +20,7 @@ type messageHandlers struct {
 func (h *messageHandlers) routes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
-			"List messages", route.Reads, h.listMessages).
+			"List messages", route.Lists, h.listMessages).
 			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
 	}
 }

@@ -29,7 +29,7 @@ var credentialExample = route.Object{
 func (h passkeyHandlers) routes() []route.Route {
 	const challenge = " The challenge is valid for five minutes, once, and in the browser that gets the cookie of this response."
 	return []route.Route{
-		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Reads, h.list).
+		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Lists, h.list).
 			DescribedAs("Lists the passkeys of the account, in the order of their creation. An account has at most 20."),
 		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.rename).
 			DescribedAs("Changes the name under which the account displays the passkey.").

@@ -64,9 +64,9 @@ func documentContent(api huma.API, op *huma.Operation) {
 func (h *Handlers) fileRoutes() []route.Route {
 	const path = "/files/{file_id}"
 	return []route.Route{
-		route.Call("GET", "/files", "listFiles", "List files", route.Reads, h.list).WithCodes(protocol.CodeNotFound).
+		route.Call("GET", "/files", "listFiles", "List files", route.Lists, h.list).WithCodes(protocol.CodeNotFound).
 			DescribedAs("Lists the files of the account: the library."),
-		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Reads, h.pick).
+		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Lists, h.pick).
 			DescribedAs("Returns a few of the newest files of the account whose names contain a text, for a picker."),
 		route.Call("POST", "/files/attachment-states", "getAttachmentStates", "Get the states of files", route.Reads, h.states).
 			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.").
@@ -84,7 +84,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a file", route.Reads.Unstored(), h.getThumbnail).
 			DescribedAs("Sends a small version of a picture, or of the first page of a PDF, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.").
 			Documented(documentThumbnail),
-		route.Call("GET", path+"/text", "getFileText", "Get the text of a file", route.Reads, h.getText).
+		route.Call("GET", path+"/text", "getFileText", "Get the text of a file", route.Lists, h.getText).
 			DescribedAs("Returns a range of the text of a file, and the pages, sheets, slides or chapters in it. Offsets and lengths are bytes of UTF-8, and a range never cuts a character. The text is read after the upload: until then, its state is `pending`. A picture, a sound and an archive have none, and a document that is encrypted or damaged, or that the service cannot read, is `failed` with a reason. Of a long text, the first 4 MiB are kept."),
 		route.Call("PATCH", path, "renameFile", "Rename a file", route.Writes, h.rename).
 			DescribedAs("Changes the name of a file.").
@@ -121,7 +121,7 @@ func documentThumbnail(_ huma.API, op *huma.Operation) {
 func (h *Handlers) projectRoutes() []route.Route {
 	const path = "/projects/{project_id}/files"
 	return []route.Route{
-		route.Call("GET", path, "listProjectFiles", "List the files of a project", route.Reads, h.listOfProject).
+		route.Call("GET", path, "listProjectFiles", "List the files of a project", route.Lists, h.listOfProject).
 			DescribedAs("Lists the files of a project, the newest first."),
 		route.Call("POST", path, "addProjectFile", "Add a file to a project", route.Writes, h.addToProject).
 			DescribedAs("Makes a file of the account one of the files of an active project. A file that it already is stays unchanged, so the request can be repeated.").

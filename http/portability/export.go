@@ -2,6 +2,7 @@ package portability
 
 import (
 	"context"
+	"io"
 	stdhttp "net/http"
 	"strconv"
 
@@ -74,7 +75,7 @@ func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _
 		if err := h.Audit.Record(ctx, caller.AccountID, audit.EventAccountExported, &caller.SessionID, nil, by); err != nil {
 			return err
 		}
-		return export.WriteArchive(to)
+		return h.exports.Produce(ctx, caller.AccountID, to, export.WriteArchive)
 	})
 }
 
@@ -84,7 +85,8 @@ type exportConversationInput struct {
 }
 
 func (h *Handlers) exportConversation(w stdhttp.ResponseWriter, r *stdhttp.Request, in *exportConversationInput) error {
-	document, err := h.Exports.Conversation(r.Context(), router.CallerOf(r.Context()).AccountID, in.ConversationID)
+	account := router.CallerOf(r.Context()).AccountID
+	document, err := h.Exports.Conversation(r.Context(), account, in.ConversationID)
 	if err != nil {
 		return err
 	}
@@ -96,5 +98,7 @@ func (h *Handlers) exportConversation(w stdhttp.ResponseWriter, r *stdhttp.Reque
 		write, extension, media = document.WriteMarkdown, ".md", "text/markdown; charset=utf-8"
 	}
 	name := response.Attachment(document.Title, in.ConversationID.String(), extension)
-	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(ctx context.Context, to *transfer.Download) error { return write(ctx, to) })
+	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(ctx context.Context, to *transfer.Download) error {
+		return h.exports.Produce(ctx, account, to, func(to io.Writer) error { return write(ctx, to) })
+	})
 }

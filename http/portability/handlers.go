@@ -9,6 +9,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/route"
+	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
@@ -38,11 +39,14 @@ type Config struct {
 	Now           func() time.Time
 }
 
-// Handlers handle the requests for exports, imports and erasures. A Handlers has no state of its own.
-type Handlers struct{ Config }
+// Handlers handle the requests for exports, imports and erasures.
+type Handlers struct {
+	Config
+	exports *router.Queues // one export of an account at a time reads and encodes
+}
 
 // New returns handlers.
-func New(config Config) *Handlers { return &Handlers{config} }
+func New(config Config) *Handlers { return &Handlers{config, router.NewQueues(1)} }
 
 // Routes returns the lines of the table of routes.
 func (h *Handlers) Routes() []route.Route {

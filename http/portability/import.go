@@ -38,7 +38,7 @@ func (h *Handlers) importRoutes() []route.Route {
 			DescribedAs(fmt.Sprintf("Receives an export as the body, of at most %d GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). This route takes no Idempotency-Key.", imports.MaxBytes>>30)).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			Documented(documentImport),
-		route.Call("GET", path, "listImports", "List imports", route.Reads, h.listImports).
+		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).
 			DescribedAs("Lists the imports of the account, newest first."),
 		route.Call("GET", path+"/{import_id}", "getImport", "Get an import", route.Reads.Unstored(), h.getImport).
 			DescribedAs("Returns the progress of an import and its report: what was imported, and what was changed or left out and why."),

@@ -12,7 +12,7 @@ func (h *Handlers) Routes() []route.Route {
 	const path = "/projects/{project_id}"
 	const version = " Requires the current version of the project in If-Match or in `version`."
 	return append(h.textRoutes(path),
-		route.Call("GET", "/projects", "listProjects", "List projects", route.Reads, h.list).
+		route.Call("GET", "/projects", "listProjects", "List projects", route.Lists, h.list).
 			DescribedAs("Lists the projects of the account in a state, the newest first."),
 		route.Call("POST", "/projects", "createProject", "Create a project", route.Creates, h.create).
 			DescribedAs("Creates an active project without conversations.").
@@ -34,9 +34,9 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Makes a deleted project visible again, with everything in it. In a project with very many conversations, the account-wide list shows the most recently used ones at once and the others after some seconds. A project that is not deleted, or whose `purge_at` has passed, cannot be restored."+version).
 			WithExample(route.Object{"version": 4}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
-		route.Call("GET", path+"/work-history", "listWorkHistory", "List the work history of a project", route.Reads, h.listWork).
+		route.Call("GET", path+"/work-history", "listWorkHistory", "List the work history of a project", route.Lists, h.listWork).
 			DescribedAs("Lists who did what in the project and when, the newest first: turns, conversations that were created, moved or deleted, and changes of the project, its settings and its instructions."),
-		route.Call("GET", path+"/conversations", "listProjectConversations", "List the conversations of a project", route.Reads, h.listConversations).
+		route.Call("GET", path+"/conversations", "listProjectConversations", "List the conversations of a project", route.Lists, h.listConversations).
 			DescribedAs("Lists the conversations of a project in the order of the account's list. The list of a deleted project is empty."),
 		route.Call("POST", path+"/conversations", "createProjectConversation", "Create a conversation in a project", route.Creates, h.createConversation).
 			DescribedAs("Creates a conversation without messages in an active project.").
@@ -46,7 +46,7 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Moves a conversation into an active project or, with null, out of its project. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing. A live turn continues with the instructions of the project in which it started.").
 			WithExample(route.Object{"project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
-		route.Call("GET", "/conversations/{conversation_id}/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Reads, h.listMoveTargets).
+		route.Call("GET", "/conversations/{conversation_id}/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Lists, h.listMoveTargets).
 			DescribedAs("Lists the active projects into which the conversation can be moved, the newest first. A temporary conversation has none."),
 	)
 }

@@ -11,11 +11,11 @@ type Bucket string
 const (
 	NoBucket     Bucket = ""
 	BucketReads  Bucket = "reads"
-	bucketWrites Bucket = "writes"
+	BucketWrites Bucket = "writes"
 	BucketChat   Bucket = "chat"
 
 	BucketRefusals Bucket = "refusals" // by address, for requests that end in 401 or 403
-	bucketSearch   Bucket = "search"
+	BucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
 	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
 	bucketUploads  Bucket = "uploads" // for the creation of upload sessions
@@ -42,6 +42,7 @@ type Policy struct {
 	OneBody    bool   // an Idempotency-Key with another body is a conflict (409) instead of an invalid value (422)
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
+	Heavy      bool   // may take many milliseconds of Postgres and of a processor: few of an account run at once; see router.Queues
 	Unindexed  bool   // search engines must not list the response
 	NoHead     bool   // GET has effects, so HEAD is not supported
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
@@ -50,14 +51,16 @@ type Policy struct {
 // The common policies.
 var (
 	Reads        = Policy{Bucket: BucketReads}
-	Searches     = Policy{Bucket: bucketSearch, NoStore: true}
-	Writes       = Policy{Bucket: bucketWrites, Conflicts: true}
-	Creates      = Policy{Bucket: bucketWrites, Conflicts: true, Idempotent: true}
-	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true}
+	Lists        = Policy{Bucket: BucketReads, Heavy: true}
+	Searches     = Policy{Bucket: BucketSearch, NoStore: true, Heavy: true}
+	Writes       = Policy{Bucket: BucketWrites, Conflicts: true}
+	Creates      = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true}
+	Copies       = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Heavy: true}
+	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true, Heavy: true}
 	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}
-	Redirects    = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true, NoHead: true}
-	PublicWrites = Policy{Public: true, NoStore: true, Bucket: bucketWrites, Conflicts: true} // limited by address or device
+	Redirects    = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true, NoHead: true}
+	PublicWrites = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address or device
 )
 
 // Unstored returns the policy for responses that no cache may store.

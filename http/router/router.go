@@ -55,6 +55,7 @@ type Router struct {
 	mux      *chi.Mux
 	api      huma.API
 	requests requestSlots // in progress
+	heavy    map[route.Bucket]*Queues
 	replays  replays
 	hosts    listener.Hosts
 	routes   []route.Route
@@ -62,7 +63,7 @@ type Router struct {
 
 // New returns a Router for a table of routes.
 func New(config Config, routes []route.Route) (*Router, error) {
-	rt := &Router{Config: config, mux: chi.NewMux(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), routes: routes}
+	rt := &Router{Config: config, mux: chi.NewMux(), heavy: heavyQueues(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), routes: routes}
 	rt.requests.limit = cmp.Or(config.MaxRequests, defaultRequests)
 	rt.replays = replays{config.Idempotency, config.Created, config.Log}
 	rt.mux.Use(rt.frameRequest, rt.checkHost, rt.cors(), rt.checkForm, middleware.GetHead)

@@ -80,12 +80,12 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"title": "Six times seven", "expires_in_days": 7}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTurnInProgress, protocol.CodeTooManyShares).
 			WithStatus(stdhttp.StatusCreated).Restoring(h.restoreToken),
-		route.Call("GET", inConversation+"/preview", "previewShare", "Preview a share", route.Reads, h.preview).
+		route.Call("GET", inConversation+"/preview", "previewShare", "Preview a share", route.Lists, h.preview).
 			DescribedAs("Returns what a share of the conversation would show if it were created now, in pages. Creates nothing. To share exactly these messages, pass `message_id` of the response to the creation.").
 			WithCodes(protocol.CodeConflict, protocol.CodeTurnInProgress),
-		route.Call("GET", inConversation, "listConversationShares", "List the shares of a conversation", route.Reads, h.listOfConversation).
+		route.Call("GET", inConversation, "listConversationShares", "List the shares of a conversation", route.Lists, h.listOfConversation).
 			DescribedAs("Lists the shares of a conversation that have not expired, newest first."),
-		route.Call("GET", "/shares", "listShares", "List shares", route.Reads, h.list).
+		route.Call("GET", "/shares", "listShares", "List shares", route.Lists, h.list).
 			DescribedAs("Lists all shares of the account that have not expired, newest first."),
 		route.Call("DELETE", "/shares/{share_id}", "revokeShare", "Revoke a share", route.Writes, h.revoke).
 			DescribedAs("Ends a share at once, and erases its snapshot."),

@@ -1,0 +1,136 @@
+package http
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"turnstone/http/resource"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+// heldRoute is a route whose handler waits. It reports each start and how many run at the same time.
+type heldRoute struct {
+	began, proceed chan struct{}
+	running, most  atomic.Int32
+}
+
+func (h *heldRoute) serve(ctx context.Context, _ *resource.Nothing) (*resource.Body[health], error) {
+	now := h.running.Add(1)
+	defer h.running.Add(-1)
+	for most := h.most.Load(); now > most && !h.most.CompareAndSwap(most, now); most = h.most.Load() {
+	}
+	h.began <- struct{}{}
+	select {
+	case <-h.proceed:
+	case <-ctx.Done():
+	}
+	return resource.OK(health{Status: "ok"}), nil
+}
+
+func TestHeavyRequestsOfAnAccountWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const requests = 24
+	w := newWorld(t)
+	held := &heldRoute{began: make(chan struct{}, requests), proceed: make(chan struct{})}
+	server, err := newServer(w.Config, func(s *Server) []route.Route {
+		return append(s.table(), route.Call("GET", "/heavy", "getHeavy", "", route.Lists, held.serve))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Server = server
+	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
+	replies := make(chan *reply, requests)
+	for range requests {
+		go func() { replies <- ada.twin().do("GET", "/heavy", nil) }()
+	}
+	<-held.began
+	<-held.began
+	// Another account, and what is not heavy, do not wait.
+	eve.expect(200, "GET", "/conversations", nil)
+	ada.twin().expect(200, "GET", "/account/settings", nil)
+	close(held.proceed)
+	for range requests {
+		if resp := <-replies; resp.status != 200 {
+			t.Errorf("%d %s", resp.status, resp.body)
+		}
+	}
+	if most := held.most.Load(); most != 2 {
+		t.Errorf("%d lists ran at the same time, want 2", most)
+	}
+}
+
+// TestEveryListIsHeavy checks that a route that reads pages of rows waits for others of its account.
+func TestEveryListIsHeavy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, r := range w.Routes() {
+		if r.Method != "GET" || r.Policy.Public || r.Streams {
+			continue
+		}
+		isPaged := slices.ContainsFunc(w.OpenAPI().Paths[r.Path].Get.Parameters, func(p *huma.Param) bool { return p.Name == "limit" })
+		if isPaged && !r.Policy.Heavy {
+			t.Errorf("GET %s is not heavy", r.Path)
+		}
+	}
+}
+
+func TestAQueueRefusesWhatWaitsTooLongAndForgetsAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queues := router.NewQueues(1)
+		ada, eve := protocol.NewAccountID(), protocol.NewAccountID()
+		leave, err := queues.Enter(t.Context(), ada)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := queues.Enter(t.Context(), ada); protocol.CodeOf(err) != protocol.CodeTooManyRequests {
+			t.Errorf("a request that waited too long: %v", err)
+		}
+		other, err := queues.Enter(t.Context(), eve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other()
+		leave()
+		if open := queues.Open(); open != 0 {
+			t.Errorf("%d accounts are kept", open)
+		}
+	})
+}
+
+// slowReader accepts a write when it is told to.
+type slowReader struct{ accept chan struct{} }
+
+func (s *slowReader) Write(content []byte) (int, error) {
+	<-s.accept
+	return len(content), nil
+}
+
+func TestAnExportWhoseReaderIsSlowHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queues, account := router.NewQueues(1), protocol.NewAccountID()
+		slow := &slowReader{make(chan struct{})}
+		written := func(to io.Writer) error { _, err := io.WriteString(to, "an export"); return err }
+		first := make(chan error, 1)
+		go func() { first <- queues.Produce(t.Context(), account, slow, written) }()
+		synctest.Wait()
+		if err := queues.Produce(t.Context(), account, io.Discard, written); err != nil {
+			t.Errorf("another export: %v", err)
+		}
+		close(slow.accept)
+		if err := <-first; err != nil {
+			t.Errorf("the slow export: %v", err)
+		}
+		if open := queues.Open(); open != 0 {
+			t.Errorf("%d accounts are kept", open)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package router
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"turnstone/http/route"
+	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
+)
+
+// listsAtOnce is the number of lists of an account that a node reads at the same time. Of searches, copies and shares it
+// executes one.
+const listsAtOnce = 2
+
+// queueWait limits the wait in a queue, so that most of the time limit of a request is left for its handler.
+var queueWait = timelimit.Of(2 * time.Second)
+
+// Queues lets a bounded amount of work of each account run at the same time on this node. The rest waits in the order of
+// its arrival. An account that sends many heavy requests therefore takes no more of Postgres and of the processors than
+// one that sends them one after the other.
+type Queues struct {
+	limit int64 // per account
+
+	mu   sync.Mutex
+	open map[protocol.AccountID]*accountQueue // guarded by mu; accounts without work have none
+}
+
+type accountQueue struct {
+	running *semaphore.Weighted
+	users   int // guarded by Queues.mu: those who run and those who wait
+}
+
+// heavyQueues are the queues of the requests whose policy is Heavy, by their limit: a slow search does not hold up the lists.
+func heavyQueues() map[route.Bucket]*Queues {
+	return map[route.Bucket]*Queues{
+		route.BucketReads: NewQueues(listsAtOnce), route.BucketSearch: NewQueues(1), route.BucketWrites: NewQueues(1), route.BucketShares: NewQueues(1),
+	}
+}
+
+// NewQueues returns queues in which limit tasks of each account run at the same time.
+func NewQueues(limit int64) *Queues {
+	return &Queues{limit: limit, open: map[protocol.AccountID]*accountQueue{}}
+}
+
+// Enter waits until the account has less than the limit of tasks running. The caller calls leave when its task has ended.
+// After queueWait, or if ctx ends first, the error is protocol.CodeTooManyRequests.
+func (q *Queues) Enter(ctx context.Context, account protocol.AccountID) (leave func(), err error) {
+	q.mu.Lock()
+	queue := q.open[account]
+	if queue == nil {
+		queue = &accountQueue{running: semaphore.NewWeighted(q.limit)}
+		q.open[account] = queue
+	}
+	queue.users++
+	q.mu.Unlock()
+	waiting, cancel := context.WithTimeout(ctx, queueWait)
+	defer cancel()
+	if err := queue.running.Acquire(waiting, 1); err != nil {
+		q.forget(account, queue)
+		return nil, &protocol.Error{
+			Code: protocol.CodeTooManyRequests, Err: err,
+			Detail: "Earlier requests of this account take all the time that it has for such requests. Send fewer at once.",
+		}
+	}
+	return func() {
+		queue.running.Release(1)
+		q.forget(account, queue)
+	}, nil
+}
+
+// Open returns the number of accounts with tasks that run or wait.
+func (q *Queues) Open() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.open)
+}
+
+// forget removes one user of the queue, and the queue with its last user.
+func (q *Queues) forget(account protocol.AccountID, queue *accountQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if queue.users--; queue.users == 0 {
+		delete(q.open, account)
+	}
+}
+
+// Produce runs a task that creates a body while it writes it. While a write waits for the reader, other tasks of the
+// account run.
+func (q *Queues) Produce(ctx context.Context, account protocol.AccountID, to io.Writer, task func(to io.Writer) error) error {
+	leave, err := q.Enter(ctx, account)
+	if err != nil {
+		return err
+	}
+	w := &yieldingWriter{ctx: ctx, queues: q, account: account, to: to, leave: leave}
+	defer func() { w.leave() }()
+	return task(w)
+}
+
+// yieldingWriter leaves the queue of its account while it writes.
+type yieldingWriter struct {
+	ctx     context.Context
+	queues  *Queues
+	account protocol.AccountID
+	to      io.Writer
+	leave   func()
+}
+
+func (w *yieldingWriter) Write(content []byte) (int, error) {
+	w.leave()
+	w.leave = func() {}
+	n, err := w.to.Write(content)
+	if err != nil {
+		return n, err
+	}
+	leave, err := w.queues.Enter(w.ctx, w.account)
+	if err != nil {
+		return n, err
+	}
+	w.leave = leave
+	return n, nil
+}
