@@ -30,6 +30,7 @@ var folders = map[string][]string{
 	"http":        {"protocol", "actors", "persistence"},
 	"cmd":         {"protocol", "actors", "persistence", "providers", "http", "web"},
 	"web":         {},
+	"tests":       {"protocol", "actors", "persistence", "providers", "http", "cmd"},
 	"docs":        {},
 	"deploy":      {},
 	"tools":       {},
@@ -60,7 +61,8 @@ var layers = map[string][]string{
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
 		"cmd/turnstone/browser", "cmd/turnstone/chaos", "cmd/turnstone/crash", "cmd/turnstone/failpoints", "cmd/turnstone/faults", "cmd/turnstone/restore", // tests
 	},
-	"web": {"web"},
+	"web":   {"web"},
+	"tests": {"tests/exhaustion"},
 }
 
 // webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -134,3 +135,38 @@ func TestAnExportWhoseReaderIsSlowHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// TestAnExportThatHasBegunWaitsAsLongAsItHasTo checks that a response that has begun is not cut because others of its
+// account are in the queue.
+func TestAnExportThatHasBegunWaitsAsLongAsItHasTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queues, account := router.NewQueues(1), protocol.NewAccountID()
+		var leave func()
+		written := 0
+		between := func(content []byte) (int, error) { // another export takes the place, and keeps it for an hour
+			if written += len(content); leave == nil {
+				var err error
+				if leave, err = queues.Enter(t.Context(), account); err != nil {
+					t.Error(err)
+				}
+				time.AfterFunc(time.Hour, leave)
+			}
+			return len(content), nil
+		}
+		err := queues.Produce(t.Context(), account, writerFunc(between), func(to io.Writer) error {
+			for range 2 {
+				if _, err := io.WriteString(to, "half"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || written != 8 {
+			t.Errorf("%d bytes, %v", written, err)
+		}
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (w writerFunc) Write(content []byte) (int, error) { return w(content) }

@@ -15,7 +15,7 @@ factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
 suites=(
 	./cmd/turnstone/browser ./http ./cmd/turnstone ./cmd/turnstone/crash ./cmd/turnstone/faults ./cmd/turnstone/failpoints
-	./cmd/turnstone/chaos ./cmd/turnstone/restore ./persistence/turns ./providers/extract
+	./tests/exhaustion ./cmd/turnstone/chaos ./cmd/turnstone/restore ./persistence/turns ./providers/extract
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.

@@ -50,6 +50,20 @@ func NewQueues(limit int64) *Queues {
 // Enter waits until the account has less than the limit of tasks running. The caller calls leave when its task has ended.
 // After queueWait, or if ctx ends first, the error is protocol.CodeTooManyRequests.
 func (q *Queues) Enter(ctx context.Context, account protocol.AccountID) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, queueWait)
+	defer cancel()
+	leave, err = q.enter(waiting, account)
+	if err != nil {
+		return nil, &protocol.Error{
+			Code: protocol.CodeTooManyRequests, Err: err,
+			Detail: "Earlier requests of this account take all the time that it has for such requests. Send fewer at once.",
+		}
+	}
+	return leave, nil
+}
+
+// enter is Enter without its time limit.
+func (q *Queues) enter(ctx context.Context, account protocol.AccountID) (leave func(), err error) {
 	q.mu.Lock()
 	queue := q.open[account]
 	if queue == nil {
@@ -58,14 +72,9 @@ func (q *Queues) Enter(ctx context.Context, account protocol.AccountID) (leave f
 	}
 	queue.users++
 	q.mu.Unlock()
-	waiting, cancel := context.WithTimeout(ctx, queueWait)
-	defer cancel()
-	if err := queue.running.Acquire(waiting, 1); err != nil {
+	if err := queue.running.Acquire(ctx, 1); err != nil {
 		q.forget(account, queue)
-		return nil, &protocol.Error{
-			Code: protocol.CodeTooManyRequests, Err: err,
-			Detail: "Earlier requests of this account take all the time that it has for such requests. Send fewer at once.",
-		}
+		return nil, err
 	}
 	return func() {
 		queue.running.Release(1)
@@ -117,7 +126,7 @@ func (w *yieldingWriter) Write(content []byte) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	leave, err := w.queues.Enter(w.ctx, w.account)
+	leave, err := w.queues.enter(w.ctx, w.account) // the response has begun, so it waits as long as it has to
 	if err != nil {
 		return n, err
 	}

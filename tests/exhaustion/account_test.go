@@ -1,0 +1,166 @@
+package exhaustion
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol"
+	"turnstone/protocol/client"
+)
+
+const (
+	longMessages = 40 // of the largest size that an import stores as one message
+	longest      = 1<<20 - 1024
+)
+
+// prepare stores a conversation with the longest messages, and an object of each other kind.
+func (a *attack) prepare() {
+	a.t.Helper()
+	a.known = map[string]string{"email": a.user.Email, "password": sitetest.GoodPassword, "language": "en", "from": "2026-01-01", "to": "2026-12-31"}
+	conversation := a.importLong()
+	var oldest struct{ Data []protocol.Message }
+	a.user.Get(a.t, "/conversations/"+conversation+"/messages?direction=newer", &oldest)
+	a.known["conversation_id"] = conversation
+	a.known["branch_id"] = a.user.Page(a.t, conversation).ActiveBranchID.String()
+	a.known["message_id"] = oldest.Data[0].MessageID.String()
+	live := a.user.Live(a.t, a.user.NewConversation(a.t), "[[script tokens=100000 interval=1s]]")
+	a.known["turn_id"] = live.Turn
+	create := func(path, member string, body map[string]any) {
+		a.t.Helper()
+		a.known[member] = a.user.Do(a.t, "POST", path, body).Text(a.t, http.StatusCreated, member)
+	}
+	create("/projects", "project_id", map[string]any{"name": "A project"})
+	share := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/shares", map[string]any{"message_id": a.known["message_id"]})
+	a.known["share_id"] = share.Text(a.t, http.StatusCreated, "share_id")
+	a.known["token"] = share.Text(a.t, http.StatusCreated, "token")
+	a.known["file_id"] = store(a.t, a.user, "tides.txt", "text/plain", []byte("The tides of the north\n"))
+	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
+}
+
+// store uploads a file to the library and returns its identifier.
+func store(t *testing.T, u *sitetest.User, name, media string, content []byte) (file string) {
+	t.Helper()
+	body := map[string]any{"filename": name, "media_type": media, "size": len(content), "purpose": "library"}
+	path := "/files/uploads/" + u.Do(t, "POST", "/files/uploads", body).Text(t, http.StatusCreated, "upload_id")
+	u.Do(t, "PUT", path+"/content", client.Content(content), "Content-Type", media).Want(t, http.StatusOK, nil)
+	var state protocol.Upload
+	sitetest.Eventually(t, "the file is stored", func() bool {
+		u.Get(t, path, &state)
+		return state.FileID != nil
+	})
+	return state.FileID.String()
+}
+
+// importLong imports a conversation with the longest messages and returns its identifier.
+func (a *attack) importLong() string {
+	a.t.Helper()
+	mapping, parent := map[string]any{}, ""
+	for n := range longMessages {
+		id, text := strconv.Itoa(n), fillings[n%len(fillings)]
+		node := map[string]any{"id": id, "children": []string{}, "message": map[string]any{
+			"id": id, "author": map[string]any{"role": []string{"user", "assistant"}[n%2]}, "create_time": 1_700_000_000 + n,
+			"content": map[string]any{"content_type": "text", "parts": []string{strings.Repeat(text, longest/len(text))}},
+		}}
+		if n > 0 {
+			node["parent"] = parent
+			mapping[parent].(map[string]any)["children"] = []string{id}
+		}
+		mapping[id], parent = node, id
+	}
+	archive, err := json.Marshal([]any{map[string]any{"title": "The tides", "create_time": 1_700_000_000, "mapping": mapping, "current_node": parent}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.known["import_id"] = a.user.Do(a.t, "POST", "/account/imports", json.RawMessage(archive)).Text(a.t, http.StatusAccepted, "import_id")
+	path := "/account/imports/" + a.known["import_id"]
+	var state protocol.Import
+	sitetest.Eventually(a.t, "the import ends", func() bool {
+		a.user.Get(a.t, path, &state)
+		return state.State != protocol.ImportQueued && state.State != protocol.ImportRunning
+	})
+	var list struct{ Data []protocol.Conversation }
+	a.user.Get(a.t, "/conversations", &list)
+	if len(list.Data) != 1 {
+		a.t.Fatalf("the import stored %d conversations: %+v", len(list.Data), state)
+	}
+	return list.Data[0].ConversationID.String()
+}
+
+// observer is another account that lists its conversations, one request after the other.
+type observer struct {
+	user  *sitetest.User
+	ended chan struct{}
+	done  chan struct{}
+
+	mu   sync.Mutex
+	took []time.Duration // guarded by mu
+}
+
+func watch(t *testing.T, base string) *observer {
+	o := &observer{user: sitetest.NewUser(t, base), ended: make(chan struct{}), done: make(chan struct{})}
+	for range 20 {
+		o.user.NewConversation(t)
+	}
+	go func() {
+		defer close(o.done)
+		for {
+			select {
+			case <-o.ended:
+				return
+			case <-t.Context().Done():
+				return
+			default:
+			}
+			began := time.Now()
+			if _, err := o.user.Request(t.Context(), "GET", "/conversations", nil); err != nil {
+				continue // the ledger has it
+			}
+			o.mu.Lock()
+			o.took = append(o.took, time.Since(began))
+			o.mu.Unlock()
+		}
+	}()
+	return o
+}
+
+// median waits until there were count more requests, and returns the median of their durations.
+func (o *observer) median(t *testing.T, count int) time.Duration {
+	t.Helper()
+	o.forget()
+	sitetest.Eventually(t, "the other account reads", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.took) >= count
+	})
+	return o.middle()
+}
+
+func (o *observer) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.took = nil
+}
+
+func (o *observer) middle() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.took) == 0 {
+		return 0
+	}
+	slices.Sort(o.took)
+	return o.took[len(o.took)/2].Round(100 * time.Microsecond)
+}
+
+// stop ends the requests and returns the median of their durations since the last call of median.
+func (o *observer) stop() time.Duration {
+	close(o.ended)
+	<-o.done
+	return o.middle()
+}
