@@ -15,7 +15,7 @@ type clusterCerts struct {
 	Dir  string   `default:"." help:"Folder of the authority, and for the new files."`
 	Node string   `default:"node" help:"Name of the node, and of its files: <node>.crt and <node>.key."`
 	Host []string `help:"Further DNS name or IP address of the node; it can be repeated. Nodes need none: they verify the name node.turnstone.internal, which every certificate has."`
-	Days int      `default:"365" help:"Days for which the certificate of the node is valid. The authority is valid for 10 years."`
+	Days int      `default:"90" help:"Days for which the certificate of the node is valid. The authority is valid for 10 years."`
 }
 
 // Run prints the paths of the files that it created.
