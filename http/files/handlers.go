@@ -33,7 +33,7 @@ type Store interface {
 	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
 	ListFiles(ctx context.Context, account protocol.AccountID, filter *files.Filter, after *files.Position, limit int) (page []protocol.File, next *files.Position, err error)
 	Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error)
-	Rename(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, name string) (*protocol.File, error)
+	Change(ctx context.Context, account protocol.AccountID, change *files.Change) (*protocol.File, error)
 	Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error
 }
 

@@ -153,25 +153,33 @@ func versioned(file *protocol.File, err error) (*resource.Versioned[protocol.Fil
 	return resource.WithETag(*file, file.Version), nil
 }
 
-type renameInput struct {
+type changeInput struct {
 	InFile
 	resource.IfMatch
 	Body struct {
-		Filename string `json:"filename" maxLength:"1024" doc:"1 to 255 characters, as for a new upload."`
-		Version  *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Absent: the last writer wins."`
+		Filename *string `json:"filename,omitempty" maxLength:"1024" doc:"1 to 255 characters, as for a new upload. Absent: unchanged."`
+		Kept     bool    `json:"kept,omitempty" doc:"true: the file stays in the library when the temporary conversation that it was uploaded for ends. It cannot be undone, but the file can be deleted."`
+		Version  *int64  `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Absent: the last writer wins."`
 	}
 }
 
-func (h *Handlers) rename(ctx context.Context, in *renameInput) (*resource.Versioned[protocol.File], error) {
+func (h *Handlers) change(ctx context.Context, in *changeInput) (*resource.Versioned[protocol.File], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	name, err := filetype.CleanName("body.filename", in.Body.Filename)
-	if err != nil {
-		return nil, err
+	change := &files.Change{FileID: in.FileID, Version: version, Keep: in.Body.Kept}
+	switch {
+	case in.Body.Filename != nil:
+		name, err := filetype.CleanName("body.filename", *in.Body.Filename)
+		if err != nil {
+			return nil, err
+		}
+		change.Filename = &name
+	case !in.Body.Kept:
+		return nil, protocol.Invalid("body", "must have a filename, or kept: true")
 	}
-	return versioned(h.Store.Rename(ctx, router.CallerOf(ctx).AccountID, in.FileID, version, name))
+	return versioned(h.Store.Change(ctx, router.CallerOf(ctx).AccountID, change))
 }
 
 type deleteInput struct {

@@ -86,8 +86,8 @@ func (h *Handlers) fileRoutes() []route.Route {
 			Documented(documentThumbnail),
 		route.Call("GET", path+"/text", "getFileText", "Get the text of a file", route.Lists, h.getText).
 			DescribedAs("Returns a range of the text of a file, and the pages, sheets, slides or chapters in it. Offsets and lengths are bytes of UTF-8, and a range never cuts a character. The text is read after the upload: until then, its state is `pending`. A picture, a sound and an archive have none, and a document that is encrypted or damaged, or that the service cannot read, is `failed` with a reason. Of a long text, the first 4 MiB are kept."),
-		route.Call("PATCH", path, "renameFile", "Rename a file", route.Writes, h.rename).
-			DescribedAs("Changes the name of a file.").
+		route.Call("PATCH", path, "renameFile", "Change a file", route.Writes, h.change).
+			DescribedAs("Changes the name of a file, or keeps a file that was uploaded for a temporary conversation in the library. Without that, such a file ends with its conversation, unless it belongs to a project or another conversation has it.").
 			WithExample(route.Object{"filename": "tides-2026.pdf"}).
 			WithCodes(protocol.CodeStaleVersion),
 		route.Call("DELETE", path, "deleteFile", "Delete a file", route.Writes, h.delete).

@@ -63,7 +63,7 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 				return fmt.Errorf("recording a deletion: %w", err)
 			}
 		}
-		return s.leaveTombstone(ctx, tx, account, deletion)
+		return s.leaveTombstone(ctx, tx, account, deletion, locked.Temporary)
 	})
 	return live, err
 }
@@ -128,15 +128,20 @@ const leaveTombstoneSQL = `
 		message_count = 0, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge.
-func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.AccountID, deletion *Deletion) error {
+// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge. The files that
+// were uploaded for a temporary one are deleted with it.
+func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.AccountID, deletion *Deletion, temporary bool) error {
 	id := deletion.ConversationID
 	detail, err := json.Marshal(map[string]protocol.ConversationID{"conversation_id": id})
 	if err != nil {
 		return err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(leaveTombstoneSQL, pgx.NamedArgs{"account": account, "conversation": id})
+	args := pgx.NamedArgs{"account": account, "conversation": id}
+	if temporary {
+		batch.Queue(deleteTemporaryFilesSQL, args)
+	}
+	batch.Queue(leaveTombstoneSQL, args)
 	batch.Queue(audit.AppendAuditSQL, account, string(EventConversationDeleted), deletion.SessionID, deletion.By.RequestID, deletion.By.Address, detail)
 	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("deleting a conversation: %w", err)

@@ -62,7 +62,7 @@ func (s *Store) expireConversation(ctx context.Context, c expiredConversation) e
 		if err := tx.QueryRow(ctx, stillExpiredSQL, c.AccountID, c.ConversationID, TemporaryLifetime).Scan(&still); err != nil || !still {
 			return err
 		}
-		return s.leaveTombstone(ctx, tx, c.AccountID, &Deletion{ConversationID: c.ConversationID})
+		return s.leaveTombstone(ctx, tx, c.AccountID, &Deletion{ConversationID: c.ConversationID}, true)
 	})
 	if errors.Is(err, pgx.ErrNoRows) || protocol.CodeOf(err) == protocol.CodeNotFound { // deleted in the meantime
 		return nil

@@ -28,9 +28,18 @@ const (
 
 	endedSQL = `
 	update file_totals set reserved = reserved - @size, sessions = sessions - 1, bytes = bytes + @added, files = files + @count where account_id = @account`
+	// insertFileSQL locks the conversation that the upload is for. If it was temporary and has ended, the file ends too.
 	insertFileSQL = `
-	insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
-	select account_id, file_id, filename, @media, @kind, size, @hash, object_name, @engine, @at, @at, @at
+	with target as (
+		select c.temporary and c.deleted_at is not null as ended
+		from conversations c
+		join uploads u on u.account_id = c.account_id and u.conversation_id = c.conversation_id
+		where c.account_id = @account and u.account_id = @account and u.upload_id = @upload and u.purpose = 'attachment'
+		for share of c)
+	insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at,
+		purpose, uploaded_for, deleted_at)
+	select account_id, file_id, filename, @media, @kind, size, @hash, object_name, @engine, @at::timestamptz, @at, @at,
+		purpose, case when purpose = 'attachment' then conversation_id end, (select @at::timestamptz from target where ended)
 	from uploads where account_id = @account and upload_id = @upload`
 	addToProjectSQL = `
 	insert into project_files (account_id, project_id, file_id)

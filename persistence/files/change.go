@@ -17,8 +17,10 @@ import (
 
 const (
 	lockFileSQL = `select version from files where account_id = @account and file_id = @file and deleted_at is null for update`
-	renameSQL   = `
-	update files set filename = @filename, version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
+	changeSQL   = `
+	update files set filename = coalesce(@filename, filename), purpose = case when @keep then 'library' else purpose end,
+		version = version + 1, updated_at = now()
+	where account_id = @account and file_id = @file`
 	touchSQL       = `update files set version = version + 1, updated_at = now() where account_id = @account and file_id = @file`
 	deleteFileSQL  = `update files f set deleted_at = now(), counted = ` + used + ` where f.account_id = @account and f.file_id = @file`
 	leaveAllSQL    = `delete from project_files where account_id = @account and file_id = @file returning project_id`
@@ -37,15 +39,23 @@ const (
 	needed = `(f.deleted_at is null or ` + used + `)`
 )
 
-// Rename changes the name of a file. version is the one that the change is based on; nil: any.
-func (s *Store) Rename(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, name string) (file *protocol.File, err error) {
-	args := pgx.NamedArgs{"account": account, "file": id, "filename": name}
+// Change is a request to change a file.
+type Change struct {
+	FileID   protocol.FileID
+	Version  *int64  // that the change is based on; nil: any
+	Filename *string // nil: unchanged
+	Keep     bool    // the file does not end with the temporary conversation that it was uploaded for
+}
+
+// Change changes a file.
+func (s *Store) Change(ctx context.Context, account protocol.AccountID, change *Change) (file *protocol.File, err error) {
+	args := pgx.NamedArgs{"account": account, "file": change.FileID, "filename": change.Filename, "keep": change.Keep}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		if err := lock(ctx, tx, args, version); err != nil {
+		if err := lock(ctx, tx, args, change.Version); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, renameSQL, args); err != nil {
-			return fmt.Errorf("renaming a file: %w", err)
+		if _, err := tx.Exec(ctx, changeSQL, args); err != nil {
+			return fmt.Errorf("changing a file: %w", err)
 		}
 		file, err = readFile(ctx, tx, args)
 		return err

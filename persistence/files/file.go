@@ -34,7 +34,9 @@ const fileColumns = `
 	coalesce((select array_agg(m.project_id order by m.project_id) from project_files m
 		join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
 		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids,
-	coalesce(t.state, 'none') as text_state, t.pages, t.width, t.height, t.thumbnail is not null as has_thumbnail`
+	coalesce(t.state, 'none') as text_state, t.pages, t.width, t.height, t.thumbnail is not null as has_thumbnail,
+	not (f.purpose is not distinct from 'attachment' and exists (
+		select from conversations c where c.account_id = f.account_id and c.conversation_id = f.uploaded_for and c.temporary)) as kept`
 
 // fromFiles is the source of fileColumns. A file from before texts were read has none.
 const fromFiles = ` from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id `
@@ -43,7 +45,7 @@ func scanFile(row pgx.CollectableRow) (protocol.File, error) {
 	f := protocol.File{Scan: protocol.FileScan{Verdict: "clean"}}
 	var hash []byte
 	err := row.Scan(&f.FileID, &f.Filename, &f.MediaType, &f.Kind, &f.Size, &hash, &f.Scan.Engine, &f.Scan.At, &f.Version, &f.CreatedAt, &f.UpdatedAt, &f.DeletedAt, &f.ProjectIDs,
-		&f.TextState, &f.Pages, &f.Width, &f.Height, &f.HasThumbnail)
+		&f.TextState, &f.Pages, &f.Width, &f.Height, &f.HasThumbnail, &f.Kept)
 	f.SHA256 = hex.EncodeToString(hash)
 	return f, err
 }

@@ -130,6 +130,10 @@ export const renameFile = (file_id: string, version: number, filename: string): 
     }),
   );
 
+/** Keeps a file in the library when the temporary chat ends that it was uploaded for. */
+export const keepFile = (file_id: string): Promise<StoredFile> =>
+  body(api.PATCH("/files/{file_id}", { params: { path: { file_id }, header: {} }, body: { kept: true } }));
+
 export const deleteFile = (file_id: string): Promise<unknown> =>
   api.DELETE("/files/{file_id}", { params: { path: { file_id } } });
 

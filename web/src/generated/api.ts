@@ -1173,8 +1173,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename a file
-         * @description Changes the name of a file.
+         * Change a file
+         * @description Changes the name of a file, or keeps a file that was uploaded for a temporary conversation in the library. Without that, such a file ends with its conversation, unless it belongs to a project or another conversation has it.
          */
         patch: operations["renameFile"];
         trace?: never;
@@ -1858,6 +1858,17 @@ export interface components {
             /**
              * Format: int64
              * @description The version that the change is based on; an alternative to If-Match. One of them is required.
+             */
+            version?: number;
+        };
+        ChangeInputBody: {
+            /** @description 1 to 255 characters, as for a new upload. Absent: unchanged. */
+            filename?: string;
+            /** @description true: the file stays in the library when the temporary conversation that it was uploaded for ends. It cannot be undone, but the file can be deleted. */
+            kept?: boolean;
+            /**
+             * Format: int64
+             * @description The version that the change is based on; an alternative to If-Match. Absent: the last writer wins.
              */
             version?: number;
         };
@@ -2972,6 +2983,8 @@ export interface components {
              * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             height: number | null;
+            /** @description false: the file was uploaded for a temporary conversation and ends with it, unless it belongs to a project or another conversation has it. */
+            kept: boolean;
             /** @enum {string} */
             kind: "document" | "text" | "image" | "audio" | "archive" | "other";
             /** @description The media type that was detected in the content. */
@@ -3023,6 +3036,8 @@ export interface components {
              * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             height: number | null;
+            /** @description false: the file was uploaded for a temporary conversation and ends with it, unless it belongs to a project or another conversation has it. */
+            kept: boolean;
             /** @enum {string} */
             kind: "document" | "text" | "image" | "audio" | "archive" | "other";
             /** @description The media type that was detected in the content. */
@@ -3739,15 +3754,6 @@ export interface components {
             /**
              * Format: int64
              * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
-             */
-            version?: number;
-        };
-        RenameInputBody: {
-            /** @description 1 to 255 characters, as for a new upload. */
-            filename: string;
-            /**
-             * Format: int64
-             * @description The version that the change is based on; an alternative to If-Match. Absent: the last writer wins.
              */
             version?: number;
         };
@@ -23832,6 +23838,7 @@ export interface operations {
                      *           "filename": "a filename",
                      *           "has_thumbnail": false,
                      *           "height": 1,
+                     *           "kept": false,
                      *           "kind": "document",
                      *           "media_type": "a media type",
                      *           "pages": 1,
@@ -24079,6 +24086,7 @@ export interface operations {
                      *       "filename": "a filename",
                      *       "has_thumbnail": false,
                      *       "height": 1,
+                     *       "kept": false,
                      *       "kind": "document",
                      *       "media_type": "a media type",
                      *       "pages": 1,
@@ -24586,7 +24594,7 @@ export interface operations {
                  *       "filename": "tides-2026.pdf"
                  *     }
                  */
-                "application/json": components["schemas"]["RenameInputBody"];
+                "application/json": components["schemas"]["ChangeInputBody"];
             };
         };
         responses: {
@@ -24608,6 +24616,7 @@ export interface operations {
                      *       "filename": "a filename",
                      *       "has_thumbnail": false,
                      *       "height": 1,
+                     *       "kept": false,
                      *       "kind": "document",
                      *       "media_type": "a media type",
                      *       "pages": 1,
@@ -25695,6 +25704,7 @@ export interface operations {
                      *             "filename": "a filename",
                      *             "has_thumbnail": false,
                      *             "height": 1,
+                     *             "kept": false,
                      *             "kind": "document",
                      *             "media_type": "a media type",
                      *             "pages": 1,
@@ -26012,6 +26022,7 @@ export interface operations {
                      *           "filename": "a filename",
                      *           "has_thumbnail": false,
                      *           "height": 1,
+                     *           "kept": false,
                      *           "kind": "document",
                      *           "media_type": "a media type",
                      *           "pages": 1,
@@ -29912,6 +29923,7 @@ export interface operations {
                      *           "filename": "a filename",
                      *           "has_thumbnail": false,
                      *           "height": 1,
+                     *           "kept": false,
                      *           "kind": "document",
                      *           "media_type": "a media type",
                      *           "pages": 1,
@@ -30171,6 +30183,7 @@ export interface operations {
                      *       "filename": "a filename",
                      *       "has_thumbnail": false,
                      *       "height": 1,
+                     *       "kept": false,
                      *       "kind": "document",
                      *       "media_type": "a media type",
                      *       "pages": 1,

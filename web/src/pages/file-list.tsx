@@ -2,13 +2,15 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState, type ReactNode } from "react";
-import { contentPath, type StoredFile } from "../api/files";
+import { contentPath, filesChanged, keepFile, type StoredFile } from "../api/files";
 import { projectQuery, projectsQuery } from "../api/projects";
+import { noticeSignOut } from "../api/session-state";
 import { IconButton } from "../controls/button";
 import { FilePicture } from "../controls/file-picture";
 import { Icon } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { ShowMore } from "../controls/show-more";
+import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { byteSize } from "../messages/byte-size";
 import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
@@ -28,6 +30,17 @@ export function FileList({ files, project, ...next }: FileListProps) {
   const [dialog, setDialog] = useState<{ kind: "rename" | "delete" | "projects"; opened: StoredFile } | null>(null);
   const list = useRef<HTMLUListElement>(null);
   const onClose = () => setDialog(null);
+  const keep = async ({ file_id, filename }: StoredFile) => {
+    try {
+      await keepFile(file_id);
+      toast(t("library.keep.done", { name: filename }));
+    } catch (refusal) {
+      noticeSignOut(refusal);
+      toast(t("library.keep.failed"), { kind: "problem" });
+    } finally {
+      void filesChanged();
+    }
+  };
   // The item of the menu that opened the dialog no longer exists, and after a deletion its row does not either.
   const returnTo = (deleted = false) =>
     document.querySelector<HTMLElement>(deleted ? "[data-upload]" : `[data-menu-of="${dialog?.opened.file_id}"]`);
@@ -56,6 +69,11 @@ export function FileList({ files, project, ...next }: FileListProps) {
                 <MenuItem icon="folder" onSelect={() => setDialog({ kind: "projects", opened: one })}>
                   {t("library.projects")}
                 </MenuItem>
+                {!one.kept && (
+                  <MenuItem icon="file" onSelect={() => void keep(one)}>
+                    {t("library.keep")}
+                  </MenuItem>
+                )}
                 <MenuItem icon="trash" danger onSelect={() => setDialog({ kind: "delete", opened: one })}>
                   {t("pages.delete.do")}
                 </MenuItem>
@@ -120,6 +138,7 @@ function Row({ file, inProject, children }: { file: StoredFile; inProject: boole
         <p className="flex flex-wrap gap-x-3 text-soft">
           <span>{byteSize(intl, size)}</span>
           <span>{intl.formatDate(created_at, { dateStyle: "medium" })}</span>
+          {!file.kept && <span>{t("library.temporary")}</span>}
           {!inProject && project_ids.map((id) => <ProjectLink key={id} id={id} />)}
         </p>
       </div>
