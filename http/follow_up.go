@@ -45,12 +45,12 @@ func (h *followUpHandlers) routes() []route.Route {
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Change a follow-up", route.Writes, h.changeFollowUp).WithMaxBody(route.MaxBody).
-			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.").
+			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.").
 			WithExample(route.Object{"state": "held", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),
 		route.Call("POST", queue+"/{follow_up_id}/promote", "promoteFollowUp",
 			"Promote a follow-up", route.Writes, h.promoteFollowUp).
-			DescribedAs("Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged.").
+			DescribedAs("Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged. An archived project is read-only: 409 `conflict` with the project in `current`.").
 			WithExample(route.Object{"mode": "interrupt"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeBudgetReached),
 	}

@@ -44,6 +44,11 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	if err := refuseFollowUpChange(item, change); err != nil {
 		return nil, nil, err
 	}
+	if change.State == protocol.FollowUpQueued {
+		if err := checkProject(ctx, tx, &change.Queue, locked); err != nil {
+			return nil, nil, err
+		}
+	}
 	before := *item
 	item.State = change.State
 	if change.Content != nil {

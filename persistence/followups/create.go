@@ -9,7 +9,6 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/projects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -34,14 +33,8 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if locked.ProjectID != nil {
-		project, err := projects.Read(ctx, tx, f.AccountID, *locked.ProjectID)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := projects.CheckActive(project); err != nil {
-			return nil, nil, err
-		}
+	if err := checkProject(ctx, tx, &f.Queue, locked); err != nil {
+		return nil, nil, err
 	}
 	batch := &pgx.Batch{}
 	if item, err = turns.Enqueue(ctx, tx, batch, f); err != nil {

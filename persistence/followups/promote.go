@@ -29,7 +29,8 @@ const (
 // PromoteFollowUp moves an item to the front of its queue and releases it if it is held. If no turn is live, the
 // transaction also starts the item. Otherwise it starts when the live turn completes or, with Interrupt, when that turn
 // ends in any way; live then names the turn that the caller must cancel. A repeat changes nothing, also after the item
-// has started. The error is protocol.CodeConflict if the item was cancelled.
+// has started. The error is protocol.CodeConflict
+// if the item was cancelled, or the project of the conversation is archived.
 func (s *Store) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
 	item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error,
 ) {
@@ -54,6 +55,9 @@ func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.Follo
 		return item, nil, nil, nil
 	case item.State == protocol.FollowUpCancelled:
 		return nil, nil, nil, protocol.Conflict(protocol.CodeConflict, item, "The follow-up was cancelled.")
+	}
+	if err := checkProject(ctx, tx, &promotion.Queue, locked); err != nil {
+		return nil, nil, nil, err
 	}
 	if promotion.Interrupt {
 		live = locked.LiveTurnID

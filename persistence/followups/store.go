@@ -14,6 +14,7 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -54,6 +55,16 @@ func lockFollowUp(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, id proto
 	}
 	item, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.FollowUp])
 	return locked, item, err
+}
+
+// checkProject returns an error unless the queue may continue: its conversation has no project, or an active one. It locks
+// the project, so that an archive holds what the caller queues.
+func checkProject(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, locked *conversations.LockedConversation) error {
+	if locked.ProjectID == nil {
+		return nil
+	}
+	_, err := projects.LockActive(ctx, tx, queue.AccountID, *locked.ProjectID)
+	return err
 }
 
 // startNext starts the next turn of a queue if the item is queued, no turn is live and the node runs turns. The returned

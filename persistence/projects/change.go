@@ -48,9 +48,32 @@ const archiveSQL = `
 	update projects set archived_at = case when @archived then now() end, version = version + 1, updated_at = now()
 	where account_id = @account and project_id = @project`
 
-// SetArchived archives a project, or makes it active again.
+const (
+	// lockQueuesSQL locks the conversations before their project, as everything does that changes a queue.
+	lockQueuesSQL = `
+	select from conversations c
+	where c.account_id = @account and c.project_id = @project and c.conversation_id in (
+		select conversation_id from follow_ups where account_id = @account and state = 'queued')
+	order by c.conversation_id for update`
+	holdQueuesSQL = `
+	with held as (
+		update follow_ups f set state = 'held', version = f.version + 1, interrupts_turn_id = null
+		from conversations c
+		where c.account_id = @account and c.project_id = @project
+		  and f.account_id = @account and f.conversation_id = c.conversation_id and f.state = 'queued'
+		returning f.conversation_id)
+	update conversations set queue_version = queue_version + 1
+	where account_id = @account and conversation_id in (select conversation_id from held)`
+)
+
+// SetArchived archives a project, or makes it active again. The archive holds what is queued in its conversations, and it
+// stays held in the active project.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
-	return s.change(ctx, account, change, func(p *protocol.Project) (*edit, error) {
+	before := ""
+	if archived {
+		before = lockQueuesSQL
+	}
+	return s.changeAfter(ctx, account, change, before, func(p *protocol.Project) (*edit, error) {
 		kind := protocol.WorkProjectUnarchived
 		if archived {
 			kind = protocol.WorkProjectArchived
@@ -61,7 +84,11 @@ func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, cha
 		case archived == (p.State == protocol.ProjectArchived):
 			return nil, nil //nolint:nilnil // nothing changes
 		}
-		return &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind}, nil
+		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind}
+		if archived {
+			edit.then = holdQueuesSQL
+		}
+		return edit, nil
 	})
 }
 
@@ -82,14 +109,26 @@ type edit struct {
 	sql  string
 	args pgx.NamedArgs
 	kind protocol.WorkKind
+	then string // a further statement with the same arguments; empty: none
 }
 
-// change runs the edit that decide returns for the locked project. With no edit and no error, nothing changes. The
-// version is checked before the state.
 func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change,
+	decide func(*protocol.Project) (*edit, error),
+) (*protocol.Project, error) {
+	return s.changeAfter(ctx, account, change, "", decide)
+}
+
+// changeAfter runs the edit that decide returns for the locked project, after a statement that takes other locks; empty:
+// none. With no edit and no error, nothing changes. The version is checked before the state.
+func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, change *Change, before string,
 	decide func(*protocol.Project) (*edit, error),
 ) (project *protocol.Project, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if before != "" {
+			if _, err := tx.Exec(ctx, before, pgx.NamedArgs{"account": account, "project": change.ProjectID}); err != nil {
+				return fmt.Errorf("changing a project: %w", err)
+			}
+		}
 		if project, err = Lock(ctx, tx, account, change.ProjectID); err != nil {
 			return err
 		}
@@ -112,6 +151,9 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, account protocol.AccountID
 	args["account"], args["project"] = account, change.ProjectID
 	batch := &pgx.Batch{}
 	batch.Queue(edit.sql, args)
+	if edit.then != "" {
+		batch.Queue(edit.then, args)
+	}
 	Work{Kind: edit.kind, SessionID: change.SessionID, Version: &version}.Queue(batch, account, change.ProjectID)
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, fmt.Errorf("changing a project: %w", err)

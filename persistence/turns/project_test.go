@@ -2,6 +2,7 @@ package turns_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -239,8 +240,15 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 	w := newProjectWorld(t)
 	turn := w.Start(w.request(nil, "hello"))
 	id := turn.Spec.ConversationID
-	w.Queued(id, "later")
+	item := w.Queued(id, "later")
+	version := w.Count(`select queue_version from conversations`)
 	w.archive(true)
+	queue, err := w.DB.FollowUps.ListFollowUps(t.Context(), w.Account, id, true, nil, 10)
+	w.Must(err)
+	held := &queue.Items[0]
+	if held.FollowUpID != item.FollowUpID || held.State != protocol.FollowUpHeld || held.Version != item.Version+1 || int(queue.QueueVersion) != version+1 {
+		t.Errorf("the archive left %+v", queue)
+	}
 	busy := w.request(&id, "more")
 	busy.IfBusy = protocol.BusyQueue
 	for name, start := range map[string]*turnlog.Start{"live": busy, "new": w.request(nil, "new")} {
@@ -252,8 +260,29 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 	if next := turn.End(nil); next != nil {
 		t.Error("the queue of an archived project started a turn")
 	}
-	_, err := w.Try(w.request(&id, "more"))
+	_, err = w.Try(w.request(&id, "more"))
 	storetest.WantCode(t, err, protocol.CodeConflict)
+	for name, release := range map[string]func() error{
+		"released": func() error {
+			_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued))
+			return err
+		},
+		"promoted": func() error {
+			_, _, _, err := w.DB.FollowUps.PromoteFollowUp(t.Context(), &turnlog.FollowUpPromotion{Queue: w.QueueOf(id), FollowUpID: item.FollowUpID})
+			return err
+		},
+		"created": func() error {
+			_, _, err := w.DB.FollowUps.CreateFollowUp(t.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(id), Content: "x"})
+			return err
+		},
+	} {
+		var conflict *protocol.Error
+		if err := release(); !errors.As(err, &conflict) || conflict.Code != protocol.CodeConflict {
+			t.Errorf("%s: %v", name, err)
+		} else if project, is := conflict.Current.(*protocol.Project); !is || project.State != protocol.ProjectArchived {
+			t.Errorf("%s: the conflict has %+v", name, conflict.Current)
+		}
+	}
 	_, err = w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "", nil)
 	storetest.WantCode(t, err, protocol.CodeConflict)
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 hour'`)
@@ -261,9 +290,11 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 		t.Errorf("the sweep started %d turns, %v", len(started), err)
 	}
 	w.archive(false)
-	started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn)
-	if err != nil || len(started) != 1 {
-		t.Fatalf("after the archive: %d turns, %v", len(started), err)
+	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn); err != nil || len(started) != 0 {
+		t.Errorf("after the archive: %d turns, %v; what it held stays held", len(started), err)
+	}
+	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued)); err != nil || started == nil {
+		t.Errorf("released after the archive: %+v, %v", started, err)
 	}
 }
 
