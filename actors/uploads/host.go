@@ -187,17 +187,16 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
 // gone returns the error for a content whose actor has ended or could not start. If another command has taken the session
-// over since the claim, or has ended it, it is the conflict with what that command did. The actor of that command may be gone
-// as well. A session that is ready may have this content, so its outcome stays unknown to the client until it reads it.
+// over since the claim, or has ended it, it is the conflict with what that command did, here or on another node: its actor
+// may not run yet, or not any more, so only the store knows. Otherwise the outcome is unknown: a session that is ready, or
+// has not ended, may have this content, or still get it.
 func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
-	h.mu.Lock()
-	later := h.running[claim.UploadID]
-	overtaken := later != nil && later.epoch > claim.Epoch
-	h.mu.Unlock()
-	if overtaken {
+	ctx = context.WithoutCancel(ctx)
+	of := Claimed{AccountID: claim.AccountID, UploadID: claim.UploadID, Epoch: claim.Epoch}
+	if overtaken, err := h.Store.Overtaken(ctx, of, quarantineKey(&claim.Spec, claim.Epoch)); err == nil && overtaken {
 		return h.conflictNow(ctx, claim.AccountID, claim.UploadID)
 	}
-	current, err := h.Store.Upload(context.WithoutCancel(ctx), claim.AccountID, claim.UploadID)
+	current, err := h.Store.Upload(ctx, claim.AccountID, claim.UploadID)
 	if err == nil && current.State.Terminal() && current.State != protocol.UploadReady {
 		return uploadlog.Conflict(current)
 	}

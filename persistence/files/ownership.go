@@ -103,6 +103,20 @@ func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node
 	return found[0], nil
 }
 
+const overtakenSQL = `
+	select owner_epoch > @epoch and content ->> 'Key' is distinct from @key from uploads where account_id = @account and upload_id = @upload`
+
+// Overtaken reports whether a session has a later epoch than a claim, and not the content of the claim, whose key is key:
+// then nothing of that content has an effect, now or later.
+func (s *Sessions) Overtaken(ctx context.Context, claim uploadlog.Claimed, key string) (bool, error) {
+	overtaken, err := pg.Row(ctx, s.db, claim.AccountID, pgx.RowTo[bool], overtakenSQL,
+		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "epoch": claim.Epoch, "key": key})
+	if err != nil {
+		return false, fmt.Errorf("reading the epoch of an upload: %w", err)
+	}
+	return overtaken, nil
+}
+
 // The statements of the engine. claimDueSQL tests in a sub-query whether an owner is dead, as for turns.
 const (
 	claimDueSQL = `

@@ -104,5 +104,8 @@ func Conflict(current *protocol.Upload) error {
 	case current.State.Terminal():
 		return protocol.Conflict(protocol.CodeUploadFinished, current, "The upload has already ended.")
 	}
+	if current.State == protocol.UploadPending {
+		return protocol.Conflict(protocol.CodeConflict, current, "Another request was sending the content of this upload at the same time. Send it again.")
+	}
 	return protocol.Conflict(protocol.CodeConflict, current, "Another request is sending the content of this upload.")
 }
