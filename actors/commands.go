@@ -169,13 +169,9 @@ func (n *Node) ForceCancel(ctx context.Context, account protocol.AccountID, id p
 	}
 }
 
-// CancelTurn cancels a turn. An operator's cancel sets the queued follow-ups to held; the deletion of the conversation
-// cancels them. It returns nil for a turn that has ended or does not exist.
-func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, id protocol.TurnID, by protocol.CancelledBy) error {
-	scope := protocol.CancelTurn
-	if by == protocol.CancelledByDeletion {
-		scope = protocol.CancelTurnAndFollowUps
-	}
+// CancelTurn cancels a turn, and holds or cancels the queued follow-ups: see the scopes. It returns nil for a turn that has
+// ended or does not exist.
+func (n *Node) CancelTurn(ctx context.Context, account protocol.AccountID, id protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error {
 	_, err := n.Command(ctx, account, id, &turn.Command{Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: by})
 	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {
 		return err

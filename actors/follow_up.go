@@ -40,7 +40,7 @@ func (n *Node) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpP
 	if err := failpoint.Before(failpoint.PromoteAfterCommit); err != nil {
 		return nil, err
 	}
-	return item, failpoint.After(failpoint.PromoteAfterCommit, n.CancelTurn(ctx, promotion.AccountID, *live, protocol.CancelledByUser))
+	return item, failpoint.After(failpoint.PromoteAfterCommit, n.CancelTurn(ctx, promotion.AccountID, *live, protocol.CancelledByUser, protocol.CancelTurn))
 }
 
 // prepareQueue makes the node run the next turn of a queue, unless it drains: then another node, or the next process,

@@ -257,12 +257,18 @@ func asAnswer(err error) *answerError {
 	return answer
 }
 
+// formerOutcomeUnknown is protocol.OutcomeUnknown of a node of an earlier version.
+const formerOutcomeUnknown = "outcome_unknown"
+
 // asError returns the error that another node has encoded; nil for nil.
 func (e *answerError) asError() error {
 	if e == nil {
 		return nil
 	}
 	failed := &protocol.Error{Code: e.Code, Detail: e.Detail, Fields: e.Fields, RetryAfter: e.RetryAfter}
+	if failed.Detail == formerOutcomeUnknown {
+		failed.Detail = protocol.OutcomeUnknown
+	}
 	if e.Current != nil {
 		failed.Current = e.Current
 	}

@@ -149,7 +149,7 @@ func TestADeletionOnAnotherNodeEndsTheShortcutOfTheOwner(t *testing.T) {
 	spec := startTurn(t, owner, "hello")
 	words <- "one "
 	live := owner.locate(spec.AccountID, spec.TurnID)
-	if err := other.CancelTurn(t.Context(), spec.AccountID, spec.TurnID, protocol.CancelledByDeletion); err != nil {
+	if err := other.CancelTurn(t.Context(), spec.AccountID, spec.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
 		t.Fatal(err)
 	}
 	if !live.deleting.Load() {
@@ -310,5 +310,13 @@ func TestNodesWhoseCertificatesExpireKeepTheirConnectionsAndTurns(t *testing.T) 
 	}
 	if leases, err := store.Leases(t.Context()); err != nil || len(leases) != 3 {
 		t.Errorf("%d nodes have a lease, %v", len(leases), err)
+	}
+}
+
+func TestTheDetailOfAnEarlierNodeIsASentence(t *testing.T) {
+	earlier := &answerError{Code: protocol.CodeUnavailable, Detail: "outcome_unknown", RetryAfter: 1}
+	var failed *protocol.Error
+	if !errors.As(earlier.asError(), &failed) || failed.Detail != protocol.OutcomeUnknown || failed.RetryAfter != 1 {
+		t.Errorf("%+v", failed)
 	}
 }

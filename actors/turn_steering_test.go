@@ -62,14 +62,20 @@ func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *te
 }
 
 func TestAnOperatorsCancelHoldsTheQueueAndADeletionDropsIt(t *testing.T) {
-	for by, want := range map[protocol.CancelledBy]protocol.CancelScope{
-		protocol.CancelledByOperator: protocol.CancelTurn, protocol.CancelledByDeletion: protocol.CancelTurnAndFollowUps,
+	for _, c := range []struct {
+		by   protocol.CancelledBy
+		want protocol.CancelScope
+	}{
+		{protocol.CancelledByOperator, protocol.CancelTurn},
+		{protocol.CancelledByDeletion, protocol.CancelTurn}, // of the project, which may be restored
+		{protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps},
 	} {
+		by, want := c.by, c.want
 		store := newMemory()
 		n := startNode(t, store, stalling(), nil)
 		spec := startTurn(t, n, "hi")
 		read(t, n, spec, 0, isDelta)
-		if err := n.CancelTurn(t.Context(), spec.AccountID, spec.TurnID, by); err != nil {
+		if err := n.CancelTurn(t.Context(), spec.AccountID, spec.TurnID, by, want); err != nil {
 			t.Fatal(err)
 		}
 		log := string(read(t, n, spec, 0, nil))

@@ -42,7 +42,7 @@ type Turns interface {
 	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
 	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error)
 	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error)
-	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
+	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
 	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader
 }
 

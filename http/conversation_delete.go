@@ -40,7 +40,7 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 		}
 		// The cancel is durable before the deletion: a crash in between leaves a conversation whose turn was cancelled,
 		// and the client repeats the request.
-		if err := h.turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion); err != nil {
+		if err := h.turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
 			return nil, err
 		}
 		deletion.Cancelled = &live.TurnID
@@ -49,5 +49,5 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 }
 
 func (h *conversationHandlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
-	return h.confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete)
+	return h.confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete, resource.Irreversible)
 }

@@ -22,10 +22,12 @@ type endingTurns struct {
 	Turns
 	db        *persistence.Stores
 	cancelled []protocol.TurnID
+	by        protocol.CancelledBy // of the last one
+	scope     protocol.CancelScope
 }
 
-func (e *endingTurns) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, _ protocol.CancelledBy) error {
-	e.cancelled = append(e.cancelled, turn)
+func (e *endingTurns) CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error {
+	e.cancelled, e.by, e.scope = append(e.cancelled, turn), by, scope
 	batch := &pgx.Batch{}
 	batch.Queue(`update turns set state = 'cancelled', accepting = false where turn_id = $1`, turn)
 	batch.Queue(`update messages set status = 'cancelled' where turn_id = $1`, turn)

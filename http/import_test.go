@@ -111,6 +111,9 @@ func TestAnAccountIsErasedOnceItIsConfirmed(t *testing.T) {
 	c := w.client().register("a@example.com")
 	device := c.newSession()
 	c.expect(201, "POST", "/conversations", route.Object{"title": "a title"})
+	c.expect(201, "POST", "/projects", route.Object{"name": "Kitchen"})
+	query[int64](w, `insert into shares (account_id, share_id, conversation_id, token_hash, title, message_count, page_count, expires_at)
+		select account_id, gen_random_uuid(), conversation_id, sha256('x'), 'x', 1, 1, now() + interval '1 day' from conversations returning 1`)
 	resp := c.expect(409, "DELETE", "/account", nil)
 	var problem struct {
 		Current struct {
@@ -119,7 +122,8 @@ func TestAnAccountIsErasedOnceItIsConfirmed(t *testing.T) {
 	}
 	resp.into(t, &problem)
 	confirmation := problem.Current.Confirmation
-	if resp.Code != protocol.CodeConfirmation || confirmation.WillDelete["conversations"] != 1 || confirmation.WillDelete["sessions"] != 2 {
+	if resp.Code != protocol.CodeConfirmation || confirmation.WillDelete["conversations"] != 1 || confirmation.WillDelete["sessions"] != 2 ||
+		confirmation.WillDelete["projects"] != 1 || confirmation.WillDelete["shares"] != 1 {
 		t.Errorf("%s", resp.body)
 	}
 	device.expect(409, "DELETE", "/account", nil, "X-Confirm", confirmation.Token) // of another session
@@ -129,7 +133,7 @@ func TestAnAccountIsErasedOnceItIsConfirmed(t *testing.T) {
 	done := c.expect(202, "DELETE", "/account", nil, "X-Confirm", problem.Current.Confirmation.Token)
 	var erased protocol.Erasure
 	done.into(t, &erased)
-	if erased.ErasureID.IsZero() || erased.WillDelete["conversations"] != 2 || done.header.Get("Clear-Site-Data") == "" || c.token() != "" {
+	if erased.ErasureID.IsZero() || erased.WillDelete["conversations"] != 2 || erased.WillDelete["projects"] != 1 || done.header.Get("Clear-Site-Data") == "" || c.token() != "" {
 		t.Errorf("%s %v", done.body, done.header)
 	}
 	device.expect(401, "GET", "/conversations", nil)

@@ -107,11 +107,20 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 	u.conversation("Outside")
 	u.storeMessages(inside, "question")
 	turn := u.liveTurn(inside)
+	recipe := []listedFile{{name: "recipe.txt", kind: protocol.FileText, size: 1}}
+	u.storeRows(recipe)
+	u.addFile(id, recipe[0].id)
+	u.do(200, "PUT", path+"/instructions", route.Object{"content": "Use grams."}, "If-Match", `"v0"`)
 	wantField(t, u.do(409, "DELETE", path, nil), "code", "version_required")
 	first := u.do(409, "DELETE", path, nil, "If-Match", `"v1"`)
 	wantField(t, first, "code", "confirmation_required")
 	wantField(t, first, "current.confirmation.will_delete.conversations", 1.0)
 	wantField(t, first, "current.confirmation.will_delete.live_turns", 1.0)
+	wantField(t, first, "current.confirmation.will_delete.files", 1.0)
+	wantField(t, first, "current.confirmation.will_delete.instructions", 1.0)
+	if detail := first.at("detail").(string); !strings.Contains(detail, "restored for 30 days") || strings.Contains(detail, "cannot be undone") {
+		t.Errorf("the detail is %q", detail)
+	}
 	token := first.at("current.confirmation.token").(string)
 	u.do(409, "DELETE", path, nil, "If-Match", `"v1"`, "X-Confirm", "no")
 	other := "/projects/" + u.project("Other")
@@ -121,8 +130,8 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 	}
 	deleted := u.do(200, "DELETE", path, nil, "If-Match", `"v1"`, "X-Confirm", token)
 	wantField(t, deleted, "state", "deleted")
-	if deleted.at("purge_at") == nil || len(turns.cancelled) != 1 || turns.cancelled[0].String() != turn {
-		t.Errorf("deleted %s, cancelled %v", deleted.text, turns.cancelled)
+	if deleted.at("purge_at") == nil || len(turns.cancelled) != 1 || turns.cancelled[0].String() != turn || turns.by != protocol.CancelledByDeletion || turns.scope != protocol.CancelTurn {
+		t.Errorf("deleted %s, cancelled %+v", deleted.text, turns)
 	}
 	hidden := "/conversations/" + inside
 	for _, read := range []string{hidden, hidden + "/messages", hidden + "/branches", hidden + "/follow-ups", hidden + "/usage", hidden + "/move-targets"} {
@@ -149,6 +158,7 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 	wantField(t, work, "data.0.kind", "project_restored")
 	wantField(t, work, "data.0.by", "user")
 	wantField(t, work, "data.1.kind", "project_deleted")
+	work = u.do(200, "GET", path+"/work-history?limit=2&cursor="+work.at("next_cursor").(string), nil) // the files and the instructions
 	older := u.do(200, "GET", path+"/work-history?cursor="+work.at("next_cursor").(string), nil)
 	wantField(t, older, "data.0.kind", "conversation_created")
 	wantField(t, older, "data.0.conversation_id", inside)

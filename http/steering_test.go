@@ -92,7 +92,7 @@ func startStreamingTurn(t *testing.T, wrap func(*actors.Node) Turns) *streamingT
 // stop cancels the turn and waits for its end.
 func (s *streamingTurn) stop() {
 	s.t.Helper()
-	if err := s.node.CancelTurn(s.t.Context(), s.account.AccountID, s.turn, protocol.CancelledByOperator); err != nil {
+	if err := s.node.CancelTurn(s.t.Context(), s.account.AccountID, s.turn, protocol.CancelledByOperator, protocol.CancelTurn); err != nil {
 		s.t.Fatal(err)
 	}
 	reader := s.node.Follow(s.account.AccountID, s.turn, 0)

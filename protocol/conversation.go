@@ -134,11 +134,11 @@ type TokenBudget struct {
 	ResetsAt time.Time `json:"resets_at" doc:"When the budget is full again."`
 }
 
-// Confirmation is a token that a client sends back to confirm an action that cannot be undone.
+// Confirmation is a token that a client sends back to confirm a deletion.
 type Confirmation struct {
 	Token      string         `json:"token"`
 	ExpiresAt  time.Time      `json:"expires_at"`
-	WillDelete map[string]int `json:"will_delete"`
+	WillDelete map[string]int `json:"will_delete" doc:"The numbers of what goes, by kind."`
 }
 
 // List is one page of a paginated list.

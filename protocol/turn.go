@@ -105,7 +105,7 @@ type CancelledBy string
 const (
 	CancelledByUser     CancelledBy = "user"
 	CancelledByOperator CancelledBy = "operator"
-	CancelledByDeletion CancelledBy = "deletion" // of the conversation
+	CancelledByDeletion CancelledBy = "deletion" // of the conversation or its project
 )
 
 // SteeringReceipt is the response to an accepted steering command. The command is committed before the receipt is sent.

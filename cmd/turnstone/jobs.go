@@ -20,7 +20,7 @@ func (s *service) startJobs(ctx context.Context) error {
 		ReadText: s.readText,
 		Observe:  s.telemetry.JobEnded,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
-			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
+			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
 		},
 	})
 	if err != nil {

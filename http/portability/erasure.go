@@ -44,7 +44,7 @@ func (h *Handlers) eraseAccount(ctx context.Context, in *eraseInput) (*erased, e
 		return nil, err
 	}
 	confirmations := resource.Confirmations{Keys: h.Keys, Now: h.Now}
-	if err := confirmations.Confirm(caller, in.Confirm, caller.AccountID.String(), 0, counts); err != nil {
+	if err := confirmations.Confirm(caller, in.Confirm, caller.AccountID.String(), 0, counts, resource.Irreversible); err != nil {
 		return nil, err
 	}
 	now := h.Now()

@@ -46,7 +46,7 @@ type Organiser interface {
 
 // Turns cancels the live turns of a project that is deleted.
 type Turns interface {
-	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy) error
+	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
 }
 
 // Handlers handle the requests for projects.

@@ -102,6 +102,10 @@ type deleteInput struct {
 	Confirm string `header:"X-Confirm" doc:"The token of the preceding 409 confirmation_required."`
 }
 
+// restorable is what a client that deletes a project has to know.
+const restorable = "The project is hidden with its conversations, instructions and list of files, and can be restored for " + projects.Retention +
+	". Then it is erased; its files stay in the library."
+
 func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versioned[protocol.Project], error) {
 	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, nil)
 	if err != nil {
@@ -109,7 +113,7 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versi
 	}
 	caller := router.CallerOf(ctx)
 	deletion := &projects.Deletion{Change: *change, By: router.ExchangeOf(ctx).Requester(), Confirm: func(content *projects.Content) error {
-		return h.Confirmations.Confirm(caller, in.Confirm, in.ProjectID.String(), content.Version, content.WillDelete)
+		return h.Confirmations.Confirm(caller, in.Confirm, in.ProjectID.String(), content.Version, content.WillDelete, restorable)
 	}}
 	for range deleteAttempts {
 		project, live, err := h.Store.DeleteProject(ctx, caller.AccountID, deletion)
@@ -120,7 +124,7 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versi
 		// The cancels are durable before the deletion: a crash in between leaves a project whose turns were cancelled, and
 		// the client repeats the request.
 		for _, turn := range live {
-			if err := h.Turns.CancelTurn(ctx, caller.AccountID, turn, protocol.CancelledByUser); err != nil {
+			if err := h.Turns.CancelTurn(ctx, caller.AccountID, turn, protocol.CancelledByDeletion, protocol.CancelTurn); err != nil {
 				return nil, err
 			}
 		}

@@ -28,7 +28,7 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"archived": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("DELETE", path, "deleteProject", "Delete a project", route.Writes, h.delete).
-			DescribedAs("Deletes a project: it hides its conversations from every read, until the project is restored, or erased 30 days later (`purge_at`). The first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm. Live turns of the project are then cancelled, and queued follow-ups are held."+version).
+			DescribedAs("Deletes a project: it hides its conversations from every read, until the project is restored, or erased 30 days later (`purge_at`). Its files stay in the library. The first request fails with 409 `confirmation_required`, with the numbers of conversations, files, instructions (0 or 1) and live turns; repeat it with the token of that response in X-Confirm. Live turns of the project are then cancelled, and queued follow-ups are held."+version).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConfirmation, protocol.CodeConflict),
 		route.Call("POST", path+"/restore", "restoreProject", "Restore a deleted project", route.Writes, h.restore).
 			DescribedAs("Makes a deleted project visible again, with everything in it. In a project with very many conversations, the account-wide list shows the most recently used ones at once and the others after some seconds. A project that is not deleted, or whose `purge_at` has passed, cannot be restored."+version).

@@ -21,6 +21,9 @@ type Confirmations struct {
 // confirmationLifetime is the time for which the token of a confirmation is valid.
 const confirmationLifetime = 10 * time.Minute
 
+// Irreversible is the consequence of an action that cannot be undone.
+const Irreversible = "This cannot be undone."
+
 // confirmationCurrent is the field current of a 409 confirmation_required.
 type confirmationCurrent struct {
 	Confirmation protocol.Confirmation `json:"confirmation"`
@@ -28,8 +31,9 @@ type confirmationCurrent struct {
 
 // Confirm accepts an irreversible request that has the token of an earlier 409 response to it. The token is valid for
 // the account, the session, the resource, its version and the counts of what would be deleted. If any of these has
-// changed since, the response is another 409, with a new token and the current counts.
-func (c *Confirmations) Confirm(caller *auth.Caller, token, resource string, version int64, willDelete map[string]int) error {
+// changed since, the response is another 409, with a new token and the current counts. consequence is a sentence about what
+// happens then.
+func (c *Confirmations) Confirm(caller *auth.Caller, token, resource string, version int64, willDelete map[string]int, consequence string) error {
 	subject, err := json.Marshal([]any{caller.AccountID, caller.SessionID, resource, version, willDelete}) // the encoding sorts the counts
 	if err != nil {
 		return err
@@ -40,7 +44,7 @@ func (c *Confirmations) Confirm(caller *auth.Caller, token, resource string, ver
 	expires := c.Now().Add(confirmationLifetime)
 	return protocol.Conflict(protocol.CodeConfirmation, confirmationCurrent{protocol.Confirmation{
 		Token: c.confirmationToken(0, expires.Unix(), subject), ExpiresAt: expires, WillDelete: willDelete,
-	}}, "This cannot be undone. To confirm, repeat the request with X-Confirm set to "+strconv.Quote("token")+" of current.confirmation.")
+	}}, consequence+" To confirm, repeat the request with X-Confirm set to "+strconv.Quote("token")+" of current.confirmation.")
 }
 
 func (c *Confirmations) confirmed(token string, subject []byte) bool {

@@ -41,18 +41,18 @@ func TestAConfirmationIsValidOnlyForWhatTheClientWasShown(t *testing.T) {
 		}
 		return current.Confirmation.Token
 	}
-	issued := token(c.Confirm(mine, "", "conv_1", 7, counts))
-	if err := c.Confirm(mine, issued, "conv_1", 7, counts); err != nil {
+	issued := token(c.Confirm(mine, "", "conv_1", 7, counts, Irreversible))
+	if err := c.Confirm(mine, issued, "conv_1", 7, counts, Irreversible); err != nil {
 		t.Errorf("the token that was issued: %v", err)
 	}
-	token(c.Confirm(mine, issued+"A", "conv_1", 7, counts))
-	token(c.Confirm(mine, issued, "conv_2", 7, counts))
-	token(c.Confirm(mine, issued, "conv_1", 8, counts))
-	token(c.Confirm(mine, issued, "conv_1", 7, map[string]int{"messages": 4, "turns": 1}))
-	token(c.Confirm(callerOfSession(account, protocol.NewSessionID()), issued, "conv_1", 7, counts))
-	token(c.Confirm(callerOfSession(protocol.NewAccountID(), session), issued, "conv_1", 7, counts))
+	token(c.Confirm(mine, issued+"A", "conv_1", 7, counts, Irreversible))
+	token(c.Confirm(mine, issued, "conv_2", 7, counts, Irreversible))
+	token(c.Confirm(mine, issued, "conv_1", 8, counts, Irreversible))
+	token(c.Confirm(mine, issued, "conv_1", 7, map[string]int{"messages": 4, "turns": 1}, Irreversible))
+	token(c.Confirm(callerOfSession(account, protocol.NewSessionID()), issued, "conv_1", 7, counts, Irreversible))
+	token(c.Confirm(callerOfSession(protocol.NewAccountID(), session), issued, "conv_1", 7, counts, Irreversible))
 	now = now.Add(confirmationLifetime + time.Second)
-	token(c.Confirm(mine, issued, "conv_1", 7, counts))
+	token(c.Confirm(mine, issued, "conv_1", 7, counts, Irreversible))
 }
 
 func TestACursorOpensForItsAccountAndListOnly(t *testing.T) {

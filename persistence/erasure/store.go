@@ -45,6 +45,8 @@ const maxCounted = 1000
 const countSQL = `
 	select
 		(select count(*) from (select from conversations c where c.account_id = @account and ` + conversations.Visible + ` limit @most) c) as conversations,
+		(select count(*) from (select from projects where account_id = @account limit @most) r) as projects,
+		(select count(*) from (select from shares where account_id = @account and expires_at > now() limit @most) h) as shares,
 		(select count(*) from (select from messages where account_id = @account limit @most) m) as messages,
 		(select count(*) from (select from follow_ups where account_id = @account and state in ('queued', 'held') limit @most) f) as follow_ups,
 		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,

@@ -82,8 +82,15 @@ func (s *Store) DeleteProject(ctx context.Context, account protocol.AccountID, d
 		}
 		if deletion.Confirm != nil {
 			content := &Content{Version: project.Version, WillDelete: map[string]int{
-				"projects": 1, "conversations": int(project.ConversationCount), "live_turns": len(turns),
+				"projects": 1, "conversations": int(project.ConversationCount), "files": int(project.FileCount), "live_turns": len(turns),
 			}}
+			instructions, err := readInstructions(ctx, tx, pgx.NamedArgs{"account": account, "project": deletion.ProjectID})
+			if err != nil {
+				return err
+			}
+			if content.WillDelete["instructions"] = 0; instructions.Content != "" {
+				content.WillDelete["instructions"] = 1
+			}
 			if err := deletion.Confirm(content); err != nil {
 				return err
 			}

@@ -100,5 +100,5 @@ func (o turnsOf) Cancel(ctx context.Context, turn protocol.TurnID, force bool) e
 	if force {
 		return o.node.ForceCancel(ctx, account, turn)
 	}
-	return o.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator)
+	return o.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
 }

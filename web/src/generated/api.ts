@@ -863,7 +863,7 @@ export interface paths {
         head?: never;
         /**
          * Change a follow-up
-         * @description Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.
+         * @description Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.
          */
         patch: operations["changeFollowUp"];
         trace?: never;
@@ -879,7 +879,7 @@ export interface paths {
         put?: never;
         /**
          * Promote a follow-up
-         * @description Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged.
+         * @description Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged. An archived project is read-only: 409 `conflict` with the project in `current`.
          */
         post: operations["promoteFollowUp"];
         delete?: never;
@@ -1423,7 +1423,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a project
-         * @description Deletes a project: it hides its conversations from every read, until the project is restored, or erased 30 days later (`purge_at`). The first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm. Live turns of the project are then cancelled, and queued follow-ups are held. Requires the current version of the project in If-Match or in `version`.
+         * @description Deletes a project: it hides its conversations from every read, until the project is restored, or erased 30 days later (`purge_at`). Its files stay in the library. The first request fails with 409 `confirmation_required`, with the numbers of conversations, files, instructions (0 or 1) and live turns; repeat it with the token of that response in X-Confirm. Live turns of the project are then cancelled, and queued follow-ups are held. Requires the current version of the project in If-Match or in `version`.
          */
         delete: operations["deleteProject"];
         options?: never;
@@ -1441,7 +1441,7 @@ export interface paths {
         get?: never;
         /**
          * Archive a project
-         * @description Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Requires the current version of the project in If-Match or in `version`.
+         * @description Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again. Requires the current version of the project in If-Match or in `version`.
          */
         put: operations["archiveProject"];
         post?: never;

@@ -33,11 +33,11 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
   };
   // The first request, without a token, deletes nothing.
   useEffect(() => void send(), []);
-  const conversations = confirmation?.will_delete["conversations"] ?? 0;
+  const { conversations = 0, files = 0, instructions = 0 } = confirmation?.will_delete ?? {};
   return (
     <Dialog
       title={t("pages.projects.delete_title", { name: project.name })}
-      description={t("pages.projects.delete_hint", { count: conversations })}
+      description={t("pages.projects.delete_hint", { count: conversations, files, instructions })}
       onClose={onClose}
     >
       <form

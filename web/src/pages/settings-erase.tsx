@@ -16,7 +16,17 @@ import { DataRow } from "./data-row";
 import { FormError } from "./password-form";
 import { ReauthenticationDialog, useReauthentication } from "./reauthenticate";
 
-const kinds = ["conversations", "messages", "follow_ups", "imports", "sessions", "passkeys"] as const;
+const kinds = [
+  "conversations",
+  "messages",
+  "follow_ups",
+  "projects",
+  "files",
+  "shares",
+  "imports",
+  "sessions",
+  "passkeys",
+] as const;
 
 export function EraseAccount() {
   const { t } = useLocalization();
