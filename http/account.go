@@ -9,29 +9,41 @@ import (
 )
 
 type emailInput struct {
+	resource.IfMatch
 	Body struct {
-		Email string `json:"email" maxLength:"254" format:"email"`
+		Email   string `json:"email" maxLength:"254" format:"email"`
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (h *accountHandlers) changeEmail(ctx context.Context, in *emailInput) (*resource.Body[*protocol.Account], error) {
-	account, err := h.auth.ChangeEmail(ctx, router.AuthOf(ctx), in.Body.Email)
+func (h *accountHandlers) changeEmail(ctx context.Context, in *emailInput) (*resource.Versioned[*protocol.Account], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(account), nil
+	account, err := h.auth.ChangeEmail(ctx, router.AuthOf(ctx), in.Body.Email, version)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(account, account.Version), nil
 }
 
 type nameInput struct {
+	resource.IfMatch
 	Body struct {
 		DisplayName string `json:"display_name" maxLength:"200" doc:"1 to 100 characters."`
+		Version     *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (h *accountHandlers) changeName(ctx context.Context, in *nameInput) (*resource.Body[*protocol.Account], error) {
-	account, err := h.auth.ChangeName(ctx, router.AuthOf(ctx), in.Body.DisplayName)
+func (h *accountHandlers) changeName(ctx context.Context, in *nameInput) (*resource.Versioned[*protocol.Account], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(account), nil
+	account, err := h.auth.ChangeName(ctx, router.AuthOf(ctx), in.Body.DisplayName, version)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(account, account.Version), nil
 }

@@ -24,7 +24,7 @@ func TestAChangedEmailIsTheSignInNameOfTheAccount(t *testing.T) {
 	c := w.client().register("ada@example.com")
 	other := w.client().login("ada@example.com")
 	want := c.account
-	want.Email = "Ada@Example.net"
+	want.Email, want.Version = "Ada@Example.net", want.Version+1
 	if got := c.changeEmail(" Ada@Example.net "); got != want {
 		t.Errorf("the account is %+v, want %+v", got, want)
 	}
@@ -68,6 +68,9 @@ func TestAnEmailChangeRefuses(t *testing.T) {
 			resp := c.do("PUT", "/account/email", route.Object{"email": test.email})
 			if resp.status != test.status || resp.Code != test.code {
 				t.Errorf("%d %s", resp.status, resp.body)
+			}
+			if test.status == 409 && !strings.Contains(string(resp.body), `"current":{"account_id"`) {
+				t.Errorf("without the account: %s", resp.body)
 			}
 		})
 	}
@@ -118,6 +121,20 @@ func TestTheDisplayNameIsChanged(t *testing.T) {
 		}
 	}
 	before := c.session().Account
+	if before.Version != 3 {
+		t.Errorf("after two changes: %+v", before)
+	}
+	if same := c.expect(200, "PUT", "/account/name", route.Object{"display_name": before.DisplayName}, "If-Match", `"v3"`); same.header.Get("ETag") != `"v3"` {
+		t.Errorf("the same name again: %v", same.header)
+	}
+	for path, body := range map[string]route.Object{
+		"/account/name": {"display_name": "Eve", "version": 2}, "/account/email": {"email": "eve@example.com", "version": 2},
+	} {
+		stale := c.expect(409, "PUT", path, body)
+		if stale.Code != protocol.CodeStaleVersion || !strings.Contains(string(stale.body), `"current":{"account_id"`) || !strings.Contains(string(stale.body), `"version":3}`) {
+			t.Errorf("%s: %s", path, stale.body)
+		}
+	}
 	for _, name := range []string{"", "   ", "A\x07", strings.Repeat("n", 101)} {
 		resp := c.do("PUT", "/account/name", route.Object{"display_name": name})
 		if resp.status != 422 || resp.Code != protocol.CodeInvalid {

@@ -59,12 +59,13 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
 			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).
-			DescribedAs("Changes the email address of the account. If the account has a password, the new address is its sign-in name from now on. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing.").
+			DescribedAs("Changes the email address of the account. If the account has a password, the new address is its sign-in name from now on. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
 			WithExample(route.Object{"email": "ada@example.net"}).
-			WithCodes(protocol.CodeEmailTaken),
+			WithCodes(protocol.CodeEmailTaken, protocol.CodeStaleVersion),
 		route.Call("PUT", "/account/name", "changeName", "Change the display name", route.Writes, h.changeName).
-			DescribedAs("Changes the display name of the account.").
-			WithExample(route.Object{"display_name": "Ada Lovelace"}),
+			DescribedAs("Changes the display name of the account. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
+			WithExample(route.Object{"display_name": "Ada Lovelace"}).
+			WithCodes(protocol.CodeStaleVersion),
 		route.Call("GET", "/account/settings", "getSettings", "Get the account's preferences", route.Reads, h.getSettings).
 			DescribedAs("Returns the preferences. Until they are first changed, they are the defaults, with version 0."),
 		route.Call("PUT", "/account/settings", "putSettings", "Replace the account's preferences", route.Writes, h.putSettings).

@@ -11,6 +11,7 @@ import (
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/persistence/accounts"
 	"turnstone/protocol"
 )
 
@@ -32,11 +33,12 @@ func (h passkeyHandlers) routes() []route.Route {
 		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Lists, h.list).
 			DescribedAs("Lists the passkeys of the account, in the order of their creation. An account has at most 20."),
 		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.rename).
-			DescribedAs("Changes the name under which the account displays the passkey.").
-			WithExample(route.Object{"name": "Work laptop"}),
+			DescribedAs("Changes the name under which the account displays the passkey. With its version in If-Match or in `version`, a passkey that has changed since is not renamed: 409 `stale_version`.").
+			WithExample(route.Object{"name": "Work laptop"}).
+			WithCodes(protocol.CodeStaleVersion),
 		route.Call("DELETE", "/account/passkeys/{passkey_id}", "deletePasskey", "Remove a passkey", route.Writes.Recent(), h.delete).
-			DescribedAs("Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes.").
-			WithCodes(protocol.CodeConflict),
+			DescribedAs("Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes. With the version of the passkey in If-Match, one that has changed since is not removed: 409 `stale_version`.").
+			WithCodes(protocol.CodeConflict, protocol.CodeStaleVersion),
 		route.Call("POST", "/auth/passkeys/register/start", "startPasskeyRegistration", "Start adding a passkey", route.Writes.Recent().Unstored(), h.startRegistration).
 			DescribedAs("Returns the options for `navigator.credentials.create()`, in the form that `PublicKeyCredential.parseCreationOptionsFromJSON()` reads." + challenge + " Fails with 409 if the account has 20 passkeys. Requires a sign-in within the last ten minutes.").
 			WithCodes(protocol.CodeConflict),
@@ -100,27 +102,38 @@ func (h passkeyHandlers) list(ctx context.Context, in *listPasskeysInput) (*reso
 	return resource.Listed(caller, h.keys, scope, page, next), nil
 }
 
-type passkeyPath struct {
-	PasskeyID protocol.PasskeyID `path:"passkey_id"`
-}
-
 type renamePasskeyInput struct {
+	resource.IfMatch
 	PasskeyID protocol.PasskeyID `path:"passkey_id"`
 	Body      struct {
-		Name string `json:"name" maxLength:"200" doc:"1 to 100 characters."`
+		Name    string `json:"name" maxLength:"200" doc:"1 to 100 characters."`
+		Version *int64 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }
 
-func (h passkeyHandlers) rename(ctx context.Context, in *renamePasskeyInput) (*resource.Body[*protocol.Passkey], error) {
-	passkey, err := h.passkeys.Rename(ctx, router.AuthOf(ctx), in.PasskeyID, in.Body.Name)
+func (h passkeyHandlers) rename(ctx context.Context, in *renamePasskeyInput) (*resource.Versioned[*protocol.Passkey], error) {
+	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(passkey), nil
+	passkey, err := h.passkeys.Rename(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(passkey, passkey.Version), nil
 }
 
-func (h passkeyHandlers) delete(ctx context.Context, in *passkeyPath) (*resource.Nothing, error) {
-	return nil, h.passkeys.Delete(ctx, router.AuthOf(ctx), in.PasskeyID)
+type deletePasskeyInput struct {
+	resource.IfMatch
+	PasskeyID protocol.PasskeyID `path:"passkey_id"`
+}
+
+func (h passkeyHandlers) delete(ctx context.Context, in *deletePasskeyInput) (*resource.Nothing, error) {
+	version, err := in.Version(nil)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.passkeys.Delete(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version})
 }
 
 // challenged is a request to an authenticator, with the cookie that package auth sets.

@@ -443,14 +443,26 @@ func TestPasskeysAreRenamedAndRemoved(t *testing.T) {
 	for _, name := range []string{"", " ", strings.Repeat("n", 101), "a\x07"} {
 		ada.expect(422, "PATCH", path, route.Object{"name": name})
 	}
-	ada.expect(200, "PATCH", path, route.Object{"name": " Phone "})
+	renamed := ada.expect(200, "PATCH", path, route.Object{"name": " Phone "}, "If-Match", `"v1"`)
+	if renamed.header.Get("ETag") != `"v2"` {
+		t.Errorf("%v", renamed.header)
+	}
+	ada.expect(200, "PATCH", path, route.Object{"name": "Phone", "version": 2}) // changes nothing
+	for _, stale := range []*reply{
+		ada.expect(409, "PATCH", path, route.Object{"name": "Tablet"}, "If-Match", `"v1"`),
+		ada.expect(409, "DELETE", path, nil, "If-Match", `"v1"`),
+	} {
+		if stale.Code != protocol.CodeStaleVersion || !strings.Contains(string(stale.body), `"name":"Phone"`) || !strings.Contains(string(stale.body), `"version":2`) {
+			t.Errorf("%s", stale.body)
+		}
+	}
 	if list := ada.passkeys(); len(list) != 1 || list[0].Name != "Phone" {
 		t.Errorf("%+v", list)
 	}
 	eve.expect(404, "PATCH", path, route.Object{"name": "Mine"})
 	eve.expect(404, "DELETE", path, nil)
 	w.database.Admin(t, `update accounts set password_hash = null where account_id = $1`, ada.account.AccountID)
-	if resp := ada.do("DELETE", path, nil); resp.status != 409 || resp.Code != protocol.CodeConflict {
+	if resp := ada.do("DELETE", path, nil); resp.status != 409 || resp.Code != protocol.CodeConflict || !strings.Contains(string(resp.body), `"current":{"passkey_id"`) {
 		t.Errorf("the last way to sign in: %d %s", resp.status, resp.body)
 	}
 	second := ada.addPasskey(newAuthenticator(t), "Second")

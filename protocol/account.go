@@ -7,6 +7,7 @@ type Account struct {
 	AccountID   AccountID `json:"account_id"`
 	Email       string    `json:"email"`
 	DisplayName string    `json:"display_name"`
+	Version     int64     `json:"version" doc:"Of the name and the address."`
 }
 
 // SessionInfo is the response body of GET /auth/session.

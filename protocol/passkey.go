@@ -9,6 +9,7 @@ type Passkey struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at" doc:"The last sign-in or confirmation with the passkey; null: none."`
 	BackedUp   bool       `json:"backed_up" doc:"A password manager has stored the passkey on more than one device."`
+	Version    int64      `json:"version" doc:"Of the name."`
 }
 
 // AddedPasskey is a new passkey, with the session whose token the addition replaced.

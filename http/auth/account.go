@@ -46,7 +46,7 @@ func (s *Service) Register(ctx context.Context, req *Request, email, password, d
 
 func (s *Service) newAccount(email, name string) *accounts.NewAccount {
 	return &accounts.NewAccount{
-		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name},
+		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name, Version: 1},
 		EmailKey: EmailKey(email), CreatedAt: s.now(),
 	}
 }
@@ -235,9 +235,9 @@ func (s *Service) mayChangePassword(ctx context.Context, req *Request, current s
 }
 
 // ChangeEmail changes the address of the caller's account. It reports that an address is taken, but, like a
-// registration, only to a client that is within the sign-in limit. Other sessions continue: their devices have proved
+// registration, only to a client that is within the sign-in limit. version is the one that the change is based on; nil: any. Other sessions continue: their devices have proved
 // the password, which stays the same.
-func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string) (*protocol.Account, error) {
+func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string, version *int64) (*protocol.Account, error) {
 	email = strings.TrimSpace(email)
 	if err := checkEmail("body.email", email); err != nil {
 		return nil, err
@@ -245,14 +245,14 @@ func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string) (
 	if err := s.signIns.drawAddress(ctx, req); err != nil {
 		return nil, err
 	}
-	return s.profiles.ChangeEmail(ctx, req.Caller.AccountID, email, EmailKey(email), req.Requester())
+	return s.profiles.ChangeEmail(ctx, req.Caller.AccountID, email, EmailKey(email), version, req.Requester())
 }
 
-// ChangeName changes the display name of the caller's account.
-func (s *Service) ChangeName(ctx context.Context, req *Request, name string) (*protocol.Account, error) {
+// ChangeName changes the display name of the caller's account. version is the one that the change is based on; nil: any.
+func (s *Service) ChangeName(ctx context.Context, req *Request, name string, version *int64) (*protocol.Account, error) {
 	name = strings.TrimSpace(name)
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	return s.profiles.ChangeName(ctx, req.Caller.AccountID, name)
+	return s.profiles.ChangeName(ctx, req.Caller.AccountID, name, version)
 }

@@ -38,8 +38,8 @@ const (
 type PasskeyStore interface {
 	ListPasskeys(ctx context.Context, account protocol.AccountID) ([]accounts.Passkey, error)
 	AddPasskey(ctx context.Context, account protocol.AccountID, passkey *accounts.Passkey, by audit.Requester) error
-	RenamePasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID, name string) (*protocol.Passkey, error)
-	DeletePasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID, by audit.Requester) error
+	RenamePasskey(ctx context.Context, account protocol.AccountID, change *accounts.PasskeyChange, name string) (*protocol.Passkey, error)
+	DeletePasskey(ctx context.Context, account protocol.AccountID, change *accounts.PasskeyChange, by audit.Requester) error
 	CredentialsByPasskey(ctx context.Context, credentialID []byte) (*accounts.Credentials, *accounts.Passkey, error)
 	UsePasskey(ctx context.Context, account protocol.AccountID, use *accounts.PasskeyUse, session *accounts.NewSession, by audit.Requester) (used bool, err error)
 }
@@ -196,17 +196,17 @@ func (p *Passkeys) List(ctx context.Context, req *Request) ([]protocol.Passkey, 
 }
 
 // Rename stores another name of a passkey of the caller.
-func (p *Passkeys) Rename(ctx context.Context, req *Request, id protocol.PasskeyID, name string) (*protocol.Passkey, error) {
+func (p *Passkeys) Rename(ctx context.Context, req *Request, change *accounts.PasskeyChange, name string) (*protocol.Passkey, error) {
 	name, err := checkPasskeyName(name)
 	if err != nil {
 		return nil, err
 	}
-	return p.store.RenamePasskey(ctx, req.Caller.AccountID, id, name)
+	return p.store.RenamePasskey(ctx, req.Caller.AccountID, change, name)
 }
 
 // Delete deletes a passkey of the caller. Sessions that it has signed in to continue.
-func (p *Passkeys) Delete(ctx context.Context, req *Request, id protocol.PasskeyID) error {
-	return p.store.DeletePasskey(ctx, req.Caller.AccountID, id, req.Requester())
+func (p *Passkeys) Delete(ctx context.Context, req *Request, change *accounts.PasskeyChange) error {
+	return p.store.DeletePasskey(ctx, req.Caller.AccountID, change, req.Requester())
 }
 
 // StartRegistration returns the request to an authenticator for a passkey of the caller.
@@ -270,7 +270,7 @@ func (p *Passkeys) FinishRegistration(ctx context.Context, req *Request, name st
 		return nil, refusedCredential(err)
 	}
 	passkey := &accounts.Passkey{
-		Passkey:      protocol.Passkey{PasskeyID: protocol.NewPasskeyID(), Name: name, CreatedAt: p.service.now(), BackedUp: created.Flags.BackupState},
+		Passkey:      protocol.Passkey{PasskeyID: protocol.NewPasskeyID(), Name: name, CreatedAt: p.service.now(), BackedUp: created.Flags.BackupState, Version: 1},
 		CredentialID: created.ID, PublicKey: created.PublicKey, SignCount: created.Authenticator.SignCount, BackupEligible: created.Flags.BackupEligible,
 		Transports: []string{},
 	}

@@ -40,8 +40,8 @@ type Credentials interface {
 
 // Profiles stores the addresses and the display names of accounts.
 type Profiles interface {
-	ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, by audit.Requester) (changed *protocol.Account, err error)
-	ChangeName(ctx context.Context, account protocol.AccountID, name string) (changed *protocol.Account, err error)
+	ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, by audit.Requester) (changed *protocol.Account, err error)
+	ChangeName(ctx context.Context, account protocol.AccountID, name string, version *int64) (changed *protocol.Account, err error)
 }
 
 // Flows stores sign-ins with a provider that have not ended yet.

@@ -30,10 +30,12 @@ type Credentials struct {
 // a provider only are not in the index.
 const signInNameIndex = "accounts_sign_in_name"
 
+const detailEmailTaken = "Another account signs in with this address and a password."
+
 // emailTaken converts a violation of signInNameIndex to protocol.CodeEmailTaken. Other errors pass unchanged.
 func emailTaken(err error) error {
 	if pg.Violates(err, signInNameIndex) {
-		return protocol.Conflict(protocol.CodeEmailTaken, nil, "Another account signs in with this address and a password.")
+		return protocol.Conflict(protocol.CodeEmailTaken, nil, detailEmailTaken)
 	}
 	return err
 }
@@ -78,7 +80,7 @@ func (a *NewAccount) args() pgx.NamedArgs {
 const (
 	setAccountByEmailSQL = `select set_config('turnstone.account_id', coalesce(sign_in_lookup($1)::text, ''), true)`
 	selectCredentialsSQL = `
-	select account_id, email, display_name, password_hash, disabled_at is not null as disabled
+	select account_id, email, display_name, version, password_hash, disabled_at is not null as disabled
 	from accounts where account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid`
 )
 
@@ -126,14 +128,18 @@ func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, 
 }
 
 const updateEmailSQL = `
-	update accounts set email = @email, email_key = @email_key
+	update accounts set email = @email, email_key = @email_key, version = version + 1
 	where account_id = @account and (email <> @email or email_key <> @email_key)`
 
 // ChangeEmail stores another address of an account and returns the account. If the account has a password, the address
 // becomes its sign-in name; protocol.CodeEmailTaken if another account signs in with that address. emailKey is the
-// normalized address. Sessions continue. Storing the same address again changes nothing and is not audited.
-func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, by audit.Requester) (changed *protocol.Account, err error) {
+// normalized address. Sessions continue. Storing the same address again changes nothing and is not audited. version is the
+// one that the change is based on; nil: any.
+func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, by audit.Requester) (changed *protocol.Account, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if changed, err = lockVersion(ctx, tx, account, version); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, updateEmailSQL, pgx.NamedArgs{"account": account, "email": email, "email_key": emailKey})
 		if err != nil {
 			return err
@@ -145,19 +151,53 @@ func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, ema
 		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
 		return tx.Run(ctx, batch)
 	})
-	return changed, emailTaken(err)
+	if pg.Violates(err, signInNameIndex) {
+		return nil, protocol.Conflict(protocol.CodeEmailTaken, changed, detailEmailTaken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
 }
 
-const selectAccountSQL = `select account_id, email, display_name from accounts where account_id = $1`
+const selectAccountSQL = `select account_id, email, display_name, version from accounts where account_id = $1`
+
+// lockVersion locks an account and returns it. If it has another version, the error is a conflict with the account; nil:
+// any version.
+func lockVersion(ctx context.Context, tx *pg.Tx, account protocol.AccountID, version *int64) (current *protocol.Account, err error) {
+	rows, err := tx.Query(ctx, selectAccountSQL+` for no key update`, account)
+	if err != nil {
+		return nil, err
+	}
+	if current, err = pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.Account]); err != nil {
+		return nil, err
+	}
+	if version != nil && *version != current.Version {
+		return nil, protocol.Conflict(protocol.CodeStaleVersion, current, "The account has changed since that version.")
+	}
+	return current, nil
+}
 
 const updateNameSQL = `
-	update accounts set display_name = @display_name where account_id = @account
-	returning account_id, email, display_name`
+	update accounts set display_name = @display_name, version = version + 1
+	where account_id = @account and display_name <> @display_name`
 
-// ChangeName stores another display name of an account and returns the account.
-func (s *Store) ChangeName(ctx context.Context, account protocol.AccountID, name string) (*protocol.Account, error) {
-	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Account], updateNameSQL,
-		pgx.NamedArgs{"account": account, "display_name": name})
+// ChangeName stores another display name of an account and returns the account. version is the one that the change is based
+// on; nil: any.
+func (s *Store) ChangeName(ctx context.Context, account protocol.AccountID, name string, version *int64) (changed *protocol.Account, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := lockVersion(ctx, tx, account, version); err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		batch.Queue(updateNameSQL, pgx.NamedArgs{"account": account, "display_name": name})
+		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
+		return tx.Run(ctx, batch)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
 }
 
 const setPasswordSQL = `update accounts set password_hash = $2 where account_id = $1`

@@ -44,7 +44,7 @@ func TestAChangedAddressIsTheSignInName(t *testing.T) {
 	db := pgtest.New(t)
 	hash := "a hash"
 	ada, eve := newAccount(t, db, "ada@example.com", &hash), newAccount(t, db, "eve@example.com", &hash)
-	changed, err := db.Accounts.ChangeEmail(t.Context(), ada, "Ada@Example.net", "ada@example.net", requester)
+	changed, err := db.Accounts.ChangeEmail(t.Context(), ada, "Ada@Example.net", "ada@example.net", nil, requester)
 	if err != nil || changed.AccountID != ada || changed.Email != "Ada@Example.net" || changed.DisplayName != "Name" {
 		t.Fatalf("%+v, %v", changed, err)
 	}
@@ -53,7 +53,7 @@ func TestAChangedAddressIsTheSignInName(t *testing.T) {
 	}
 	_, err = db.Accounts.CredentialsByEmail(t.Context(), "ada@example.com")
 	storetest.WantCode(t, err, protocol.CodeNotFound)
-	_, err = db.Accounts.ChangeEmail(t.Context(), eve, "ADA@example.net", "ada@example.net", requester)
+	_, err = db.Accounts.ChangeEmail(t.Context(), eve, "ADA@example.net", "ada@example.net", nil, requester)
 	storetest.WantCode(t, err, protocol.CodeEmailTaken)
 	if found, err := db.Accounts.CredentialsByEmail(t.Context(), "eve@example.com"); err != nil || found.AccountID != eve {
 		t.Errorf("after a refused change, the old address signs in %+v, %v", found, err)
@@ -67,7 +67,7 @@ func TestTheSameAddressChangesNothing(t *testing.T) {
 	db := pgtest.New(t)
 	hash := "a hash"
 	ada := newAccount(t, db, "ada@example.com", &hash)
-	changed, err := db.Accounts.ChangeEmail(t.Context(), ada, "ada@example.com", "ada@example.com", requester)
+	changed, err := db.Accounts.ChangeEmail(t.Context(), ada, "ada@example.com", "ada@example.com", nil, requester)
 	if err != nil || changed.Email != "ada@example.com" {
 		t.Fatalf("%+v, %v", changed, err)
 	}
@@ -81,7 +81,7 @@ func TestAnAccountWithoutAPasswordMayHaveAnAddressThatIsASignInName(t *testing.T
 	db := pgtest.New(t)
 	hash := "a hash"
 	ada, linked := newAccount(t, db, "ada@example.com", &hash), newAccount(t, db, "eve@example.com", nil)
-	if _, err := db.Accounts.ChangeEmail(t.Context(), linked, "ada@example.com", "ada@example.com", requester); err != nil {
+	if _, err := db.Accounts.ChangeEmail(t.Context(), linked, "ada@example.com", "ada@example.com", nil, requester); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := db.Accounts.CredentialsByEmail(t.Context(), "ada@example.com"); err != nil || found.AccountID != ada {
@@ -92,13 +92,13 @@ func TestAnAccountWithoutAPasswordMayHaveAnAddressThatIsASignInName(t *testing.T
 func TestAChangedNameIsThatOfOneAccount(t *testing.T) {
 	db := pgtest.New(t)
 	ada, eve := newAccount(t, db, "ada@example.com", nil), newAccount(t, db, "eve@example.com", nil)
-	changed, err := db.Accounts.ChangeName(t.Context(), ada, "Ada Lovelace")
+	changed, err := db.Accounts.ChangeName(t.Context(), ada, "Ada Lovelace", nil)
 	if err != nil || changed.AccountID != ada || changed.DisplayName != "Ada Lovelace" || changed.Email != "ada@example.com" {
 		t.Fatalf("%+v, %v", changed, err)
 	}
 	if other, err := db.Accounts.CredentialsOf(t.Context(), eve); err != nil || other.DisplayName != "Name" {
 		t.Errorf("the other account is %+v, %v", other, err)
 	}
-	_, err = db.Accounts.ChangeName(t.Context(), protocol.NewAccountID(), "Nobody")
+	_, err = db.Accounts.ChangeName(t.Context(), protocol.NewAccountID(), "Nobody", nil)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 }

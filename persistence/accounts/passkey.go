@@ -31,7 +31,7 @@ type Passkey struct {
 	BackupEligible bool
 }
 
-const passkeyColumns = `passkey_id, name, created_at, last_used_at, backed_up, credential_id, public_key, sign_count, transports, aaguid, backup_eligible`
+const passkeyColumns = `passkey_id, name, created_at, last_used_at, backed_up, version, credential_id, public_key, sign_count, transports, aaguid, backup_eligible`
 
 const listPasskeysSQL = `select ` + passkeyColumns + ` from passkeys where account_id = $1 order by created_at, passkey_id`
 
@@ -93,14 +93,52 @@ func ErrTooManyPasskeys() error {
 	return protocol.Conflict(protocol.CodeConflict, nil, "The account has 20 passkeys, which is the limit. Remove one first.")
 }
 
-const renamePasskeySQL = `
-	update passkeys set name = @name where account_id = @account and passkey_id = @passkey
-	returning passkey_id, name, created_at, last_used_at, backed_up`
+const (
+	lockPasskeySQL = `
+	select passkey_id, name, created_at, last_used_at, backed_up, version from passkeys
+	where account_id = @account and passkey_id = @passkey for update`
+	renamePasskeySQL = `
+	update passkeys set name = @name, version = version + 1 where account_id = @account and passkey_id = @passkey
+	returning passkey_id, name, created_at, last_used_at, backed_up, version`
+)
 
-// RenamePasskey stores another name and returns the passkey; protocol.CodeNotFound if the account does not have it.
-func (s *Passkeys) RenamePasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID, name string) (*protocol.Passkey, error) {
-	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Passkey], renamePasskeySQL,
-		pgx.NamedArgs{"account": account, "passkey": id, "name": name})
+// PasskeyChange identifies the passkey that a request changes.
+type PasskeyChange struct {
+	PasskeyID protocol.PasskeyID
+	Version   *int64 // that the change is based on; nil: any
+}
+
+// lock locks the passkey and returns it. The errors are protocol.CodeNotFound if the account does not have it, and a conflict
+// with the passkey if it has another version.
+func (c *PasskeyChange) lock(ctx context.Context, tx *pg.Tx, account protocol.AccountID) (*protocol.Passkey, error) {
+	passkey, err := onePasskey(ctx, tx, lockPasskeySQL, pgx.NamedArgs{"account": account, "passkey": c.PasskeyID})
+	if err == nil && c.Version != nil && *c.Version != passkey.Version {
+		err = protocol.Conflict(protocol.CodeStaleVersion, passkey, "The passkey has changed since that version.")
+	}
+	return passkey, err
+}
+
+func onePasskey(ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs) (*protocol.Passkey, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.Passkey])
+}
+
+// RenamePasskey stores another name and returns the passkey. The same name changes nothing.
+func (s *Passkeys) RenamePasskey(ctx context.Context, account protocol.AccountID, change *PasskeyChange, name string) (passkey *protocol.Passkey, err error) {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if passkey, err = change.lock(ctx, tx, account); err != nil || passkey.Name == name {
+			return err
+		}
+		passkey, err = onePasskey(ctx, tx, renamePasskeySQL, pgx.NamedArgs{"account": account, "passkey": change.PasskeyID, "name": name})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return passkey, nil
 }
 
 const (
@@ -111,27 +149,26 @@ const (
 	from accounts a where account_id = $1`
 )
 
-// DeletePasskey deletes a passkey; protocol.CodeNotFound if the account does not have it. The last way to sign in to an
-// account is not deleted: protocol.CodeConflict.
-func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID, by audit.Requester) error {
+// DeletePasskey deletes a passkey. The last way to sign in to an account is not deleted: protocol.CodeConflict.
+func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID, change *PasskeyChange, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		// The lock prevents concurrent requests from deleting the last two passkeys together.
 		if _, err := tx.Exec(ctx, LockAccountSQL, account); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, deletePasskeySQL, account, id)
+		passkey, err := change.lock(ctx, tx, account)
 		if err != nil {
 			return err
 		}
-		if tag.RowsAffected() == 0 {
-			return pgx.ErrNoRows
+		if _, err := tx.Exec(ctx, deletePasskeySQL, account, change.PasskeyID); err != nil {
+			return err
 		}
 		var can bool
 		if err := tx.QueryRow(ctx, canSignInSQL, account).Scan(&can); err != nil {
 			return err
 		}
 		if !can {
-			return protocol.Conflict(protocol.CodeConflict, nil, "This is the only way to sign in to the account. Set a password or add another passkey first.")
+			return protocol.Conflict(protocol.CodeConflict, passkey, "This is the only way to sign in to the account. Set a password or add another passkey first.")
 		}
 		batch := &pgx.Batch{}
 		by.Queue(batch, account, audit.EventPasskeyRemoved, nil)

@@ -110,11 +110,11 @@ func TestEveryChangeOfAResourceIsInTheFeed(t *testing.T) {
 	_, err = w.DB.Accounts.PutSettings(t.Context(), w.Account, settings, nil)
 	w.Must(err)
 	w.want("settings", fmt.Sprintf("settings.changed %s v1", w.Account))
-	_, err = w.DB.Accounts.ChangeName(t.Context(), w.Account, "Another name")
+	_, err = w.DB.Accounts.ChangeName(t.Context(), w.Account, "Another name", nil)
 	w.Must(err)
 	w.want("a name", fmt.Sprintf("account.changed %s", w.Account))
 	for range 2 { // the second one changes nothing
-		_, err = w.DB.Accounts.ChangeEmail(t.Context(), w.Account, "another@example.com", "another@example.com", audit.Requester{RequestID: "req"})
+		_, err = w.DB.Accounts.ChangeEmail(t.Context(), w.Account, "another@example.com", "another@example.com", nil, audit.Requester{RequestID: "req"})
 		w.Must(err)
 	}
 	w.want("an address", fmt.Sprintf("account.changed %s", w.Account))

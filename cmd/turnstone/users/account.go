@@ -31,7 +31,7 @@ func Add(ctx context.Context, db *persistence.Stores, email, name, password stri
 		return made, err
 	}
 	account := &accounts.NewAccount{
-		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name},
+		Account:  protocol.Account{AccountID: protocol.NewAccountID(), Email: email, DisplayName: name, Version: 1},
 		EmailKey: auth.EmailKey(email), PasswordHash: &hash, CreatedAt: time.Now(),
 	}
 	return account.AccountID, db.Accounts.Register(ctx, account, nil, nil, requester())
