@@ -20,10 +20,11 @@ import (
 
 // followUpHandlers handle the requests for the queues of conversations.
 type followUpHandlers struct {
-	store FollowUps
-	turns Turns
-	keys  *auth.Keys
-	now   func() time.Time
+	store  FollowUps
+	turns  Turns
+	limits *router.Limits
+	keys   *auth.Keys
+	now    func() time.Time
 }
 
 func (h *followUpHandlers) routes() []route.Route {
@@ -49,7 +50,7 @@ func (h *followUpHandlers) routes() []route.Route {
 			WithExample(route.Object{"state": "held", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),
 		route.Call("POST", queue+"/{follow_up_id}/promote", "promoteFollowUp",
-			"Promote a follow-up", route.Writes, h.promoteFollowUp).
+			"Promote a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true}, h.promoteFollowUp).
 			DescribedAs("Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged. An archived project is read-only: 409 `conflict` with the project in `current`.").
 			WithExample(route.Object{"mode": "interrupt"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeBudgetReached),
@@ -146,6 +147,11 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 	}
 	if text := in.Body.Content; text != nil {
 		if err := checkFollowUp(*text); err != nil {
+			return nil, err
+		}
+	}
+	if in.Body.State == protocol.FollowUpQueued { // it may start a turn
+		if err := h.limits.DrawAlso(ctx, route.BucketChat); err != nil {
 			return nil, err
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"turnstone/http/route"
+	"turnstone/persistence/limits"
 	"turnstone/protocol"
 )
 
@@ -90,6 +92,36 @@ func TestCreatingAFollowUpDrawsFromTheLimitOfChat(t *testing.T) {
 	c.createFollowUp(queue, "next")
 	if drawn := c.drawn(); !slices.Equal(drawn, []string{string(route.BucketChat)}) {
 		t.Errorf("drawn from %v", drawn)
+	}
+}
+
+func TestReleasingAndPromotingAFollowUpDrawFromTheLimitOfChat(t *testing.T) {
+	t.Parallel()
+	c, queue, _ := queueWorld(t)
+	item := c.createFollowUp(queue, "next")
+	path := queue + "/" + item.FollowUpID.String()
+	for _, request := range []struct {
+		method, path string
+		body         route.Object
+		want         []string
+	}{
+		{"PATCH", path, route.Object{"state": "held", "version": 1}, []string{"writes"}},
+		{"PATCH", path, route.Object{"state": "queued", "version": 2}, []string{"writes", "chat"}},
+		{"POST", path + "/promote", route.Object{}, []string{"chat"}},
+	} {
+		c.drawn()
+		c.expect(200, request.method, request.path, request.body)
+		if drawn := c.drawn(); !slices.Equal(drawn, request.want) {
+			t.Errorf("%s %v drew from %v, want %v", request.method, request.body, drawn, request.want)
+		}
+	}
+	c.localBucket(route.BucketChat, limits.Limit{Rate: 1, Period: time.Hour, Burst: 1})
+	c.createFollowUp(queue, "after")
+	c.expect(200, "PATCH", path, route.Object{"state": "held", "version": 3})
+	c.expect(429, "PATCH", path, route.Object{"state": "queued", "version": 4})
+	c.expect(429, "POST", path+"/promote", route.Object{})
+	if now := c.waiting(queue).Data[0]; now.State != protocol.FollowUpHeld || now.Version != 4 {
+		t.Errorf("over the limit: %+v", now)
 	}
 }
 

@@ -134,6 +134,30 @@ func TestARepeatOfAKeyedRequestCostsNoQuota(t *testing.T) {
 	s.stop()
 }
 
+func TestADeviceCookieIsNoBucketOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var devices []*client
+	for range 3 {
+		devices = append(devices, signUp(t, w).client)
+	}
+	const burst = 2
+	w.localBucket("writes", limits.Limit{Rate: 1, Period: time.Hour, Burst: burst})
+	for n, device := range devices {
+		browser := w.client()
+		browser.cookies["__Host-device"] = device.cookies["__Host-device"]
+		want := 200
+		if n >= burst {
+			want = 429
+		}
+		if browser.cookies["__Host-device"] == "" {
+			t.Fatalf("no device cookie: %v", device.cookies)
+		}
+		browser.expect(want, "POST", "/auth/passkeys/sign-in/start", nil)
+	}
+	w.client().expect(200, "POST", "/auth/passkeys/sign-in/start", nil) // strangers have their own bucket
+}
+
 func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

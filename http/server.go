@@ -126,7 +126,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	s.handlers(keys)
+	s.handlers(keys, limits)
 	s.Router, err = router.New(router.Config{
 		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
@@ -152,7 +152,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 }
 
 // handlers sets the handlers of each resource, with their dependencies.
-func (s *Server) handlers(keys *auth.Keys) {
+func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
@@ -161,7 +161,7 @@ func (s *Server) handlers(keys *auth.Keys) {
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}
-	s.followUps = followUpHandlers{s.FollowUps, s.Turns, keys, s.now}
+	s.followUps = followUpHandlers{s.FollowUps, s.Turns, limits, keys, s.now}
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{

@@ -42,14 +42,6 @@ func (s *Service) Read(req *Request, r *stdhttp.Request) {
 	req.Cookie, req.Passkey, req.Device, req.Agent = s.cookies.of(r, sessionCookie), s.cookies.of(r, passkeyCookie), s.devices.of(r), r.UserAgent()
 }
 
-// DeviceKey returns the name of the request's device in limits; empty if it has none.
-func (req *Request) DeviceKey() string {
-	if req.Device == nil {
-		return ""
-	}
-	return req.Device.key()
-}
-
 // Requester returns the data of the request that audit entries store.
 func (req *Request) Requester() audit.Requester {
 	return audit.Requester{RequestID: req.ID, Address: AddressKey(req.Address)}

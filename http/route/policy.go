@@ -2,8 +2,7 @@ package route
 
 import "slices"
 
-// Bucket names a limit. A request draws from the bucket of its account or, without a session, from that of its address
-// or device.
+// Bucket names a limit. A request draws from the bucket of its account or, without a session, from that of its address.
 type Bucket string
 
 // The buckets. Reads, replays and refusals are counted in the process, so that they can always be decided; the others
@@ -60,7 +59,7 @@ var (
 	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}
 	Redirects    = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true, NoHead: true}
-	PublicWrites = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address or device
+	PublicWrites = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address
 )
 
 // Unstored returns the policy for responses that no cache may store.

@@ -17,8 +17,8 @@ import (
 // Limiter decides whether a request is within a limit. An error means that it could not decide; the request is then
 // refused.
 type Limiter interface {
-	// Take draws one request from the bucket of a key. The key names an account or, if there is none, an address or a
-	// device.
+	// Take draws one request from the bucket of a key. The key names an account or, if there is none, an address or the known
+	// devices at an address.
 	Take(ctx context.Context, bucket, key string) (limits.Decision, error)
 }
 
@@ -72,7 +72,12 @@ func (l *Limits) over(from route.Bucket, decision limits.Decision) error {
 	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
 }
 
-// limit draws from the caller's bucket.
+// knownDevices is the beginning of the key of the devices behind an address that have signed in before.
+const knownDevices = "devices at "
+
+// limit draws from the bucket of the caller's account or, without a session, of the address. An address has two buckets, so
+// that strangers behind it do not prevent the sign-in on a known device. All known devices share one: every sign-in returns
+// another device cookie, so a client could have any number of buckets otherwise.
 func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, from route.Bucket) error {
 	if from == route.NoBucket {
 		return nil
@@ -81,10 +86,16 @@ func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchan
 	switch {
 	case ex.Caller != nil:
 		key = ex.Caller.AccountID.String()
-	case ex.DeviceKey() != "" && from != route.BucketShared: // a sign-in, which others behind the same address must not prevent
-		key = ex.DeviceKey()
+	case ex.Device != nil && from != route.BucketShared:
+		key = knownDevices + key
 	}
 	return rt.DrawBucket(w, r, from, key)
+}
+
+// DrawAlso draws from a further bucket of the caller's account, for handlers that learn from the body what a request does.
+func (l *Limits) DrawAlso(ctx context.Context, from route.Bucket) error {
+	ex := ExchangeOf(ctx)
+	return l.draw(ctx, ex.Header, from, ex.Caller.AccountID.String())
 }
 
 // DrawBucket draws from a bucket, for handlers that choose the bucket themselves.
