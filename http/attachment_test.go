@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"turnstone/actors/uploads"
 	"turnstone/http/route"
@@ -170,7 +171,7 @@ func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 
 func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
+	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, time.Millisecond })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
@@ -179,7 +180,7 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	prepare := func() string {
 		return string(c.expect(200, "POST", path, route.Object{"file_ids": []any{long.FileID, short.FileID}}).body)
 	}
-	if got := prepare(); strings.Count(got, `"text_state":"pending"`) != 2 {
+	if got := prepare(); strings.Count(got, `"text_state":"pending","shown":null,"reason":"processing","excerpt":null`) != 2 {
 		t.Errorf("%s", got)
 	}
 	w.readTexts(readAsIs)
@@ -187,8 +188,8 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	c.awaitText(short)
 	got := prepare()
 	for _, want := range []string{
-		`"file_id":"` + long.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"passages"`,
-		`"file_id":"` + short.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"whole"`,
+		`"file_id":"` + long.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"passages","reason":null,"excerpt":"` + strings.Repeat("The tide comes in. ", 27)[:500] + `"`,
+		`"file_id":"` + short.FileID.String() + `","filename":"a.txt","text_state":"done","shown":"whole","reason":null,"excerpt":"The tide."`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s", got)
@@ -203,11 +204,37 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	c.expect(404, "POST", "/conversations/"+protocol.NewConversationID().String()+"/attachments", route.Object{"file_ids": []any{short.FileID}})
 }
 
+func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
+	c := w.client().register("a@example.com")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	text, damaged := c.storeFile("The tide."), c.storeFile("damaged")
+	prepared := make(chan *reply)
+	go func() {
+		prepared <- c.twin().do("POST", "/conversations/"+made.ConversationID.String()+"/attachments", route.Object{"file_ids": []any{text.FileID, damaged.FileID}})
+	}()
+	w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+		read, err := readAsIs(ctx, content, mediaType)
+		if err == nil && read.Text == "damaged" {
+			read = &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextDamaged}
+		}
+		return read, err
+	})
+	got := <-prepared
+	for _, want := range []string{`"text_state":"done","shown":"whole","reason":null`, `"text_state":"failed","shown":"nothing","reason":"damaged","excerpt":null`} {
+		if got.status != 200 || !strings.Contains(string(got.body), want) {
+			t.Errorf("no %s in %s", want, got.body)
+		}
+	}
+}
+
 func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 	t.Parallel()
 	for pictures, want := range map[bool][]string{
-		false: {`"shown":"nothing","tokens":0,"shown_tokens":0`, `"shown":"whole"`},
-		true:  {`"shown":"picture","tokens":0,"shown_tokens":1600`, `"shown":"whole"`},
+		false: {`"shown":"nothing","reason":"no_pictures","excerpt":null,"tokens":0,"shown_tokens":0`, `"shown":"whole"`},
+		true:  {`"shown":"picture","reason":null,"excerpt":null,"tokens":0,"shown_tokens":1600`, `"shown":"whole"`},
 	} {
 		w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
 		c := w.client().register("a@example.com")
@@ -361,4 +388,30 @@ func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 	if keys := w.objectKeys("f/"); totals() != "0 0" || len(keys) != 0 {
 		t.Errorf("the account stores %s, the objects are %v", totals(), keys)
 	}
+}
+
+func TestADraftGetsOnlyFilesThatTheAccountHas(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	path := "/conversations/" + made.ConversationID.String() + "/draft"
+	kept, deleted := c.storeFile("kept"), c.storeFile("deleted")
+	c.expect(204, "DELETE", "/files/"+deleted.FileID.String(), nil)
+	for name, id := range map[string]protocol.FileID{
+		"unknown": protocol.DeriveFileID(protocol.NewUploadID()), "foreign": other.storeFile("foreign").FileID, "deleted": deleted.FileID,
+	} {
+		refused := c.expect(409, "PUT", path, route.Object{"content": "x", "attachments": []any{kept.FileID, id}})
+		want := `"current":{"files":[{"file_id":"` + kept.FileID.String() + `","state":"ready"},{"file_id":"` + id.String() + `","state":"missing"}]}`
+		if refused.Code != protocol.CodeConflict || !strings.Contains(string(refused.body), want) {
+			t.Errorf("%s: %s", name, refused.body)
+		}
+	}
+	c.expect(200, "PUT", path, route.Object{"content": "x", "attachments": []any{kept.FileID}})
+	if stale := c.expect(409, "PUT", path, route.Object{"content": "x", "attachments": []any{deleted.FileID}, "version": 0}); stale.Code != protocol.CodeStaleVersion {
+		t.Errorf("a stale version comes first: %s", stale.body)
+	}
+	c.expect(204, "DELETE", "/files/"+kept.FileID.String(), nil)
+	c.expect(200, "PUT", path, route.Object{"content": "more", "attachments": []any{kept.FileID}}) // the draft has it already
 }

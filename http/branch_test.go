@@ -110,7 +110,9 @@ func TestADraftIsReplacedUnderItsOwnVersion(t *testing.T) {
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
 	path := "/conversations/" + u.conversation("Draft") + "/draft"
-	file := "file_01k0000000e1g80000000000zz"
+	list := []listedFile{{name: "a.txt", kind: protocol.FileText, size: 1}}
+	u.storeRows(list)
+	file := list[0].id
 	draft := u.do(200, "PUT", path, map[string]any{"content": "half a", "attachments": []string{file}, "version": 0})
 	wantField(t, draft, "version", 1.0)
 	wantField(t, draft, "attachments.0", file)

@@ -16,9 +16,9 @@ func (h *draftHandlers) routes() []route.Route {
 	return []route.Route{
 		route.Call("PUT", "/conversations/{conversation_id}/draft", "putDraft",
 			"Save a draft", route.Writes, h.putDraft).WithMaxBody(route.MaxBody).
-			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins.").
+			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins. If the account has not all of the files that the draft gets, the response is 409 `conflict` with their states in `current`.").
 			WithExample(route.Object{"content": "And seven times eight?", "version": 3}).
-			WithCodes(protocol.CodeStaleVersion),
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeConflict),
 	}
 }
 
@@ -27,7 +27,7 @@ type putDraftInput struct {
 	resource.IfMatch
 	Body struct {
 		Content     string            `json:"content" maxLength:"100000"`
-		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files to send with the message. They are checked when the message is sent."`
+		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files to send with the message, without duplicates. A file that the draft gets must exist."`
 		Version     *int64            `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. Without either, the last write wins."`
 	}
 }

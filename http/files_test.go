@@ -115,7 +115,7 @@ func TestFilesAreListedInEveryOrderPageByPage(t *testing.T) {
 	}
 	stranger.do(422, "GET", "/files?sort=name&"+cursor, nil)
 	wantField(t, stranger.do(200, "GET", "/files", nil), "data.0", nil)
-	stranger.do(404, "GET", "/files?project_id="+u.project("Theirs"), nil)
+	wantField(t, stranger.do(200, "GET", "/files?project_id="+u.project("Theirs"), nil), "data.0", nil)
 }
 
 func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
@@ -144,6 +144,60 @@ func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
 	for _, query := range []string{"limit=0", "limit=21", "q=" + strings.Repeat("a", 161)} {
 		u.do(422, "GET", "/files/picker?"+query, nil)
 	}
+}
+
+func TestThePickerStartsWithRecentFilesAndThoseOfTheProject(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	u := signUp(t, w)
+	files := map[string]*protocol.File{}
+	for _, name := range []string{"used", "used again", "of the project", "old", "new"} {
+		files[name] = u.storeFile(name)
+		u.do(200, "PATCH", "/files/"+files[name].FileID.String(), route.Object{"filename": name})
+	}
+	project := u.project("Tides")
+	for _, name := range []string{"used again", "of the project"} {
+		u.addFile(project, files[name].FileID.String())
+	}
+	u.ask(asking("x", []*protocol.File{files["used again"]}))
+	u.ask(asking("x", []*protocol.File{files["used"]}))
+	u.ask(asking("x", []*protocol.File{files["used again"]}))
+	inside := u.do(201, "POST", "/projects/"+project+"/conversations", route.Object{}).at("conversation_id").(string)
+	for query, want := range map[string][]string{
+		"?conversation_id=" + inside:              {"used again", "used", "of the project", "new", "old"},
+		"?conversation_id=" + inside + "&limit=3": {"used again", "used", "of the project"},
+		"?q=O&conversation_id=" + inside:          {"of the project", "old"},
+		"":                                        {"used again", "used", "new", "old", "of the project"},
+		"?conversation_id=" + protocol.NewConversationID().String(): {"used again", "used", "new", "old", "of the project"},
+	} {
+		picked, got := u.do(200, "GET", "/files/picker"+query, nil), []string(nil)
+		for _, file := range picked.at("data").([]any) {
+			got = append(got, file.(map[string]any)["filename"].(string))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+}
+
+func TestTheFilesOfAnUnknownOrDeletedProjectAreNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := signUp(t, w)
+	list := []listedFile{{name: "a.txt", kind: protocol.FileText, size: 1}}
+	u.storeRows(list)
+	project := u.project("Tides")
+	u.addFile(project, list[0].id)
+	wantField(t, u.do(200, "GET", "/files?project_id="+project, nil), "data.0.file_id", list[0].id)
+	u.deleteProject(project)
+	for _, id := range []string{project, protocol.NewProjectID().String()} {
+		for _, path := range []string{"/files", "/conversations"} {
+			if data := u.do(200, "GET", path+"?project_id="+id, nil).at("data").([]any); len(data) != 0 {
+				t.Errorf("%s of %s: %v", path, id, data)
+			}
+		}
+	}
+	u.do(422, "GET", "/files?project_id=x", nil)
 }
 
 func TestAFileThatIsMissingForeignOrDeletedHasTheSameState(t *testing.T) {
@@ -306,7 +360,6 @@ func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
 	u.do(404, "GET", path, nil)
 	u.do(404, "POST", path, route.Object{"file_id": a})
 	u.do(404, "DELETE", path+"/"+b, nil)
-	u.do(404, "GET", "/files?project_id="+project, nil)
 	wantField(t, u.do(200, "GET", "/files/"+b, nil), "project_ids.0", nil)
 }
 

@@ -52,6 +52,7 @@ type Config struct {
 	Ready              map[string]ready.Probe
 	Draining           func() bool   // nil: never
 	Scanner            string        // the engine that scans files for malware
+	AttachmentWait     time.Duration // for texts that are being read; 0: files.DefaultTextWait
 	AttachmentSpace    int           // how much text a model gets at most, in bytes
 	AttachmentPictures bool          // every model accepts pictures
 	MaxUploadBytes     int64         // of one file; 0: 100 MiB
@@ -173,7 +174,7 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
 	s.files = files.New(files.Config{
 		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
-		Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
+		TextWait: s.AttachmentWait, Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
 	})
 	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

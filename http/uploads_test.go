@@ -167,6 +167,51 @@ func TestARangeOfAFileIsDownloaded(t *testing.T) {
 	c.expect(200, "GET", path, nil, "Range", "lines=1-2")
 }
 
+func TestADownloadHasValidatorsAndHonoursThem(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	file := c.storeFile("0123456789")
+	path := "/files/" + file.FileID.String() + "/content"
+	whole := c.expect(200, "GET", path, nil)
+	etag, modified := whole.header.Get("ETag"), whole.header.Get("Last-Modified")
+	if etag != `"`+file.SHA256+`"` || modified != file.CreatedAt.UTC().Format(stdhttp.TimeFormat) {
+		t.Fatalf("%v", whole.header)
+	}
+	later, earlier := file.CreatedAt.Add(time.Hour).UTC().Format(stdhttp.TimeFormat), file.CreatedAt.Add(-time.Hour).UTC().Format(stdhttp.TimeFormat)
+	const ranged = "bytes=0-4"
+	for _, request := range []struct {
+		status  int
+		headers []string
+	}{
+		{304, []string{"If-None-Match", etag}},
+		{304, []string{"If-None-Match", `"other", W/` + etag}},
+		{304, []string{"If-None-Match", "*"}},
+		{304, []string{"If-None-Match", etag, "Range", "bytes=99-"}},
+		{200, []string{"If-None-Match", `"other"`}},
+		{200, []string{"If-None-Match", `"other"`, "If-Modified-Since", later}},
+		{304, []string{"If-Modified-Since", modified}},
+		{304, []string{"If-Modified-Since", later}},
+		{200, []string{"If-Modified-Since", earlier}},
+		{200, []string{"If-Modified-Since", "yesterday"}},
+		{206, []string{"Range", ranged, "If-Range", etag}},
+		{206, []string{"Range", ranged, "If-Range", modified}},
+		{200, []string{"Range", ranged, "If-Range", "W/" + etag}},
+		{200, []string{"Range", ranged, "If-Range", `"other"`}},
+		{200, []string{"Range", ranged, "If-Range", later}},
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			resp := c.expect(request.status, method, path, nil, request.headers...)
+			if resp.header.Get("ETag") != etag || resp.header.Get("Last-Modified") != modified || request.status == 304 && len(resp.body) != 0 {
+				t.Errorf("%s %v: %q %v", method, request.headers, resp.body, resp.header)
+			}
+		}
+	}
+	if refused := c.expect(416, "GET", path, nil, "Range", "bytes=99-"); refused.header.Get("ETag") != "" {
+		t.Errorf("an error has the ETag of the file: %v", refused.header)
+	}
+}
+
 func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.MaxUploadBytes = 1000 })

@@ -2,13 +2,19 @@ package files
 
 import (
 	"context"
+	stdhttp "net/http"
 	"slices"
+	"time"
+	"unicode/utf8"
 
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
 	"turnstone/http/resource"
+	"turnstone/http/response"
 	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
+	"turnstone/protocol/turnlog"
 )
 
 type prepareInput struct {
@@ -22,8 +28,10 @@ type prepareInput struct {
 type PreparedFile struct {
 	FileID      protocol.FileID    `json:"file_id"`
 	Filename    string             `json:"filename"`
-	TextState   protocol.TextState `json:"text_state" enum:"pending,done,none,failed" doc:"While it is pending, the fields below are 0. A turn waits up to a minute for it."`
-	Shown       string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown."`
+	TextState   protocol.TextState `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text."`
+	Shown       *string            `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
+	Reason      *string            `json:"reason" enum:"processing,encrypted,damaged,too_complex,no_reader,unreadable,text_limit,no_text,no_space,no_pictures" doc:"Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, there is no more space, or not every model accepts pictures. Null if the model gets something."`
+	Excerpt     *string            `json:"excerpt" doc:"The first 500 characters of the text; null if there is none."`
 	Tokens      int                `json:"tokens" doc:"The estimated number of tokens of the whole text."`
 	ShownTokens int                `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
 }
@@ -32,8 +40,43 @@ type preparedFiles struct {
 	Data []PreparedFile `json:"data"`
 }
 
-// prepare says what a model will get of the files of a message, if it is the only one with files in its conversation.
-func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Body[preparedFiles], error) {
+const (
+	textInterval  = 250 * time.Millisecond // between two reads of the states of texts
+	maxExcerpt    = 500                    // characters
+	excerptBytes  = maxExcerpt * utf8.UTFMax
+	stillRead     = "processing"
+	withoutText   = "no_text"
+	withoutSpace  = "no_space"
+	withoutAccept = "no_pictures"
+)
+
+// prepare responds with what a model will get of the files of a message. It is a stream because it may wait for texts.
+func (h *Handlers) prepare(w stdhttp.ResponseWriter, r *stdhttp.Request, in *prepareInput) error {
+	prepared, err := h.prepared(r.Context(), in)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(stdhttp.StatusOK)
+	return response.WriteJSON(w, prepared)
+}
+
+// awaitTexts returns what is known of files once all their texts were read, or after TextWait.
+func (h *Handlers) awaitTexts(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
+	for rest := h.TextWait; ; rest -= textInterval {
+		heads, err := h.Texts.FileHeads(ctx, account, ids)
+		pending := func(head turnlog.FileHead) bool { return head.State == protocol.TextPending }
+		if err != nil || rest <= 0 || !slices.ContainsFunc(heads, pending) {
+			return heads, err
+		}
+		if err := clock.Sleep(ctx, min(rest, textInterval)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// prepared says what a model will get of the files of a message, if it is the only one with files in its conversation.
+func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFiles, error) {
 	account := router.CallerOf(ctx).AccountID
 	found, err := h.Store.Files(ctx, account, in.Body.FileIDs)
 	if err != nil {
@@ -42,7 +85,7 @@ func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Bod
 	if states := statesOf(in.Body.FileIDs, found); slices.ContainsFunc(states, func(s protocol.FileState) bool { return s.State != protocol.FileReady }) {
 		return nil, protocol.Conflict(protocol.CodeConflict, map[string][]protocol.FileState{"files": states}, "Some files do not exist any more.")
 	}
-	heads, err := h.Texts.FileHeads(ctx, account, in.Body.FileIDs)
+	heads, err := h.awaitTexts(ctx, account, in.Body.FileIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -50,27 +93,58 @@ func (h *Handlers) prepare(ctx context.Context, in *prepareInput) (*resource.Bod
 	for i, id := range in.Body.FileIDs {
 		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState}
 	}
-	sizes, isPicture := make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
+	sizes, isPicture, unseen := make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
 	for _, head := range heads { // without one that was deleted since
 		i := slices.Index(in.Body.FileIDs, head.FileID)
-		isPicture[i] = h.Pictures && head.HasPicture
+		isPicture[i], unseen[i] = h.Pictures && head.HasPicture, !h.Pictures && head.HasPicture
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
 	pictures := attachment.PlanPictures(isPicture, h.Space)
 	for i, shown := range attachment.Plan(sizes, attachment.SpaceBeside(count(pictures), h.Space)) {
 		file := &prepared.Data[i]
+		text, err := h.Texts.Text(ctx, account, file.FileID, 0, excerptBytes)
+		if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // deleted since
+			return nil, err
+		}
+		if err == nil && text.Text != "" {
+			file.Excerpt = excerptOf(text.Text)
+		}
 		switch {
 		case pictures[i]:
-			file.Shown, file.ShownTokens = "picture", llm.PictureTokens
+			file.show("picture", llm.PictureTokens)
+		case file.TextState == protocol.TextPending:
+			file.Reason = new(stillRead)
 		case shown == 0:
-			file.Shown = "nothing"
+			file.show("nothing", 0)
+			file.Reason = new(whyNothing(text, sizes[i], isPicture[i], unseen[i]))
 		case shown == sizes[i]:
-			file.Shown, file.ShownTokens = "whole", file.Tokens
+			file.show("whole", file.Tokens)
 		default:
-			file.Shown, file.ShownTokens = "passages", int(int64(file.Tokens)*int64(shown)/int64(sizes[i]))
+			file.show("passages", int(int64(file.Tokens)*int64(shown)/int64(sizes[i])))
 		}
 	}
-	return resource.OK(prepared), nil
+	return &prepared, nil
+}
+
+func (f *PreparedFile) show(what string, tokens int) { f.Shown, f.ShownTokens = &what, tokens }
+
+// whyNothing returns why a model gets nothing of a file that was read. text is nil if the file was deleted since.
+func whyNothing(text *protocol.TextRange, size int, isPicture, unseen bool) string {
+	switch {
+	case text != nil && text.Reason != nil:
+		return string(*text.Reason)
+	case unseen:
+		return withoutAccept
+	case size > 0 || isPicture:
+		return withoutSpace
+	}
+	return withoutText
+}
+
+func excerptOf(text string) *string {
+	characters := []rune(text)
+	excerpt := string(characters[:min(len(characters), maxExcerpt)])
+	return &excerpt
 }
 
 func count(flags []bool) (set int) {

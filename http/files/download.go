@@ -24,7 +24,10 @@ var safeTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "
 
 type downloadInput struct {
 	InFile
-	Range string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
+	Range           string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
+	IfRange         string `header:"If-Range" doc:"An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range."`
+	IfNoneMatch     string `header:"If-None-Match" doc:"ETags of the content: if it has one of them, the response is 304."`
+	IfModifiedSince string `header:"If-Modified-Since" doc:"A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match."`
 }
 
 // getContent sends the content of a file, or one range of it.
@@ -35,6 +38,15 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	file, err := h.Store.File(bounded, account, in.FileID)
 	if err != nil {
 		return err
+	}
+	content := validatorsOf(file)
+	if content.unchanged(in.IfNoneMatch, in.IfModifiedSince) {
+		content.write(w.Header())
+		w.WriteHeader(stdhttp.StatusNotModified)
+		return nil
+	}
+	if in.IfRange != "" && !content.same(in.IfRange) {
+		in.Range = ""
 	}
 	wanted, err := parseRange(in.Range, file.Size)
 	if err != nil {
@@ -51,17 +63,18 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	extension := path.Ext(file.Filename)
 	disposition := response.Attachment(strings.TrimSuffix(file.Filename, extension), "file", extension)
 	return transfer.Send(w, r, h.Sessions, h.Log, disposition, media, func(ctx context.Context, to *transfer.Download) error {
-		content, err := h.Store.Open(ctx, account, in.FileID, wanted.offset, wanted.length)
+		bytes, err := h.Store.Open(ctx, account, in.FileID, wanted.offset, wanted.length)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = content.Close() }() // it was only read
+		defer func() { _ = bytes.Close() }() // it was only read
+		content.write(w.Header())
 		writeSafeHeader(w.Header())
 		writeRange(w.Header(), wanted, file.Size)
 		if wanted.partial {
 			to.WriteHeader(stdhttp.StatusPartialContent)
 		}
-		n, err := io.Copy(to, content)
+		n, err := io.Copy(to, bytes)
 		if err == nil && n < wanted.length {
 			err = &protocol.Error{Code: protocol.CodeUnavailable, Err: io.ErrUnexpectedEOF}
 		}

@@ -32,6 +32,7 @@ type Store interface {
 	File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error)
 	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
 	ListFiles(ctx context.Context, account protocol.AccountID, filter *files.Filter, after *files.Position, limit int) (page []protocol.File, next *files.Position, err error)
+	PickFiles(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, query string, limit int) ([]protocol.File, error)
 	Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error)
 	Change(ctx context.Context, account protocol.AccountID, change *files.Change) (*protocol.File, error)
 	Delete(ctx context.Context, account protocol.AccountID, id protocol.FileID, version *int64, session *protocol.SessionID) error
@@ -59,6 +60,7 @@ type ProjectReader interface {
 const (
 	DefaultMaxBytes = 100 << 20
 	DefaultLifetime = time.Hour
+	DefaultTextWait = 10 * time.Second
 )
 
 // Config has the dependencies and the limits of the handlers.
@@ -75,6 +77,7 @@ type Config struct {
 	Now           func() time.Time
 	Space         int           // of the context of a model, in bytes of text
 	Pictures      bool          // every model accepts pictures
+	TextWait      time.Duration // for texts that are being read, before the files of a message are prepared; 0: DefaultTextWait
 	MaxBytes      int64         // of one file; 0: DefaultMaxBytes
 	Lifetime      time.Duration // of an upload session; 0: DefaultLifetime
 }
@@ -92,6 +95,9 @@ func New(config Config) *Handlers {
 	}
 	if config.Lifetime == 0 {
 		config.Lifetime = DefaultLifetime
+	}
+	if config.TextWait == 0 {
+		config.TextWait = DefaultTextWait
 	}
 	return &Handlers{Config: config}
 }

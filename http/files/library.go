@@ -20,16 +20,11 @@ type listInput struct {
 	resource.PageInput
 	Query     string             `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
 	Kind      string             `query:"kind" enum:"document,text,image,audio,archive,other"`
-	ProjectID protocol.ProjectID `query:"project_id" doc:"Only the files of this project."`
+	ProjectID protocol.ProjectID `query:"project_id" doc:"Only the files of this project; none if it does not exist or is deleted."`
 	Sort      string             `query:"sort" enum:"newest,name,size" default:"newest" doc:"size: the largest first."`
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
-	if in.ProjectID != (protocol.ProjectID{}) {
-		if err := h.checkProject(ctx, in.ProjectID); err != nil {
-			return nil, err
-		}
-	}
 	return h.listFiltered(ctx, in)
 }
 
@@ -43,9 +38,9 @@ func (h *Handlers) checkProject(ctx context.Context, id protocol.ProjectID) erro
 }
 
 func (h *Handlers) listFiltered(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
-	query := strings.TrimSpace(in.Query)
-	if utf8.RuneCountInString(query) > maxQuery {
-		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	query, err := nameQuery(in.Query)
+	if err != nil {
+		return nil, err
 	}
 	caller := router.CallerOf(ctx)
 	scope := fmt.Sprintf("files %q %s %s %s", query, in.Kind, in.ProjectID, in.Sort)
@@ -65,17 +60,31 @@ func (h *Handlers) listFiltered(ctx context.Context, in *listInput) (*resource.B
 }
 
 type pickInput struct {
-	Query string `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
-	Limit int    `query:"limit" minimum:"1" maximum:"20" default:"10"`
+	Query          string                  `query:"q" doc:"A part of the name, in upper or lower case; at most 160 characters."`
+	ConversationID protocol.ConversationID `query:"conversation_id" doc:"The conversation of the message: the files of its project come before the others of the library."`
+	Limit          int                     `query:"limit" minimum:"1" maximum:"20" default:"10"`
 }
 
+// pick returns a list without a next page: the picker is narrowed by q.
 func (h *Handlers) pick(ctx context.Context, in *pickInput) (*resource.Body[protocol.List[protocol.File]], error) {
-	picked, err := h.listFiltered(ctx, &listInput{PageInput: resource.PageInput{Limit: in.Limit}, Query: in.Query})
+	query, err := nameQuery(in.Query)
 	if err != nil {
 		return nil, err
 	}
-	picked.Body.NextCursor, picked.Body.HasMore = nil, false // the picker is narrowed by q, not paged
-	return picked, nil
+	picked, err := h.Store.PickFiles(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, query, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(protocol.List[protocol.File]{Data: picked}), nil
+}
+
+// nameQuery returns the searched part of a name without spaces around it.
+func nameQuery(text string) (string, error) {
+	query := strings.TrimSpace(text)
+	if utf8.RuneCountInString(query) > maxQuery {
+		return "", protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	}
+	return query, nil
 }
 
 type statesInput struct {
@@ -207,6 +216,9 @@ type listOfProjectInput struct {
 }
 
 func (h *Handlers) listOfProject(ctx context.Context, in *listOfProjectInput) (*resource.Body[protocol.List[protocol.File]], error) {
+	if err := h.checkProject(ctx, in.ProjectID); err != nil {
+		return nil, err
+	}
 	return h.list(ctx, &listInput{PageInput: in.PageInput, ProjectID: in.ProjectID, Sort: string(files.Newest)})
 }
 

@@ -64,21 +64,24 @@ func documentContent(api huma.API, op *huma.Operation) {
 func (h *Handlers) fileRoutes() []route.Route {
 	const path = "/files/{file_id}"
 	return []route.Route{
-		route.Call("GET", "/files", "listFiles", "List files", route.Lists, h.list).WithCodes(protocol.CodeNotFound).
+		route.Call("GET", "/files", "listFiles", "List files", route.Lists, h.list).
 			DescribedAs("Lists the files of the account: the library."),
 		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Lists, h.pick).
-			DescribedAs("Returns a few of the newest files of the account whose names contain a text, for a picker."),
+			DescribedAs("Returns a few of the files of the account whose names contain a text, for a picker: the recently used ones first, then those of the project of the conversation, then the newest of the library."),
 		route.Call("POST", "/files/attachment-states", "getAttachmentStates", "Get the states of files", route.Reads, h.states).
 			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),
-		route.Call("POST", "/conversations/{conversation_id}/attachments", "prepareAttachments", "Prepare the files of a message", route.Reads, h.prepare).
-			DescribedAs("Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.").
+		route.Stream("POST", "/conversations/{conversation_id}/attachments", "prepareAttachments", "Prepare the files of a message", route.Reads, h.prepare).
+			DescribedAs("Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing, with the reason. It waits up to ten seconds for files that are being read. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}).
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).
+			Documented(func(api huma.API, op *huma.Operation) {
+				route.JSONResponse[preparedFiles](api, op, stdhttp.StatusOK, "What a model will get of each file.")
+			}),
 		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).
 			DescribedAs("Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture. A file that was deleted from the library can be read while a message has it."),
 		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
-			DescribedAs("Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
+			DescribedAs("Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-None-Match`, `If-Modified-Since` and `If-Range` are honoured. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
 			Documented(documentDownload),
 		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a file", route.Reads.Unstored(), h.getThumbnail).
@@ -102,11 +105,12 @@ func documentDownload(_ huma.API, op *huma.Operation) {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
 	headers := map[string]*huma.Param{}
-	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges"} {
+	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified"} {
 		headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
 	}
 	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The content.", Headers: headers, Content: content}
 	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{Description: "The range.", Headers: headers, Content: content}
+	op.Responses[strconv.Itoa(stdhttp.StatusNotModified)] = &huma.Response{Description: "The client has the content already."}
 	op.Errors = append(op.Errors, stdhttp.StatusRequestedRangeNotSatisfiable)
 }
 

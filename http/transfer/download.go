@@ -105,7 +105,7 @@ func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *
 		err = errSessionEnded()
 		fallthrough
 	default:
-		for _, name := range []string{"Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges"} { // of the file
+		for _, name := range []string{"Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified"} { // of the file
 			w.Header().Del(name)
 		}
 		return err

@@ -309,6 +309,14 @@ func TestOfSimultaneousDraftsWithOneVersionOneWins(t *testing.T) {
 		t.Errorf("winners %q, the draft is %+v (%v)", winners, page.Draft, err)
 	}
 	file := protocol.FileID(protocol.NewMessageID())
+	_, err = db.Conversations.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
+	storetest.WantCode(t, err, protocol.CodeConflict) // there is no such file
+	_, err = db.Exec(t.Context(), account, `
+		insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+		values ($1, $2, 'a.txt', 'text/plain', 'text', 1, sha256('x'), 'o', 'e', now(), now(), now())`, account, file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	draft, err := db.Conversations.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
 	if err != nil || draft.Version != 2 || draft.Content != "" || !slices.Equal(draft.Attachments, []protocol.FileID{file}) {
 		t.Errorf("%+v (%v)", draft, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,7 +25,7 @@ const selectDraftSQL = `
 	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
 // PutDraft replaces the draft. Without a version, the last writer wins. A stale version is refused with
-// protocol.CodeStaleVersion and the current draft. The order of arrival decides which write wins, never a clock.
+// protocol.CodeStaleVersion and the current draft, and a file that the account does not have with the conflict of CheckFiles. The order of arrival decides which write wins, never a clock.
 func (s *Store) PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	content string, attachments []protocol.FileID, version *int64,
 ) (draft *protocol.Draft, err error) {
@@ -35,6 +36,9 @@ func (s *Store) PutDraft(ctx context.Context, account protocol.AccountID, id pro
 		"account": account, "conversation": id, "content": content, "attachments": attachments, "version": version,
 	}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if err := checkDraftFiles(ctx, tx, account, args, attachments); err != nil {
+			return err
+		}
 		draft, err = oneDraft(ctx, tx, updateDraftSQL, args)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -46,6 +50,24 @@ func (s *Store) PutDraft(ctx context.Context, account protocol.AccountID, id pro
 		return protocol.Conflict(protocol.CodeStaleVersion, current, "The draft has changed since that version.")
 	})
 	return draft, err
+}
+
+// checkDraftFiles returns the conflict of CheckFiles unless the account has the files that a draft gets. Those that the stored
+// draft has already may have been deleted since: they are checked when the message is sent. A stale version comes first.
+func checkDraftFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, args pgx.NamedArgs, attachments []protocol.FileID) error {
+	if len(attachments) == 0 {
+		return nil
+	}
+	stored, err := oneDraft(ctx, tx, selectDraftSQL, args)
+	if err != nil {
+		return err
+	}
+	if version, is := args["version"].(*int64); is && version != nil && *version != stored.Version {
+		return nil
+	}
+	return CheckFiles(ctx, tx, account, slices.DeleteFunc(slices.Clone(attachments), func(id protocol.FileID) bool {
+		return slices.Contains(stored.Attachments, id)
+	}))
 }
 
 func oneDraft(ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs) (*protocol.Draft, error) {

@@ -143,7 +143,8 @@ const listFilesSQL = `
 	  and (@kind = '' or f.kind = @kind)
 	  and (@query = '' or position(lower(@query) in lower(f.filename)) > 0)
 	  and (@project::uuid is null or exists (
-		select from project_files m where m.account_id = f.account_id and m.project_id = @project and m.file_id = f.file_id))
+		select from project_files m join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
+		where m.account_id = f.account_id and m.project_id = @project and m.file_id = f.file_id))
 	`
 
 // ListFiles returns a page of the files of an account. It starts after a position; nil starts at the beginning. next is

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -44,9 +45,9 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 }
 
 // Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
-// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of CheckFiles.
+// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of conversations.CheckFiles.
 func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
-	if err := CheckFiles(ctx, tx, f.AccountID, f.Attachments); err != nil {
+	if err := conversations.CheckFiles(ctx, tx, f.AccountID, f.Attachments); err != nil {
 		return nil, err
 	}
 	var waiting int

@@ -176,7 +176,7 @@ func (s *turnStart) run(ctx context.Context) error {
 	if err := s.choose(ctx); err != nil {
 		return err
 	}
-	if err := CheckFiles(ctx, s.tx, s.AccountID, s.Attachments); err != nil {
+	if err := conversations.CheckFiles(ctx, s.tx, s.AccountID, s.Attachments); err != nil {
 		return err
 	}
 	return s.store(ctx)

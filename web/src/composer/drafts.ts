@@ -206,11 +206,22 @@ function handleSaveError(id: string, error: unknown): void {
   const current = refusal?.code === "stale_version" ? (refusal.problem?.current as Draft | undefined) : undefined;
   put(id, saveFailed(draftOf(id), current === undefined ? null : kept(current)));
   if (current !== undefined) return schedule(id, 0);
+  const gone = refusal?.code === "conflict" ? unusableFiles(refusal.problem?.current) : [];
+  if (gone.length > 0) {
+    put(id, gone.reduce(withoutFile, draftOf(id)));
+    return schedule(id, 0);
+  }
   // A deleted conversation cannot be restored, and its draft was deleted with it.
   if (refusal?.status === 404) localStorage.removeItem(storageKey(id));
   setUnsaved(id, true);
   if (refusal === null || refusal.outcomeUnknown || refusal.status === 429)
     schedule(id, Math.max(refusal?.retryAfter ?? 0, retryDelay * (0.5 + Math.random())));
+}
+
+/** The files that a draft cannot have, because they were deleted. */
+function unusableFiles(current: unknown): string[] {
+  const { files = [] } = (current ?? {}) as { files?: { file_id: string; state: string }[] };
+  return files.filter(({ state }) => state !== "ready").map(({ file_id }) => file_id);
 }
 
 function setUnsaved(id: string, is: boolean): void {

@@ -34,7 +34,7 @@ export interface paths {
         get?: never;
         /**
          * Change the email address
-         * @description Changes the email address of the account. If the account has a password, the new address is its sign-in name from now on. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing.
+         * @description Changes the email address of the account. If the account has a password, the new address is its sign-in name from now on. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.
          */
         put: operations["changeEmail"];
         post?: never;
@@ -122,7 +122,7 @@ export interface paths {
         get?: never;
         /**
          * Change the display name
-         * @description Changes the display name of the account.
+         * @description Changes the display name of the account. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.
          */
         put: operations["changeName"];
         post?: never;
@@ -164,14 +164,14 @@ export interface paths {
         post?: never;
         /**
          * Remove a passkey
-         * @description Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes.
+         * @description Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes. With the version of the passkey in If-Match, one that has changed since is not removed: 409 `stale_version`.
          */
         delete: operations["deletePasskey"];
         options?: never;
         head?: never;
         /**
          * Rename a passkey
-         * @description Changes the name under which the account displays the passkey.
+         * @description Changes the name under which the account displays the passkey. With its version in If-Match or in `version`, a passkey that has changed since is not renamed: 409 `stale_version`.
          */
         patch: operations["renamePasskey"];
         trace?: never;
@@ -707,7 +707,7 @@ export interface paths {
         put?: never;
         /**
          * Prepare the files of a message
-         * @description Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.
+         * @description Returns what a model will get of the files of a message: their whole texts, passages, a picture, or nothing, with the reason. It waits up to ten seconds for files that are being read. It changes nothing: `POST /chat` sends the files. The files of earlier messages share the space, so the model may get less. If the account has not all of the files, the response is 409 `conflict` with their states in `current`.
          */
         post: operations["prepareAttachments"];
         delete?: never;
@@ -770,7 +770,7 @@ export interface paths {
         get?: never;
         /**
          * Save a draft
-         * @description Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins.
+         * @description Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins. If the account has not all of the files that the draft gets, the response is 409 `conflict` with their states in `current`.
          */
         put: operations["putDraft"];
         post?: never;
@@ -1188,7 +1188,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description Sends the content, or one range of it. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.
+         * @description Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-None-Match`, `If-Modified-Since` and `If-Range` are honoured. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.
          */
         get: operations["getFileContent"];
         put?: never;
@@ -1268,7 +1268,7 @@ export interface paths {
         };
         /**
          * Find files for a message
-         * @description Returns a few of the newest files of the account whose names contain a text, for a picker.
+         * @description Returns a few of the files of the account whose names contain a text, for a picker: the recently used ones first, then those of the project of the conversation, then the newest of the library.
          */
         get: operations["pickFiles"];
         put?: never;
@@ -1795,6 +1795,11 @@ export interface components {
             account_id: string;
             display_name: string;
             email: string;
+            /**
+             * Format: int64
+             * @description Of the name and the address.
+             */
+            version: number;
         };
         AddedPasskey: {
             passkey: components["schemas"]["Passkey"];
@@ -2148,6 +2153,11 @@ export interface components {
         EmailInputBody: {
             /** Format: email */
             email: string;
+            /**
+             * Format: int64
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
+             */
+            version?: number;
         };
         Erasure: {
             /** @description Names the erasure for an operator. */
@@ -3383,6 +3393,11 @@ export interface components {
         NameInputBody: {
             /** @description 1 to 100 characters. */
             display_name: string;
+            /**
+             * Format: int64
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
+             */
+            version?: number;
         };
         OrderFollowUpsInputBody: {
             order: string[];
@@ -3438,6 +3453,11 @@ export interface components {
             last_used_at: string | null;
             name: string;
             passkey_id: string;
+            /**
+             * Format: int64
+             * @description Of the name.
+             */
+            version: number;
         };
         PasskeyAlgorithm: {
             /**
@@ -3533,20 +3553,27 @@ export interface components {
             new_password: string;
         };
         PreparedFile: {
+            /** @description The first 500 characters of the text; null if there is none. */
+            excerpt: string | null;
             file_id: string;
             filename: string;
             /**
-             * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown.
-             * @enum {string}
+             * @description Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, there is no more space, or not every model accepts pictures. Null if the model gets something.
+             * @enum {string|null}
              */
-            shown: "whole" | "passages" | "picture" | "nothing";
+            reason: "processing" | "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | "no_text" | "no_space" | "no_pictures" | null;
+            /**
+             * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it.
+             * @enum {string|null}
+             */
+            shown: "whole" | "passages" | "picture" | "nothing" | null;
             /**
              * Format: int64
              * @description The estimated number of tokens that the model gets, of a picture at most.
              */
             shown_tokens: number;
             /**
-             * @description While it is pending, the fields below are 0. A turn waits up to a minute for it.
+             * @description The state of the text.
              * @enum {string}
              */
             text_state: "pending" | "done" | "none" | "failed";
@@ -3658,7 +3685,7 @@ export interface components {
             version?: number;
         };
         PutDraftInputBody: {
-            /** @description The files to send with the message. They are checked when the message is sent. */
+            /** @description The files to send with the message, without duplicates. A file that the draft gets must exist. */
             attachments?: string[];
             content: string;
             /**
@@ -3760,6 +3787,11 @@ export interface components {
         RenamePasskeyInputBody: {
             /** @description 1 to 100 characters. */
             name: string;
+            /**
+             * Format: int64
+             * @description The version that the change is based on; an alternative to If-Match. Without either, the last write wins.
+             */
+            version?: number;
         };
         RenameProjectInputBody: {
             /** @description 1 to 200 characters after trimming. */
@@ -4645,6 +4677,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -4665,6 +4699,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4675,7 +4710,8 @@ export interface operations {
                      * @example {
                      *       "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "display_name": "Ada",
-                     *       "email": "ada@example.org"
+                     *       "email": "ada@example.org",
+                     *       "version": 3
                      *     }
                      */
                     "application/json": components["schemas"]["Account"];
@@ -4775,7 +4811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `email_taken`. */
+            /** @description Conflict. Codes: `email_taken`, `stale_version`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6355,6 +6391,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -6375,6 +6413,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6385,7 +6424,8 @@ export interface operations {
                      * @example {
                      *       "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "display_name": "Ada",
-                     *       "email": "ada@example.org"
+                     *       "email": "ada@example.org",
+                     *       "version": 3
                      *     }
                      */
                     "application/json": components["schemas"]["Account"];
@@ -6479,6 +6519,29 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `stale_version`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "stale_version",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -6680,7 +6743,8 @@ export interface operations {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "last_used_at": "2026-03-01T12:30:15.250Z",
                      *           "name": "Another way",
-                     *           "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "version": 3
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -6864,6 +6928,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -6978,7 +7044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `conflict`. */
+            /** @description Conflict. Codes: `conflict`, `stale_version`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7125,6 +7191,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -7147,6 +7215,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7159,7 +7228,8 @@ export interface operations {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "last_used_at": "2026-03-01T12:30:15.250Z",
                      *       "name": "Another way",
-                     *       "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41"
+                     *       "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "version": 3
                      *     }
                      */
                     "application/json": components["schemas"]["Passkey"];
@@ -7253,6 +7323,29 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `stale_version`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "stale_version",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -7993,7 +8086,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -9071,7 +9165,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -9689,13 +9784,15 @@ export interface operations {
                      *         "created_at": "2026-03-01T12:30:15.250Z",
                      *         "last_used_at": "2026-03-01T12:30:15.250Z",
                      *         "name": "Another way",
-                     *         "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41"
+                     *         "passkey_id": "pk_01h2xcejqtf2nbrexx3vqjhp41",
+                     *         "version": 3
                      *       },
                      *       "session": {
                      *         "account": {
                      *           "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "display_name": "Ada",
-                     *           "email": "ada@example.org"
+                     *           "email": "ada@example.org",
+                     *           "version": 3
                      *         },
                      *         "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *         "expires_at": "2026-03-01T12:30:15.250Z",
@@ -10326,7 +10423,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -10862,7 +10960,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -11188,7 +11287,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -11513,7 +11613,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -11783,7 +11884,8 @@ export interface operations {
                      *       "account": {
                      *         "account_id": "acct_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "display_name": "Ada",
-                     *         "email": "ada@example.org"
+                     *         "email": "ada@example.org",
+                     *         "version": 3
                      *       },
                      *       "csrf_token": "3q2-7w.dGhlIHRva2Vu",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -16091,7 +16193,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
+            /** @description What a model will get of each file. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16104,8 +16206,10 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "excerpt": "a excerpt",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "reason": "processing",
                      *           "shown": "whole",
                      *           "shown_tokens": 1,
                      *           "text_state": "pending",
@@ -17452,7 +17556,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `stale_version`. */
+            /** @description Conflict. Codes: `conflict`, `stale_version`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17463,7 +17567,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "stale_version",
+                     *       "code": "conflict",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -23806,7 +23910,7 @@ export interface operations {
                 kind?: "document" | "text" | "image" | "audio" | "archive" | "other";
                 /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
-                /** @description Only the files of this project. */
+                /** @description Only the files of this project; none if it does not exist or is deleted. */
                 project_id?: string;
                 /** @description A part of the name, in upper or lower case; at most 160 characters. */
                 q?: string;
@@ -23909,28 +24013,6 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 401,
                      *       "title": "Unauthorized",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found. Codes: `not_found`. */
-            404: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "not_found",
-                     *       "detail": "The resource does not exist, or you have no access to it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 404,
-                     *       "title": "Not Found",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -24924,6 +25006,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match. */
+                "If-Modified-Since"?: string;
+                /** @description ETags of the content: if it has one of them, the response is 304. */
+                "If-None-Match"?: string;
+                /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
+                "If-Range"?: string;
                 /** @description One range of bytes, for example bytes=0-1023. */
                 Range?: string;
             };
@@ -24940,6 +25028,8 @@ export interface operations {
                     "Accept-Ranges"?: string;
                     "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Range"?: string;
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -24966,6 +25056,8 @@ export interface operations {
                     "Accept-Ranges"?: string;
                     "Content-Disposition": components["headers"]["Content-Disposition"];
                     "Content-Range"?: string;
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified"?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -24985,6 +25077,16 @@ export interface operations {
                     /** @example a */
                     "text/plain": string;
                 };
+            };
+            /** @description The client has the content already. */
+            304: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
@@ -25993,6 +26095,8 @@ export interface operations {
     pickFiles: {
         parameters: {
             query?: {
+                /** @description The conversation of the message: the files of its project come before the others of the library. */
+                conversation_id?: string;
                 limit?: number;
                 /** @description A part of the name, in upper or lower case; at most 160 characters. */
                 q?: string;

@@ -1,0 +1,46 @@
+package files
+
+import (
+	stdhttp "net/http"
+	"strings"
+	"time"
+
+	"turnstone/protocol"
+)
+
+// validators identify a content (RFC 9110, section 8.8). The content of a file never changes.
+type validators struct {
+	etag     string
+	modified time.Time // to the second, as the header has it
+}
+
+func validatorsOf(file *protocol.File) validators {
+	return validators{`"` + file.SHA256 + `"`, file.CreatedAt.UTC().Truncate(time.Second)}
+}
+
+func (v validators) write(header stdhttp.Header) {
+	header.Set("ETag", v.etag)
+	header.Set("Last-Modified", v.modified.Format(stdhttp.TimeFormat))
+}
+
+// unchanged reports whether a client has the content already. If-None-Match takes precedence, and compares weakly.
+func (v validators) unchanged(noneMatch, since string) bool {
+	if noneMatch != "" {
+		for tag := range strings.SplitSeq(noneMatch, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == v.etag {
+				return true
+			}
+		}
+		return false
+	}
+	at, err := stdhttp.ParseTime(since)
+	return err == nil && !v.modified.After(at)
+}
+
+// same reports whether If-Range names exactly the content.
+func (v validators) same(ifRange string) bool {
+	if at, err := stdhttp.ParseTime(ifRange); err == nil {
+		return v.modified.Equal(at)
+	}
+	return ifRange == v.etag
+}
