@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"turnstone/actors/uploads"
 	"turnstone/http/route"
@@ -171,7 +170,7 @@ func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 
 func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, time.Millisecond })
+	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
@@ -206,7 +205,7 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 
 func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
+	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, testTimeout })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)

@@ -223,7 +223,7 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted",
 		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
-		PasswordCost: lowCost,
+		PasswordCost: lowCost, AttachmentWait: time.Millisecond,
 	}}
 	config.use(database.Open(t))
 	for _, c := range change {
