@@ -2,32 +2,20 @@ package files
 
 import (
 	"context"
-	"fmt"
 	"io"
 	stdhttp "net/http"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"turnstone/http/response"
 	"turnstone/http/router"
 	"turnstone/http/transfer"
-	"turnstone/protocol"
-	"turnstone/protocol/filetype"
 	"turnstone/protocol/turnlog"
 )
 
-// safeTypes are the media types that a download names. A browser shows any other content, if at all, as bytes of an
-// unknown type, so that it runs no script of a file.
-var safeTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "text/plain"}
-
 type downloadInput struct {
 	InFile
-	Range           string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
-	IfRange         string `header:"If-Range" doc:"An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range."`
-	IfNoneMatch     string `header:"If-None-Match" doc:"ETags of the content: if it has one of them, the response is 304."`
-	IfModifiedSince string `header:"If-Modified-Since" doc:"A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match."`
+	transfer.FileInput
 }
 
 // getContent sends the content of a file, or one range of it.
@@ -39,47 +27,12 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	if err != nil {
 		return err
 	}
-	content := validatorsOf(file)
-	if content.unchanged(in.IfNoneMatch, in.IfModifiedSince) {
-		content.write(w.Header())
-		w.WriteHeader(stdhttp.StatusNotModified)
-		return nil
-	}
-	if in.IfRange != "" && !content.same(in.IfRange) {
-		in.Range = ""
-	}
-	wanted, err := parseRange(in.Range, file.Size)
-	if err != nil {
-		w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.Size))
-		return err
-	}
-	media := filetype.OctetStream
-	if slices.Contains(safeTypes, file.MediaType) {
-		media = file.MediaType
-	}
-	if media == "text/plain" {
-		media += "; charset=utf-8"
-	}
-	extension := path.Ext(file.Filename)
-	disposition := response.Attachment(strings.TrimSuffix(file.Filename, extension), "file", extension)
-	return transfer.Send(w, r, h.Sessions, h.Log, disposition, media, func(ctx context.Context, to *transfer.Download) error {
-		bytes, err := h.Store.Open(ctx, account, in.FileID, wanted.offset, wanted.length)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = bytes.Close() }() // it was only read
-		content.write(w.Header())
-		writeSafeHeader(w.Header())
-		writeRange(w.Header(), wanted, file.Size)
-		if wanted.partial {
-			to.WriteHeader(stdhttp.StatusPartialContent)
-		}
-		n, err := io.Copy(to, bytes)
-		if err == nil && n < wanted.length {
-			err = &protocol.Error{Code: protocol.CodeUnavailable, Err: io.ErrUnexpectedEOF}
-		}
-		return err
-	})
+	return transfer.SendFile(w, r, transfer.OfSession(r, h.Sessions), h.Log, &transfer.File{
+		Filename: file.Filename, MediaType: file.MediaType, Size: file.Size, SHA256: file.SHA256, CreatedAt: file.CreatedAt,
+		Open: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
+			return h.Store.Open(ctx, account, in.FileID, offset, length)
+		},
+	}, &in.FileInput)
 }
 
 // getThumbnail sends the small version of a picture. It is never a part of the content.
@@ -92,59 +45,10 @@ func (h *Handlers) getThumbnail(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	}
 	media := turnlog.NewPicture(picture).MediaType
 	name := response.Attachment("thumbnail", "thumbnail", "."+strings.TrimPrefix(media, "image/"))
-	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(_ context.Context, to *transfer.Download) error {
-		writeSafeHeader(w.Header())
+	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, name, media, func(_ context.Context, to *transfer.Download) error {
+		transfer.WriteSafeHeader(w.Header())
 		w.Header().Set("Content-Length", strconv.Itoa(len(picture)))
 		_, err := to.Write(picture)
 		return err
 	})
-}
-
-// writeSafeHeader makes a browser run nothing of a content that is shown as a page.
-func writeSafeHeader(header stdhttp.Header) {
-	header.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-}
-
-func writeRange(header stdhttp.Header, wanted byteRange, size int64) {
-	header.Set("Accept-Ranges", "bytes")
-	header.Set("Content-Length", strconv.FormatInt(wanted.length, 10))
-	if wanted.partial {
-		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", wanted.offset, wanted.offset+wanted.length-1, size))
-	}
-}
-
-// byteRange is the part of a content that a response has.
-type byteRange struct {
-	offset, length int64
-	partial        bool
-}
-
-// parseRange parses the header Range for a content of a size. A header of another unit is ignored, as RFC 9110 requires.
-// Several ranges, and a range outside of the content, are errors.
-func parseRange(header string, size int64) (byteRange, error) {
-	spec, ofBytes := strings.CutPrefix(header, "bytes=")
-	if !ofBytes {
-		return byteRange{length: size}, nil
-	}
-	first, last, found := strings.Cut(strings.TrimSpace(spec), "-")
-	start, startErr := strconv.ParseUint(first, 10, 62)
-	end, endErr := strconv.ParseUint(last, 10, 62)
-	switch {
-	case strings.Contains(spec, ","):
-		return byteRange{}, protocol.Errorf(protocol.CodeRange, "Several ranges in one request are not supported.")
-	case !found || first != "" && startErr != nil || last != "" && endErr != nil || first == "" && last == "":
-		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The header Range must be like bytes=0-1023.")
-	case first == "": // the last bytes
-		length := min(int64(end), size)
-		if length == 0 {
-			return byteRange{}, protocol.Errorf(protocol.CodeRange, "The range is empty.")
-		}
-		return byteRange{size - length, length, true}, nil
-	case int64(start) >= size, last != "" && end < start:
-		return byteRange{}, protocol.Errorf(protocol.CodeRange, "The file has %d bytes.", size)
-	case last == "":
-		return byteRange{int64(start), size - int64(start), true}, nil
-	}
-	return byteRange{int64(start), min(int64(end)+1, size) - int64(start), true}, nil
 }

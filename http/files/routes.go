@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/route"
+	"turnstone/http/transfer"
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
 )
@@ -83,7 +84,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
 			DescribedAs("Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-None-Match`, `If-Modified-Since` and `If-Range` are honoured. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
-			Documented(documentDownload),
+			Documented(transfer.DocumentFile),
 		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a file", route.Reads.Unstored(), h.getThumbnail).
 			DescribedAs("Sends a small version of a picture, or of the first page of a PDF, of at most 512 pixels on its longer side and 128 KiB: JPEG, or PNG if it is transparent somewhere. It is encoded again, upright and without the metadata of the original; of an animation, it is the first picture. It exists as soon as `has_thumbnail` of the file is true. A picture of more than 40 megapixels, one of a format that the service cannot read (HEIC), and any other file get 404.").
 			Documented(documentThumbnail),
@@ -97,21 +98,6 @@ func (h *Handlers) fileRoutes() []route.Route {
 			DescribedAs("Removes a file from the library and from its projects. If no message has it, its content is deleted. Otherwise it can still be read, and counts for the quota, until the last such message is erased.").
 			WithCodes(protocol.CodeStaleVersion),
 	}
-}
-
-func documentDownload(_ huma.API, op *huma.Operation) {
-	content := map[string]*huma.MediaType{}
-	for _, media := range append([]string{filetype.OctetStream}, safeTypes...) {
-		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
-	}
-	headers := map[string]*huma.Param{}
-	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified"} {
-		headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
-	}
-	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The content.", Headers: headers, Content: content}
-	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{Description: "The range.", Headers: headers, Content: content}
-	op.Responses[strconv.Itoa(stdhttp.StatusNotModified)] = &huma.Response{Description: "The client has the content already."}
-	op.Errors = append(op.Errors, stdhttp.StatusRequestedRangeNotSatisfiable)
 }
 
 func documentThumbnail(_ huma.API, op *huma.Operation) {

@@ -61,7 +61,7 @@ func documentConversation(api huma.API, op *huma.Operation) {
 
 func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	name := response.Attachment("turnstone-export-"+h.Now().UTC().Format("2006-01-02"), "turnstone-export", ".zip")
-	return transfer.Send(w, r, h.Sessions, h.Log, name, "application/zip", func(ctx context.Context, to *transfer.Download) error {
+	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, name, "application/zip", func(ctx context.Context, to *transfer.Download) error {
 		caller := router.CallerOf(ctx)
 		export, err := h.Exports.Begin(ctx, caller.AccountID)
 		if err != nil {
@@ -98,7 +98,7 @@ func (h *Handlers) exportConversation(w stdhttp.ResponseWriter, r *stdhttp.Reque
 		write, extension, media = document.WriteMarkdown, ".md", "text/markdown; charset=utf-8"
 	}
 	name := response.Attachment(document.Title, in.ConversationID.String(), extension)
-	return transfer.Send(w, r, h.Sessions, h.Log, name, media, func(ctx context.Context, to *transfer.Download) error {
+	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, name, media, func(ctx context.Context, to *transfer.Download) error {
 		return h.exports.Produce(ctx, account, to, func(to io.Writer) error { return write(ctx, to) })
 	})
 }

@@ -189,8 +189,8 @@ func (t Route) describeHeaders(response map[string]any, status int) {
 		headers = map[string]any{}
 		response["headers"] = headers
 	}
-	for name := range headers {
-		if _, described := headerDocs[name]; described {
+	for name, documented := range headers {
+		if _, described := headerDocs[name]; described && asMap(documented)["description"] == nil {
 			names = append(names, name)
 		}
 	}

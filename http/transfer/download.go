@@ -22,6 +22,34 @@ type Sessions interface {
 	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
 }
 
+// Grant permits a download while it lasts.
+type Grant interface {
+	// Watch calls end when the grant ends, until stop is called. end must not block.
+	Watch(end func()) (stop func())
+	// Ended returns the error of a request whose grant ended before the response began.
+	Ended() error
+}
+
+// OfSession returns the grant of the session of a request.
+func OfSession(r *stdhttp.Request, sessions Sessions) Grant {
+	caller := router.CallerOf(r.Context())
+	return session{sessions, caller.AccountID, caller.SessionID}
+}
+
+type session struct {
+	sessions  Sessions
+	accountID protocol.AccountID
+	sessionID protocol.SessionID
+}
+
+// Watch implements Grant.
+func (s session) Watch(end func()) (stop func()) {
+	return s.sessions.Watch(s.accountID, s.sessionID, end)
+}
+
+// Ended implements Grant.
+func (session) Ended() error { return errSessionEnded() }
+
 // errHeadOnly ends the creation of a body that the client has not asked for.
 var errHeadOnly = errors.New("the response to HEAD has no body")
 
@@ -34,7 +62,7 @@ type Download struct {
 
 	mu      sync.Mutex
 	started bool // guarded by mu
-	ended   bool // guarded by mu; the session has ended
+	ended   bool // guarded by mu; the grant has ended
 }
 
 // WriteHeader sends the header with a status other than 200.
@@ -72,8 +100,8 @@ func (d *Download) Write(content []byte) (int, error) {
 	return d.to.Write(content)
 }
 
-// sessionEnded ends the download, also while it waits for a slow reader.
-func (d *Download) sessionEnded() {
+// grantEnded ends the download, also while it waits for a slow reader.
+func (d *Download) grantEnded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
@@ -81,17 +109,15 @@ func (d *Download) sessionEnded() {
 	_ = d.control.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// Send responds with what write writes. name and media type are those of the file. If the session of the caller ends,
-// or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
+// Send responds with what write writes. name and media type are those of the file. If the grant ends, or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
 // not take what it has for the whole file. The response to HEAD ends at the first write.
-func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *zap.Logger, disposition, media string,
+func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, grant Grant, log *zap.Logger, disposition, media string,
 	write func(ctx context.Context, to *Download) error,
 ) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	d := &Download{head: r.Method == stdhttp.MethodHead, to: w, control: stdhttp.NewResponseController(w), cancel: cancel}
-	caller := router.CallerOf(ctx)
-	defer sessions.Watch(caller.AccountID, caller.SessionID, d.sessionEnded)()
+	defer grant.Watch(d.grantEnded)()
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Disposition", disposition)
 	err := write(ctx, d)
@@ -102,7 +128,7 @@ func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, log *
 	switch {
 	case d.started:
 	case d.isEnded():
-		err = errSessionEnded()
+		err = grant.Ended()
 		fallthrough
 	default:
 		for _, name := range []string{"Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "ETag", "Last-Modified"} { // of the file

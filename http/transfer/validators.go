@@ -1,11 +1,9 @@
-package files
+package transfer
 
 import (
 	stdhttp "net/http"
 	"strings"
 	"time"
-
-	"turnstone/protocol"
 )
 
 // validators identify a content (RFC 9110, section 8.8). The content of a file never changes.
@@ -14,7 +12,7 @@ type validators struct {
 	modified time.Time // to the second, as the header has it
 }
 
-func validatorsOf(file *protocol.File) validators {
+func validatorsOf(file *File) validators {
 	return validators{`"` + file.SHA256 + `"`, file.CreatedAt.UTC().Truncate(time.Second)}
 }
 
