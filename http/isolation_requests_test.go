@@ -55,6 +55,8 @@ type receivedValues struct {
 	tokens        []string            // tokens of shares
 	openUploads   []string            // uploads that wait for their content
 	ofProject     identifiers         // the file of a project that was received last, and its project
+	shareable     identifiers         // a file of a conversation that was received last, and its conversation
+	sharedFile    identifiers         // a file of a share that was received last: its number, and the token
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -99,7 +101,11 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		State      string   `json:"state"`
 		FileID     string   `json:"file_id"`
 		ProjectIDs []string `json:"project_ids"`
-		Current    struct {
+		FileIDs    []string `json:"file_ids"`
+		Files      []struct {
+			FileID string `json:"file_id"`
+		} `json:"files"`
+		Current struct {
 			Version      int64 `json:"version"`
 			Confirmation struct {
 				Token string `json:"token"`
@@ -120,6 +126,12 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	}
 	if len(decoded.ProjectIDs) > 0 {
 		e.ofProject = identifiers{"file_id": decoded.FileID, "project_id": decoded.ProjectIDs[0]}
+	}
+	if len(decoded.Files) > 0 && path["conversation_id"] != "" {
+		e.shareable = identifiers{"file_id": decoded.Files[0].FileID, "conversation_id": path["conversation_id"]}
+	}
+	if len(decoded.FileIDs) > 0 && decoded.Token != "" {
+		e.sharedFile = identifiers{"token": decoded.Token, "n": "1"}
 	}
 	e.confirms = appendRecent(e.confirms, decoded.Current.Confirmation.Token, maxOfKind)
 	of := (*conversationIDs)(nil)
@@ -206,11 +218,20 @@ func (e *receivedValues) someToken(rng *rand.Rand) string {
 	return pick(rng, e.tokens)
 }
 
-// fileOfProject returns the file of a project that was received last, and its project; nil if there was none.
-func (e *receivedValues) fileOfProject() identifiers {
+// combined returns the values for a path that a random request rarely combines: a file of a project that was received
+// last, a conversation with a file, or a share with a file. nil: there was none.
+func (e *receivedValues) combined(pattern string) identifiers {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return maps.Clone(e.ofProject)
+	switch names := pathNames(pattern); {
+	case slices.Contains(names, "project_id") && slices.Contains(names, "file_id"):
+		return maps.Clone(e.ofProject)
+	case strings.HasSuffix(pattern, "{conversation_id}/shares"):
+		return maps.Clone(e.shareable)
+	case slices.Contains(names, "n"):
+		return maps.Clone(e.sharedFile)
+	}
+	return nil
 }
 
 func (e *receivedValues) someOpenUpload(rng *rand.Rand) string {
@@ -662,6 +683,8 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 	}
 	for _, param := range d.op.Parameters {
 		switch {
+		case param.In == "path" && param.Schema.Type == huma.TypeInteger:
+			d.path[param.Name] = fmt.Sprint(d.value(param.Name, param.Schema, false))
 		case param.In == "path":
 			d.path[param.Name] = d.text(param.Name, param.Schema, d.op.Metadata["unowned"] != true)
 		case d.chance(2) && param.Name != auth.CSRFHeader:
@@ -673,8 +696,8 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 			}
 		}
 	}
-	if of := w.received().fileOfProject(); of != nil && d.path["project_id"] != "" && d.path["file_id"] != "" && len(d.foreignIDs) == 0 && !d.chance(3) {
-		d.path = of // the two identifiers that a random request rarely combines
+	if of := w.received().combined(d.route.Path); of != nil && len(d.foreignIDs) == 0 && !d.chance(3) {
+		d.path = of
 	}
 	if d.chance(16) {
 		query.Set(pick(w.rng, []string{"account_id", "q", "owner", "user"}), d.guess())
@@ -707,6 +730,9 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	body := route.Object{"format": protocol.ConversationExportFormat, "title": d.w.canary()} // an import
 	if schema := d.w.bodyOf(d.op); schema != nil {
 		body = d.content(schema)
+	}
+	if d.op.OperationID == "createShare" && d.path["file_id"] != "" && d.sharedKey == 0 {
+		body = route.Object{"title": d.w.canary(), "file_ids": []string{d.path["file_id"]}}
 	}
 	content, err := json.Marshal(body)
 	if err != nil {

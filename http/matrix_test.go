@@ -174,13 +174,14 @@ var examples = map[string]example{
 	}},
 	"DELETE /conversations/{conversation_id}/feedback": {success: 204},
 	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
-		return route.Object{"title": "For everybody", "message_id": of["message_id"], "expires_in_days": 1}
+		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "expires_in_days": 1}
 	}},
 	"GET /conversations/{conversation_id}/shares":         {},
 	"GET /conversations/{conversation_id}/shares/preview": {},
 	"GET /shares":                                {},
 	"DELETE /shares/{share_id}":                  {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
 	"GET /shared/{token}":                        {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"GET /shared/{token}/files/{n}":              {identifiers: func(m *matrix) identifiers { return m.shareFile(m.owner, m.mine) }},
 	"GET /conversations/{conversation_id}/usage": {},
 	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"kind": "characters", "quantity": 3, "unit": "character"}
@@ -415,13 +416,22 @@ func (m *matrix) picture(c *client) identifiers {
 }
 
 // share shares a conversation, and returns its identifiers with those of the share.
-func (m *matrix) share(c *client, of identifiers) identifiers {
+func (m *matrix) share(c *client, of identifiers, files ...protocol.FileID) identifiers {
 	m.t.Helper()
 	var share protocol.CreatedShare
-	c.expect(201, "POST", "/conversations/"+of["conversation_id"]+"/shares", route.Object{}).into(m.t, &share)
+	c.expect(201, "POST", "/conversations/"+of["conversation_id"]+"/shares", route.Object{"file_ids": append([]protocol.FileID{}, files...)}).into(m.t, &share)
 	shared := maps.Clone(of)
-	shared["share_id"], shared["token"] = share.ShareID.String(), share.Token
+	shared["share_id"], shared["token"], shared["n"] = share.ShareID.String(), share.Token, "1"
 	return shared
+}
+
+// shareFile shares a conversation with a file.
+func (m *matrix) shareFile(c *client, of identifiers) identifiers {
+	m.t.Helper()
+	u := &user{c}
+	file := c.storeFile("Shared.")
+	u.attach(of["message_id"], file)
+	return m.share(c, of, file.FileID)
 }
 
 // openImport returns the identifier of an import that can be cancelled.
@@ -537,7 +547,8 @@ func (m *matrix) send(c *client, r route.Route, of identifiers, content any, hea
 func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
 	policy := apiPolicy
-	if (nameOf(r) == "GET /files/{file_id}/content" || nameOf(r) == "GET /files/{file_id}/thumbnail") && resp.status < 300 {
+	downloads := []string{"GET /files/{file_id}/content", "GET /files/{file_id}/thumbnail", "GET /shared/{token}/files/{n}"}
+	if slices.Contains(downloads, nameOf(r)) && resp.status < 300 {
 		policy = downloadPolicy
 	}
 	for name, want := range map[string]string{

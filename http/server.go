@@ -176,5 +176,5 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
 		TextWait: s.AttachmentWait, Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
 	})
-	s.shares = shares.New(shares.Config{Store: s.Shares, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
+	s.shares = shares.New(shares.Config{Store: s.Shares, Files: s.Files, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

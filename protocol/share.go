@@ -7,6 +7,8 @@ const (
 	MaxSharedMessages = 20_000
 	MaxSharedBytes    = 8 << 20 // of the text and code of one share
 	MaxShares         = 1000    // of an account, those that have expired excluded
+	MaxSharedFiles    = 50      // of one share
+	MaxShareableFiles = 200     // that a preview lists
 	// SharePrefix starts every token of a share.
 	SharePrefix = "sh1_"
 )
@@ -17,6 +19,7 @@ type Share struct {
 	ConversationID ConversationID `json:"conversation_id"`
 	Title          string         `json:"title" doc:"The title that readers see."`
 	MessageCount   int            `json:"message_count"`
+	FileIDs        []FileID       `json:"file_ids" doc:"The files that readers may download, by their numbers. A file that was deleted is left out."`
 	OpenCount      int64          `json:"open_count" doc:"How often the share was opened, up to a minute ago."`
 	LastOpenedAt   *time.Time     `json:"last_opened_at"`
 	CreatedAt      time.Time      `json:"created_at"`
@@ -33,10 +36,32 @@ type CreatedShare struct {
 // SharedMessage is a message as readers of a share see it: without identifiers, tool calls, reasoning, notices, usage and
 // feedback.
 type SharedMessage struct {
-	Role      string       `json:"role" enum:"user,assistant"`
-	Profile   *Profile     `json:"profile" doc:"Of an answer: the profile of the model."`
-	CreatedAt time.Time    `json:"created_at"`
-	Parts     []SharedPart `json:"parts"`
+	Role        string             `json:"role" enum:"user,assistant"`
+	Profile     *Profile           `json:"profile" doc:"Of an answer: the profile of the model."`
+	CreatedAt   time.Time          `json:"created_at"`
+	Parts       []SharedPart       `json:"parts"`
+	Attachments []SharedAttachment `json:"attachments" doc:"One for each file of the message, shared or not. Snapshots from before files could be shared have none."`
+}
+
+// SharedAttachment is a file of a shared message.
+type SharedAttachment struct {
+	N *int `json:"n" doc:"The number of the file in the files of the share. null: the file is not shared."`
+}
+
+// SharedFile is a file that readers of a share may download.
+type SharedFile struct {
+	N         int    `json:"n" doc:"The number of the file, for GET /shared/{token}/files/{n}."`
+	Filename  string `json:"filename" doc:"The name that the file had when the snapshot was taken."`
+	MediaType string `json:"media_type"`
+	Size      int64  `json:"size" doc:"Bytes."`
+}
+
+// ShareableFile is a file that a share may carry.
+type ShareableFile struct {
+	FileID    FileID `json:"file_id"`
+	Filename  string `json:"filename"`
+	MediaType string `json:"media_type"`
+	Size      int64  `json:"size" doc:"Bytes."`
 }
 
 // SharedPart is a piece of a shared message.
@@ -57,6 +82,7 @@ type SharedPage struct {
 	MessageCount int             `json:"message_count" doc:"Of all pages."`
 	Page         int             `json:"page" doc:"The number of this page, from 1."`
 	PageCount    int             `json:"page_count"`
+	Files        []SharedFile    `json:"files" doc:"The files of the share, on every page. A file that was deleted since the snapshot was taken is left out."`
 	Messages     []SharedMessage `json:"messages" doc:"The messages of this page, oldest first."`
 }
 
@@ -65,15 +91,21 @@ type SharePreview struct {
 	Title        string          `json:"title"`
 	MessageID    MessageID       `json:"message_id" doc:"The last message of the snapshot. Pass it when you create the share, so that it has exactly the messages of the preview."`
 	MessageCount int             `json:"message_count" doc:"Of all pages."`
-	Data         []SharedMessage `json:"data" doc:"The messages of this page, oldest first."`
+	Files        []ShareableFile `json:"files" doc:"The files of the snapshot that a share may carry, at most 200, in the order of its messages. Only the first page has them."`
+	Data         []SharedMessage `json:"data" doc:"The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers."`
 	NextCursor   *string         `json:"next_cursor"`
 	HasMore      bool            `json:"has_more"`
 }
 
 // NewSharedMessage returns what readers of a share see of a message. It copies the fields that are public, so that a new
-// field of a message is private until it is added here.
-func NewSharedMessage(role string, profile *Profile, createdAt time.Time, parts []Part) SharedMessage {
-	shared := SharedMessage{Role: role, CreatedAt: createdAt, Parts: []SharedPart{}}
+// field of a message is private until it is added here. numbers are those of the files that the share carries.
+func NewSharedMessage(role string, profile *Profile, createdAt time.Time, parts []Part, files []FileID, numbers map[FileID]int) SharedMessage {
+	shared := SharedMessage{Role: role, CreatedAt: createdAt, Parts: []SharedPart{}, Attachments: make([]SharedAttachment, len(files))}
+	for i, id := range files {
+		if n, carried := numbers[id]; carried {
+			shared.Attachments[i].N = &n
+		}
+	}
 	if role == RoleAssistant {
 		shared.Profile = profile
 	}
@@ -88,13 +120,4 @@ func NewSharedMessage(role string, profile *Profile, createdAt time.Time, parts 
 		}
 	}
 	return shared
-}
-
-// Size returns the number of bytes of text and code of the message.
-func (m *SharedMessage) Size() (bytes int) {
-	for i := range m.Parts {
-		part := &m.Parts[i]
-		bytes += len(part.Text) + len(part.Language) + len(part.Filename) + len(part.Code)
-	}
-	return bytes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,6 +48,15 @@ var pathParams = map[string]pathParam{
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"provider":        {parse: anyText},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
+	"n":               {parse: numberOfFile},
+}
+
+// numberOfFile returns an error for a text that is not the number of a file of any share.
+func numberOfFile(text string) error {
+	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > protocol.MaxSharedFiles || text != strconv.Itoa(n) {
+		return protocol.Errorf(protocol.CodeNotFound, "No share has this file.")
+	}
+	return nil
 }
 
 func anyText(string) error { return nil }

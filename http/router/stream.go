@@ -20,7 +20,7 @@ type Streams struct {
 	server *sse.Server
 	limit  int // per account
 	router *Router
-	Slots  SlotCounter // the open streams of each account
+	Slots  SlotCounter[protocol.AccountID] // the open streams of each account
 }
 
 // NewStreams returns Streams without open ones. limit 0 stands for 50. Serve needs a call of Use before.

@@ -9,10 +9,12 @@ import (
 
 const maxCached = 16 << 20 // bytes of pages
 
-// pageKey names a rendered page. A share never changes, so neither does its page in a language.
+// pageKey names a rendered page. A share never changes, except that its files can be deleted, so neither does its page in a
+// language.
 type pageKey struct {
 	share    shares.Ref
 	page     int
+	files    uint64 // bit n: the share has the file n
 	language string
 }
 

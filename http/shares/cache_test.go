@@ -37,7 +37,7 @@ func TestAPageIsRenderedOnceForItsLanguage(t *testing.T) {
 	shared := &protocol.SharedPage{Title: "t", Page: 1, PageCount: 1, Messages: []protocol.SharedMessage{{Role: protocol.RoleAssistant, Parts: []protocol.SharedPart{{Type: protocol.PartText, Text: strings.Repeat("*a* ", 10)}}}}}
 	render := func(ctx context.Context, share protocol.ShareID, language string) ([]byte, error) {
 		shown := &document{Texts: textsFor(language), Shared: shared}
-		shown.key = pageKey{shares.Ref{ShareID: share}, 1, shown.Texts.Language}
+		shown.key = pageKey{shares.Ref{ShareID: share}, 1, 0, shown.Texts.Language}
 		return h.render(ctx, shown)
 	}
 	first, err := render(t.Context(), protocol.ShareID{1}, "en")

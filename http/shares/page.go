@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	stdhttp "net/http"
 	"strconv"
@@ -40,6 +41,7 @@ var (
 	pageTemplate = template.Must(template.New("share").Funcs(template.FuncMap{
 		"date": func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
 		"iso":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"size": sizeOf,
 	}).Parse(strings.Replace(pageHTML, "__style__", pageCSS, 1)))
 
 	// pagePolicy lets the page use its own style and nothing else: no script, no image, no font, no frame, no form.
@@ -52,6 +54,19 @@ func styleHash() string {
 	return base64.StdEncoding.EncodeToString(hash[:])
 }
 
+// sizeOf returns a number of bytes as people read it.
+func sizeOf(bytes int64) string {
+	const unit = 1000
+	if bytes < unit {
+		return strconv.FormatInt(bytes, 10) + " B"
+	}
+	size, units := float64(bytes)/unit, "kMGT"
+	for size >= unit && len(units) > 1 {
+		size, units = size/unit, units[1:]
+	}
+	return fmt.Sprintf("%.1f %cB", size, units[0])
+}
+
 // document is what the template shows: a page of a share, or the reason why there is none.
 type document struct {
 	Texts   *texts
@@ -60,6 +75,7 @@ type document struct {
 	Detail  string               // without a page
 	Older   int                  // the number of the page before this one; 0: none
 	Newer   int                  // of the page after it; 0: none
+	Links   map[int]link         // by the numbers of the files
 
 	key    pageKey
 	budget *budget
@@ -67,6 +83,15 @@ type document struct {
 
 // Markdown renders Markdown of the page, for the template.
 func (d *document) Markdown(source string) template.HTML { return renderMarkdown(d.budget, source) }
+
+// FileOf returns the file of an attachment, for the template; nil: it is not shared.
+func (d *document) FileOf(attachment protocol.SharedAttachment) *link {
+	if attachment.N == nil {
+		return nil
+	}
+	file := d.Links[*attachment.N]
+	return &file
+}
 
 // GetPage responds with a page of a share as HTML. It needs no session, and ignores that of the caller.
 func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
@@ -107,13 +132,15 @@ func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhtt
 			number = 0 // no share has this page
 		}
 	}
-	opened, err := h.Store.Open(ctx, hashOf(strings.TrimPrefix(r.URL.Path, pagePath)), number)
+	token := strings.TrimPrefix(r.URL.Path, pagePath)
+	opened, err := h.Store.Open(ctx, hashOf(token), number)
 	if err != nil {
 		return err
 	}
 	h.opens.add(opened, h.Now())
 	shown.Shared, shown.Older = &opened.SharedPage, opened.Page-1
-	shown.key = pageKey{opened.Ref, opened.Page, shown.Texts.Language}
+	links, files := linksOf(token, opened)
+	shown.Links, shown.key = links, pageKey{opened.Ref, opened.Page, files, shown.Texts.Language}
 	if opened.Page < opened.PageCount {
 		shown.Newer = opened.Page + 1
 	}

@@ -4,12 +4,14 @@ package shares
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	stdhttp "net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,6 +23,7 @@ import (
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
@@ -34,29 +37,34 @@ type Store interface {
 	ListOfConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
 	Revoke(ctx context.Context, account protocol.AccountID, share protocol.ShareID, session protocol.SessionID, by audit.Requester) error
 	Open(ctx context.Context, hash []byte, page int) (*shares.Opened, error)
+	OpenFile(ctx context.Context, hash []byte, n int) (*shares.OpenedFile, error)
 	RecordOpens(ctx context.Context, share shares.Ref, count int64, at time.Time) error
 }
 
 // Config has the dependencies of Handlers.
 type Config struct {
 	Store   Store
+	Files   Files
 	Keys    *auth.Keys
 	BaseURL *url.URL
 	Now     func() time.Time
 	Log     *zap.Logger
+	Recheck time.Duration // interval at which a download asks whether its share has ended; 0: 4 s
 }
 
 // Handlers handle the requests for shares. Their methods may be called from any goroutine.
 type Handlers struct {
 	Config
-	opens  opens
-	slots  chan struct{} // of pages that are being rendered
-	pages  pageCache
-	router *router.Router
+	opens     opens
+	slots     chan struct{} // of pages that are being rendered
+	pages     pageCache
+	downloads router.SlotCounter[string] // by address
+	router    *router.Router
 }
 
 // New returns Handlers. SetRouter must be called before the first request for a page.
 func New(config Config) *Handlers {
+	config.Recheck = cmp.Or(config.Recheck, recheckInterval)
 	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots)}
 }
 
@@ -74,6 +82,7 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("POST", inConversation, "createShare", "Share a conversation", route.Shares, h.create).
 			DescribedAs("Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. "+
 				"The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. "+
+				"Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. "+
 				"It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. "+
 				"A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. "+
 				"`token` and `url` are in this response and its replays only. See GET "+inConversation+"/preview for what a share would show.").
@@ -91,6 +100,10 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Ends a share at once, and erases its snapshot."),
 		route.Call("GET", "/shared/{token}", "openShare", "Read a share", route.Shared, h.open).
 			DescribedAs("Returns a page of a share. Needs no session: the token grants access. Unknown, expired and revoked tokens get the same 404."),
+		route.Stream("GET", "/shared/{token}/files/{n}", "getSharedFile", "Download a file of a share", route.Shared, h.download).
+			DescribedAs("Sends the content of a file that the share carries, or one range of it. Needs no session. Any other file, one that was deleted, and a token that grants no access get the same 404. An address may download 8 files at once. The download ends when the share ends or the file is deleted, and a client that accepts nothing for 30 seconds is disconnected.").
+			WithCodes(protocol.CodeRange, protocol.CodeTooManyRequests).
+			Documented(transfer.DocumentFile),
 	}
 }
 
@@ -99,7 +112,7 @@ type createInput struct {
 	Body struct {
 		Title         string              `json:"title,omitempty" doc:"Up to 200 characters. Default: the title of the conversation."`
 		MessageID     *protocol.MessageID `json:"message_id,omitempty" nullable:"true" doc:"The last message of the snapshot. Default: the last finished message of the active branch."`
-		FileIDs       []protocol.FileID   `json:"file_ids,omitempty" maxItems:"50" doc:"The files that readers may download. There are no files yet, so every identifier gets 404."`
+		FileIDs       []protocol.FileID   `json:"file_ids,omitempty" maxItems:"50" doc:"The files of the messages that readers may download. Default: none."`
 		ExpiresInDays int                 `json:"expires_in_days,omitempty" enum:"1,7,30,90" default:"30"`
 	}
 }
@@ -109,8 +122,11 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	if utf8.RuneCountInString(title) > protocol.MaxTitle {
 		return nil, protocol.Invalid("body.title", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
 	}
-	if len(in.Body.FileIDs) > 0 {
-		return nil, &protocol.Error{Code: protocol.CodeNotFound}
+	var files []protocol.FileID
+	for _, id := range in.Body.FileIDs {
+		if !slices.Contains(files, id) {
+			files = append(files, id)
+		}
 	}
 	days := in.Body.ExpiresInDays
 	if days == 0 {
@@ -119,7 +135,7 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	caller, id := router.CallerOf(ctx), protocol.NewShareID()
 	token, version := h.Keys.ShareToken(id)
 	share, err := h.Store.Create(ctx, caller.AccountID, &shares.NewShare{
-		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, Title: title, Days: days,
+		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, FileIDs: files, Title: title, Days: days,
 		TokenHash: hashOf(token), KeyVersion: version, SessionID: caller.SessionID, By: router.AuthOf(ctx).Requester(),
 	})
 	if err != nil {

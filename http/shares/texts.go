@@ -11,6 +11,7 @@ type texts struct {
 	Untitled, Shared, Expires      string
 	Question, Answer               string
 	Older, Newer, Notice           string
+	NotShared                      string
 	Missing, MissingDetail         string
 	Limited, LimitedDetail         string
 	Unavailable, UnavailableDetail string
@@ -21,24 +22,27 @@ var languages = []texts{
 	{
 		Language: "en", Direction: "ltr", Untitled: "Shared conversation", Shared: "Shared", Expires: "Expires",
 		Question: "Question", Answer: "Answer", Older: "Earlier messages", Newer: "Later messages",
-		Notice:  "This is a copy of a conversation with an AI model. Answers can be wrong.",
-		Missing: "This share is not available", MissingDetail: "The address may be wrong, or the share has expired or was revoked.",
+		NotShared: "File not shared",
+		Notice:    "This is a copy of a conversation with an AI model. Answers can be wrong.",
+		Missing:   "This share is not available", MissingDetail: "The address may be wrong, or the share has expired or was revoked.",
 		Limited: "Too many requests", LimitedDetail: "Wait a minute, then reload the page.",
 		Unavailable: "This page cannot be shown right now", UnavailableDetail: "Reload the page in a moment.",
 	},
 	{
 		Language: "ar", Direction: "rtl", Untitled: "محادثة مشتركة", Shared: "تمت المشاركة", Expires: "تنتهي الصلاحية",
 		Question: "سؤال", Answer: "إجابة", Older: "الرسائل السابقة", Newer: "الرسائل اللاحقة",
-		Notice:  "هذه نسخة من محادثة مع نموذج ذكاء اصطناعي. قد تكون الإجابات خاطئة.",
-		Missing: "هذه المشاركة غير متاحة", MissingDetail: "قد يكون العنوان غير صحيح، أو انتهت صلاحية المشاركة أو أُلغيت.",
+		NotShared: "ملف غير مشارك",
+		Notice:    "هذه نسخة من محادثة مع نموذج ذكاء اصطناعي. قد تكون الإجابات خاطئة.",
+		Missing:   "هذه المشاركة غير متاحة", MissingDetail: "قد يكون العنوان غير صحيح، أو انتهت صلاحية المشاركة أو أُلغيت.",
 		Limited: "طلبات كثيرة جدًا", LimitedDetail: "انتظر دقيقة، ثم أعد تحميل الصفحة.",
 		Unavailable: "لا يمكن عرض هذه الصفحة الآن", UnavailableDetail: "أعد تحميل الصفحة بعد قليل.",
 	},
 	{
 		Language: "ja", Direction: "ltr", Untitled: "共有された会話", Shared: "共有日時", Expires: "有効期限",
 		Question: "質問", Answer: "回答", Older: "前のメッセージ", Newer: "次のメッセージ",
-		Notice:  "これは AI モデルとの会話のコピーです。回答は正しくない場合があります。",
-		Missing: "この共有は利用できません", MissingDetail: "アドレスが間違っているか、共有の有効期限が切れたか、取り消された可能性があります。",
+		NotShared: "共有されていないファイル",
+		Notice:    "これは AI モデルとの会話のコピーです。回答は正しくない場合があります。",
+		Missing:   "この共有は利用できません", MissingDetail: "アドレスが間違っているか、共有の有効期限が切れたか、取り消された可能性があります。",
 		Limited: "リクエストが多すぎます", LimitedDetail: "1 分ほど待ってから、ページを再読み込みしてください。",
 		Unavailable: "現在このページを表示できません", UnavailableDetail: "しばらくしてから、ページを再読み込みしてください。",
 	},

@@ -109,7 +109,8 @@ func (d *Download) grantEnded() {
 	_ = d.control.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// Send responds with what write writes. name and media type are those of the file. If the grant ends, or if a write is not accepted in time, the connection is closed before the end of the body, so that the client does
+// Send responds with what write writes. name and media type are those of the file. If the grant ends, or if a
+// write is not accepted in time, the connection is closed before the end of the body, so that the client does
 // not take what it has for the whole file. The response to HEAD ends at the first write.
 func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, grant Grant, log *zap.Logger, disposition, media string,
 	write func(ctx context.Context, to *Download) error,

@@ -104,6 +104,7 @@ func populate(w *storetest.World) {
 			values ($1, gen_random_uuid(), 'canary-7f3a9', 'text/plain', 'text', 1, sha256('x'), 'canary-7f3a9', 'none', now(), now(), now())`,
 		`insert into project_files (account_id, project_id, file_id) select p.account_id, p.project_id, f.file_id from projects p join files f using (account_id) where account_id = $1`,
 		`insert into message_files (account_id, file_id, message_id) select f.account_id, f.file_id, m.message_id from files f join messages m using (account_id) where f.account_id = $1`,
+		`insert into share_files (account_id, share_id, n, file_id, filename) select s.account_id, s.share_id, 1, f.file_id, 'canary-7f3a9' from shares s join files f using (account_id) where s.account_id = $1`,
 		`insert into file_texts (account_id, file_id, state, size) select account_id, file_id, 'done', 12 from files where account_id = $1`,
 		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
 		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1)`,

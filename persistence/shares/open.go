@@ -16,7 +16,9 @@ const (
 	// rows. For an unknown token it sets no account.
 	setOwnerSQL = `select set_config('turnstone.account_id', coalesce(share_lookup($1)::text, ''), true)`
 	openSQL     = `
-	select s.account_id, s.share_id, s.title, s.created_at, s.expires_at, s.message_count, s.page_count, p.page, p.messages
+	select s.account_id, s.share_id, s.title, s.created_at, s.expires_at, s.message_count, s.page_count, p.page, p.messages,
+		(select coalesce(json_agg(json_build_object('n', f.n, 'filename', f.shared_as, 'media_type', f.media_type, 'size', f.size) order by f.n), '[]')
+			from ` + carriedFiles + `) as files
 	from shares s
 	cross join lateral (
 		select page, messages from share_pages
@@ -41,11 +43,41 @@ type Ref struct {
 // Open returns a page of the share whose token has a hash. An unknown, revoked or expired token, a share whose conversation
 // or account has ended, and a page that does not exist all get the same statements and protocol.CodeNotFound.
 func (s *Store) Open(ctx context.Context, hash []byte, page int) (*Opened, error) {
-	found := []Opened{}
+	opened, err := open[Opened](ctx, s, hash, openSQL, pgx.NamedArgs{"hash": hash, "page": page})
+	if err != nil {
+		return nil, err
+	}
+	keepFiles(&opened.SharedPage)
+	return opened, nil
+}
+
+// keepFiles makes the attachments of a page refer to its files only: a file may have been deleted since the snapshot was taken.
+func keepFiles(page *protocol.SharedPage) {
+	kept := map[int]bool{}
+	for i := range page.Files {
+		kept[page.Files[i].N] = true
+	}
+	for i := range page.Messages {
+		message := &page.Messages[i]
+		if message.Attachments == nil { // a snapshot from before files could be shared
+			message.Attachments = []protocol.SharedAttachment{}
+		}
+		for j := range message.Attachments {
+			if attachment := &message.Attachments[j]; attachment.N != nil && !kept[*attachment.N] {
+				attachment.N = nil
+			}
+		}
+	}
+}
+
+// open runs a statement on behalf of the account that owns the token with a hash, and returns its row. None is
+// protocol.CodeNotFound.
+func open[T any](ctx context.Context, s *Store, hash []byte, sql string, args pgx.NamedArgs) (*T, error) {
+	found := []T{}
 	batch := &pgx.Batch{}
 	batch.Queue(setOwnerSQL, hash)
-	batch.Queue(openSQL, pgx.NamedArgs{"hash": hash, "page": page}).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[Opened])
+	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[T])
 		return err
 	})
 	if err := s.db.Send(ctx, pg.NoAccount, batch); err != nil {
@@ -89,17 +121,26 @@ const (
 			select account_id, share_id, page from share_pages where account_id = s.account_id and share_id = s.share_id limit $1) p
 		limit $1) x
 	where p.account_id = x.account_id and p.share_id = x.share_id and p.page = x.page`
-	// expireSharesSQL deletes a share only after its pages, so that no transaction grows with the size of a share.
+	expireFilesSQL = `
+	delete from share_files w using (
+		select w.account_id, w.share_id, w.n
+		from (select account_id, share_id from shares where expires_at < now()) s
+		cross join lateral (
+			select account_id, share_id, n from share_files where account_id = s.account_id and share_id = s.share_id limit $1) w
+		limit $1) x
+	where w.account_id = x.account_id and w.share_id = x.share_id and w.n = x.n`
+	// expireSharesSQL deletes a share only after its pages and files, so that no transaction grows with the size of a share.
 	expireSharesSQL = `
 	delete from shares s using (
 		select s.account_id, s.share_id from shares s
 		where s.expires_at < now()
 		  and not exists (select from share_pages p where p.account_id = s.account_id and p.share_id = s.share_id)
+		  and not exists (select from share_files w where w.account_id = s.account_id and w.share_id = s.share_id)
 		order by s.expires_at limit $1) x
 	where s.account_id = x.account_id and s.share_id = x.share_id`
 )
 
 // Expire erases the shares that have expired.
 func (s *Store) Expire(ctx context.Context) error {
-	return s.db.DeleteExpired(ctx, expirePagesSQL, expireSharesSQL)
+	return s.db.DeleteExpired(ctx, expirePagesSQL, expireFilesSQL, expireSharesSQL)
 }

@@ -37,6 +37,7 @@ type NewShare struct {
 	ShareID        protocol.ShareID
 	ConversationID protocol.ConversationID
 	MessageID      *protocol.MessageID // the last message of the snapshot; nil: the last finished one of the active branch
+	FileIDs        []protocol.FileID   // that the share carries, each once; their numbers follow their order
 	Title          string              // empty: the title of the conversation
 	Days           int                 // until the share expires
 	TokenHash      []byte
@@ -52,7 +53,8 @@ type Stored struct {
 }
 
 const (
-	shareColumns = `s.share_id, s.conversation_id, s.title, s.message_count, s.open_count, s.last_opened_at, s.created_at, s.expires_at`
+	shareColumns = `s.share_id, s.conversation_id, s.title, s.message_count, s.open_count, s.last_opened_at, s.created_at, s.expires_at,
+	array(select f.file_id from ` + carriedFiles + ` order by f.n) as file_ids`
 
 	countSharesSQL = `
 	select count(*) from (select from shares where account_id = @account and expires_at > now() limit @most) s`
@@ -69,13 +71,17 @@ func (s *Store) Create(ctx context.Context, account protocol.AccountID, request 
 	if err != nil {
 		return nil, err
 	}
-	pages, err := s.take(ctx, account, t)
+	if err := s.checkFiles(ctx, account, request.FileIDs); err != nil {
+		return nil, err
+	}
+	pages, err := s.take(ctx, account, t, request.FileIDs)
 	if err != nil {
 		return nil, err
 	}
 	args := pgx.NamedArgs{
 		"account": account, "share": request.ShareID, "conversation": request.ConversationID, "hash": request.TokenHash,
 		"title": request.Title, "messages": t.Depth, "pages": len(pages), "days": request.Days, "most": protocol.MaxShares,
+		"files": request.FileIDs,
 	}
 	if request.Title == "" {
 		args["title"] = t.Title
@@ -91,6 +97,10 @@ func (s *Store) Create(ctx context.Context, account protocol.AccountID, request 
 		if share, err = insert(ctx, tx, args); err != nil {
 			return err
 		}
+		if err := insertFiles(ctx, tx, args, request.FileIDs); err != nil {
+			return err
+		}
+		share.FileIDs = append(share.FileIDs, request.FileIDs...)
 		batch := &pgx.Batch{}
 		for i, page := range pages {
 			batch.Queue(insertPageSQL, pgx.NamedArgs{"account": account, "share": request.ShareID, "page": i + 1, "messages": page})

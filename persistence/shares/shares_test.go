@@ -78,7 +78,76 @@ func (f *fixture) purge(limit int) {
 
 func (f *fixture) rows() int {
 	f.Helper()
-	return f.Count(`select (select count(*) from shares) + (select count(*) from share_pages)`)
+	return f.Count(`select (select count(*) from shares) + (select count(*) from share_pages) + (select count(*) from share_files)`)
+}
+
+// attach makes a new file one of the first message, and returns it.
+func (f *fixture) attach() protocol.FileID {
+	f.Helper()
+	id := protocol.DeriveFileID(protocol.NewUploadID())
+	f.Database.Admin(f, `insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+		values ($1, $2, 'tides.txt', 'text/plain', 'text', 3, sha256('abc'), 'x', 'none', now(), now(), now())`, f.Account, id)
+	f.Database.Admin(f, `update messages set attachments = attachments || $2::uuid where message_id = $1`, f.path(nil)[0], id)
+	return id
+}
+
+// carry shares the conversation with files.
+func (f *fixture) carry(token string, ids ...protocol.FileID) error {
+	f.Helper()
+	request := f.request(token)
+	request.FileIDs = ids
+	_, err := f.DB.Shares.Create(f.Context(), f.Account, request)
+	return err
+}
+
+func (f *fixture) openFile(token string, n int) (*shares.OpenedFile, error) {
+	hash := sha256.Sum256([]byte(token))
+	return f.DB.Shares.OpenFile(f.Context(), hash[:], n)
+}
+
+func TestTheFilesOfAShareAreFoundByItsTokenAndTheirNumber(t *testing.T) {
+	f := newFixture(t)
+	first, second := f.attach(), f.attach()
+	f.Must(f.carry("a", second, first))
+	f.Must(f.carry("b", first))
+	for n, want := range []protocol.FileID{second, first} {
+		file, err := f.openFile("a", n+1)
+		if err != nil || file.FileID != want || file.AccountID != f.Account || file.Filename != "tides.txt" || file.Size != 3 || len(file.SHA256) != 64 {
+			t.Errorf("%d: %+v, %v", n+1, file, err)
+		}
+	}
+	for token, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
+		_, err := f.openFile(token, n)
+		storetest.WantCode(t, err, protocol.CodeNotFound)
+	}
+	f.Database.Admin(t, `update files set deleted_at = now() where file_id = $1`, second)
+	_, err := f.openFile("a", 1)
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	opened, err := f.open("a")
+	if err != nil || len(opened.Files) != 1 || opened.Files[0].N != 2 || *opened.Messages[0].Attachments[0].N != 2 || opened.Messages[0].Attachments[1].N != nil {
+		t.Errorf("%+v, %v", opened, err)
+	}
+	page, _, err := f.DB.Shares.ListOfConversation(t.Context(), f.Account, f.id, nil, 20)
+	if err != nil || !slices.Equal(page[0].FileIDs, []protocol.FileID{first}) || !slices.Equal(page[1].FileIDs, []protocol.FileID{first}) {
+		t.Errorf("%+v, %v", page, err)
+	}
+	storetest.WantCode(t, f.carry("d", second), protocol.CodeNotFound)
+	f.Database.Admin(t, `delete from files where file_id = $1`, first) // the purge of the file
+	if n := f.Count(`select count(*) from share_files`); n != 1 {
+		t.Errorf("%d rows are left, want that of the other file", n)
+	}
+}
+
+// A snapshot from before files could be shared has no attachments.
+func TestAnOldSnapshotHasNoAttachments(t *testing.T) {
+	f := newFixture(t)
+	f.share("a")
+	f.Database.Admin(t, `update share_pages set messages = (select json_agg(m::jsonb - 'attachments') from json_array_elements(messages) m)`)
+	opened, err := f.open("a")
+	f.Must(err)
+	if opened.Messages[0].Attachments == nil || len(opened.Messages[0].Attachments) != 0 || opened.Files == nil {
+		t.Errorf("%+v", opened)
+	}
 }
 
 func TestASnapshotDoesNotFollowItsConversation(t *testing.T) {
@@ -195,7 +264,7 @@ func (f *fixture) texts(ids []protocol.MessageID) (texts []string) {
 func TestSharesEndWithTheirConversation(t *testing.T) {
 	f := newFixture(t)
 	f.share("a")
-	f.share("b")
+	f.Must(f.carry("b", f.attach(), f.attach()))
 	_, err := f.DB.Conversations.DeleteConversation(t.Context(), f.Account, &conversations.Deletion{ConversationID: f.id})
 	f.Must(err)
 	f.wantEnded("a")
@@ -245,8 +314,8 @@ func TestNoShareOutlivesThePurgeOfItsConversation(t *testing.T) {
 
 func TestExpiredSharesAreErased(t *testing.T) {
 	f := newFixture(t)
-	f.share("kept")
-	f.share("a")
+	f.Must(f.carry("kept", f.attach()))
+	f.Must(f.carry("a", f.attach(), f.attach()))
 	f.share("b")
 	f.Database.Admin(t, `update shares set expires_at = now() where token_hash <> sha256('kept')`)
 	f.wantEnded("a")
@@ -254,7 +323,7 @@ func TestExpiredSharesAreErased(t *testing.T) {
 		t.Errorf("%+v, %v", page, err)
 	}
 	f.Must(f.DB.Shares.Expire(t.Context()))
-	if n := f.rows(); n != 2 {
+	if n := f.rows(); n != 3 {
 		t.Errorf("%d rows are left, want those of the share that has not expired", n)
 	}
 	f.wantOpen("kept", 4)
@@ -271,9 +340,9 @@ func TestTheTokenOfAShareIsUnique(t *testing.T) {
 // Without its token, nobody reads a share of another account, whatever the statement.
 func TestRowLevelSecurityHidesSharesFromOtherAccounts(t *testing.T) {
 	f := newFixture(t)
-	f.share("a")
+	f.Must(f.carry("a", f.attach()))
 	stranger := f.OtherAccount()
-	for _, sql := range []string{`select count(*) from shares`, `select count(*) from share_pages`} {
+	for _, sql := range []string{`select count(*) from shares`, `select count(*) from share_pages`, `select count(*) from share_files`} {
 		for _, account := range []protocol.AccountID{stranger, pg.NoAccount} {
 			if n, err := pg.Row(t.Context(), f.DB.DB, account, pgx.RowTo[int], sql); err != nil || n != 0 {
 				t.Errorf("%s: %d (%v)", sql, n, err)
@@ -282,5 +351,8 @@ func TestRowLevelSecurityHidesSharesFromOtherAccounts(t *testing.T) {
 	}
 	if _, err := f.DB.Engine.Exec(t.Context(), `select title from shares`); err == nil {
 		t.Error("the engine reads titles of shares")
+	}
+	if _, err := f.DB.Engine.Exec(t.Context(), `select filename from share_files`); err == nil {
+		t.Error("the engine reads names of shared files")
 	}
 }

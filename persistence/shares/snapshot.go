@@ -123,23 +123,24 @@ const readPathSQL = `
 		join messages m on m.account_id = @account and m.branch_id = s.source_branch_id and m.depth = f.depth + 1
 		where f.depth < @until and f.bytes < @bytes
 	)
-	select m.depth, m.role, m.profile, m.created_at, m.parts
+	select m.depth, m.role, m.profile, m.created_at, m.parts, m.attachments
 	from fit f
 	cross join lateral (
-		select depth, role, profile, created_at, parts from messages
+		select depth, role, profile, created_at, parts, attachments from messages
 		where account_id = @account and branch_id = f.branch_id and depth = f.depth limit 1) m`
 
 type pathMessage struct {
-	Depth     int
-	Role      string
-	Profile   *protocol.Profile
-	CreatedAt time.Time
-	Parts     []protocol.Part
+	Depth       int
+	Role        string
+	Profile     *protocol.Profile
+	CreatedAt   time.Time
+	Parts       []protocol.Part
+	Attachments []protocol.FileID
 }
 
 // readPath returns the messages of a target after a depth, oldest first: at most limit, and no further ones once they have
-// bytes. last is the depth of the last one; after, if there is none.
-func (s *Store) readPath(ctx context.Context, account protocol.AccountID, t *target, after, limit, bytes int) (messages []protocol.SharedMessage, last int, err error) {
+// bytes. last is the depth of the last one; after, if there is none. numbers are those of the files that the share carries.
+func (s *Store) readPath(ctx context.Context, account protocol.AccountID, t *target, numbers map[protocol.FileID]int, after, limit, bytes int) (messages []protocol.SharedMessage, last int, err error) {
 	rows, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[pathMessage], readPathSQL, pgx.NamedArgs{
 		"account": account, "branch": t.BranchID, "after": after, "until": min(t.Depth, after+limit), "bytes": bytes,
 	})
@@ -150,7 +151,7 @@ func (s *Store) readPath(ctx context.Context, account protocol.AccountID, t *tar
 	messages = make([]protocol.SharedMessage, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		messages[i], last = protocol.NewSharedMessage(row.Role, row.Profile, row.CreatedAt, row.Parts), row.Depth
+		messages[i], last = protocol.NewSharedMessage(row.Role, row.Profile, row.CreatedAt, row.Parts, row.Attachments, numbers), row.Depth
 	}
 	return messages, max(last, after), nil
 }
@@ -160,12 +161,14 @@ func errTooLarge() error {
 	return protocol.Invalid("body.message_id", fmt.Sprintf("has more than %d MiB of text before it", protocol.MaxSharedBytes>>20))
 }
 
-// take returns the snapshot of a target in pages. The messages have ended, so they do not change while it reads them.
-func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target) (pages [][]byte, err error) {
+// take returns the snapshot of a target in pages. The messages have ended, so they do not change while it reads them. Each
+// of the files must be one of a message.
+func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target, files []protocol.FileID) (pages [][]byte, err error) {
 	var page []protocol.SharedMessage
+	carried := newCarried(files)
 	total, size := 0, 0
 	for after := 0; after < t.Depth; {
-		messages, last, err := s.readPath(ctx, account, t, after, readMessages, readBytes)
+		messages, last, err := s.readPath(ctx, account, t, carried.numbers, after, readMessages, readBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +177,8 @@ func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target)
 		}
 		after = last
 		for i := range messages {
-			n := messages[i].Size() + messageBytes
+			carried.use(&messages[i])
+			n := sizeOf(&messages[i])
 			if total += n; total > protocol.MaxSharedBytes {
 				return nil, errTooLarge()
 			}
@@ -188,7 +192,17 @@ func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target)
 			}
 		}
 	}
-	return pages, nil
+	return pages, carried.check()
+}
+
+// sizeOf returns about how many bytes a message takes.
+func sizeOf(m *protocol.SharedMessage) int {
+	bytes := messageBytes
+	for i := range m.Parts {
+		part := &m.Parts[i]
+		bytes += len(part.Text) + len(part.Language) + len(part.Filename) + len(part.Code)
+	}
+	return bytes
 }
 
 // PreviewPosition is a position between two messages of a preview.
@@ -210,12 +224,18 @@ func (s *Store) Preview(ctx context.Context, account protocol.AccountID, convers
 	if err != nil {
 		return nil, nil, err
 	}
-	messages, last, err := s.readPath(ctx, account, t, after.Depth, limit, pg.PageBytes)
+	messages, last, err := s.readPath(ctx, account, t, nil, after.Depth, limit, pg.PageBytes)
 	if err != nil {
 		return nil, nil, err
 	}
 	if last < t.Depth && len(messages) > 0 {
 		next = &PreviewPosition{MessageID: *t.MessageID, Depth: last}
 	}
-	return &protocol.SharePreview{Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Data: messages}, next, nil
+	files := []protocol.ShareableFile{}
+	if after.Depth == 0 {
+		if files, err = s.shareable(ctx, account, conversation, t); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &protocol.SharePreview{Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Files: files, Data: messages}, next, nil
 }

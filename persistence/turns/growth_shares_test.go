@@ -28,6 +28,15 @@ func sharesReadOnlyWhatTheyShow(t *testing.T, w meteredWorld) {
 				now() + case when n % 4 < 2 then interval '1 day' else interval '-1 day' end
 			from generate_series(1, $3::int) n returning share_id)
 		insert into share_pages (account_id, share_id, page, messages) select $1, share_id, 1, '[]' from made`, w.Account, id, size)
+	w.Database.Admin(t, `
+		with made as (
+			insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+			select $1, md5('file' || n)::uuid, 'x', 'text/plain', 'text', 1, sha256('x'), 'x', 'none', now(), now(), now() from generate_series(1, $2::int) n)
+		select`, w.Account, size)
+	w.Database.Admin(t, `
+		insert into share_files (account_id, share_id, n, file_id, filename)
+		select $1, md5('share' || n)::uuid, m, md5('file' || (1 + (n * 7 + m) % $2::int))::uuid, 'x' from generate_series(1, $2::int) n, generate_series(1, 2) m`, w.Account, size)
+	w.Database.Admin(t, `update messages set attachments = array[md5('file1')::uuid] where message_id = $1`, turn.Spec.UserMessageID)
 	w.analyze()
 	create := func() *shares.NewShare {
 		id := protocol.NewShareID()
@@ -44,21 +53,26 @@ func sharesReadOnlyWhatTheyShow(t *testing.T, w meteredWorld) {
 				t.Error(err)
 			}
 		}},
+		{"a file of a share", 60, func() {
+			if _, err := w.DB.Shares.OpenFile(t.Context(), token[:], 1); err != nil {
+				t.Error(err)
+			}
+		}},
 		{"an unknown token", 20, func() {
 			_, err := w.DB.Shares.Open(t.Context(), token[:31], 1)
 			storetest.WantCode(t, err, protocol.CodeNotFound)
 		}},
 		{"a preview", 60, func() {
-			if preview, _, err := w.DB.Shares.Preview(t.Context(), w.Account, id, nil, nil, 20); err != nil || preview.MessageCount != 2 {
+			if preview, _, err := w.DB.Shares.Preview(t.Context(), w.Account, id, nil, nil, 20); err != nil || preview.MessageCount != 2 || len(preview.Files) != 1 {
 				t.Errorf("%+v, %v", preview, err)
 			}
 		}},
-		{"the shares of an account", 300, func() {
+		{"the shares of an account", 500, func() {
 			if page, next, err := w.DB.Shares.List(t.Context(), w.Account, nil, 20); err != nil || len(page) != 20 || next == nil {
 				t.Errorf("%d shares, %v", len(page), err)
 			}
 		}},
-		{"the shares of a conversation", 300, func() {
+		{"the shares of a conversation", 500, func() {
 			if page, next, err := w.DB.Shares.ListOfConversation(t.Context(), w.Account, id, nil, 20); err != nil || len(page) != 20 || next == nil {
 				t.Errorf("%d shares, %v", len(page), err)
 			}

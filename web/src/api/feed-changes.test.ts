@@ -52,9 +52,9 @@ describe("what an item of the feed makes outdated", () => {
       expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);
   });
 
-  test("the lists of files and the projects, if a file changed; the files, if one was read", () => {
+  test("the lists of files, the projects and the shares, if a file changed; the files, if one was read", () => {
     for (const type of ["file.changed", "file.deleted"])
-      expect(outdatedBy(item(type), nothing)).toEqual([["files"], ["project"]]);
+      expect(outdatedBy(item(type), nothing)).toEqual([["files"], ["project"], ["shares"]]);
     expect(outdatedBy(item("file_text.changed"), nothing)).toEqual([["files"]]);
     expect(outdatedBy(item("upload.changed"), nothing)).toEqual([]);
   });

@@ -37,8 +37,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [["shares"]];
     case "project": // a deleted project hides its conversations
       return [["projects"], ["project", item.id ?? ""], ["conversations"]];
-    case "file": // the lists of the library and of projects, and how many files a project has
-      return [["files"], ["project"]];
+    case "file": // the lists of the library and of projects, how many files a project has, and the files of shares
+      return [["files"], ["project"], ["shares"]];
     case "file_text": // a picture may have a thumbnail now
       return [["files"]];
     case "upload": // the tab that sends it follows it; what becomes of it is a file, which has items of its own

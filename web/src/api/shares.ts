@@ -51,9 +51,19 @@ export const sharePreviewQuery = (conversation: string) =>
 /** The creation that must be repeated with the same key, even if the dialog was closed in between; null: none. */
 let unfinished: Attempt | null = null;
 
-/** Creates a share of a conversation up to a message. */
-export async function createShare(conversation: string, message: string, days: ShareDays): Promise<CreatedShare> {
-  const content = { message_id: message, expires_in_days: days };
+/** How many files a share can carry. */
+export const maxSharedFiles = 50;
+
+/** What a share shows: the messages of a conversation up to one, and which of their files. */
+export interface ShareContent {
+  message: string;
+  files: readonly string[];
+  days: ShareDays;
+}
+
+/** Creates a share of a conversation. */
+export async function createShare(conversation: string, { message, files, days }: ShareContent): Promise<CreatedShare> {
+  const content = { message_id: message, file_ids: [...files], expires_in_days: days };
   unfinished = attemptOf(JSON.stringify([conversation, content]), unfinished, () => crypto.randomUUID());
   try {
     const share = await body(

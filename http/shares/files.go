@@ -1,0 +1,123 @@
+package shares
+
+import (
+	"context"
+	"fmt"
+	"io"
+	stdhttp "net/http"
+	"time"
+
+	"turnstone/http/auth"
+	"turnstone/http/router"
+	"turnstone/http/transfer"
+	"turnstone/persistence/shares"
+	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
+)
+
+// Files reads the contents of files; see package persistence/files.
+type Files interface {
+	Open(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, length int64) (io.ReadCloser, error)
+}
+
+const (
+	maxDownloads       = 256 // of a node at the same time
+	maxDownloadsOfHost = 8   // of one address
+	// recheckInterval is how often a download asks whether its share still has the file.
+	recheckInterval = 4 * time.Second
+)
+
+var recheckTimeout = timelimit.Of(2 * time.Second)
+
+type downloadInput struct {
+	Token string `path:"token" doc:"The token of the share."`
+	N     int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the file in the files of the share."`
+	transfer.FileInput
+}
+
+// download sends a file of a share, or one range of it. It needs no session, and ignores that of the caller.
+func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadInput) error {
+	address := auth.AddressKey(router.ExchangeOf(r.Context()).Address)
+	if !h.downloads.Take(address, maxDownloadsOfHost) {
+		return tooMany(maxDownloadsOfHost)
+	}
+	defer h.downloads.Release(address)
+	if h.downloads.Open() > maxDownloads {
+		return tooMany(maxDownloads)
+	}
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	hash := hashOf(in.Token)
+	file, err := h.Store.OpenFile(bounded, hash, in.N)
+	if err != nil {
+		return err
+	}
+	return transfer.SendFile(w, r, &grant{h.Store, r.Context(), hash, in.N, h.Recheck}, h.Log, &transfer.File{
+		Filename: file.Filename, MediaType: file.MediaType, Size: file.Size, SHA256: file.SHA256, CreatedAt: file.CreatedAt,
+		Open: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
+			return h.Files.Open(ctx, file.AccountID, file.FileID, offset, length)
+		},
+	}, &in.FileInput)
+}
+
+func tooMany(limit int) error {
+	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d files of shares may be downloaded at once.", limit), RetryAfter: 1}
+}
+
+// grant permits the download of a file while its share has it.
+type grant struct {
+	store    Store
+	ctx      context.Context //nolint:containedctx // of the request
+	hash     []byte
+	n        int
+	interval time.Duration
+}
+
+// Watch implements transfer.Grant. A share that cannot be read at the moment has not ended.
+func (g *grant) Watch(end func()) (stop func()) {
+	ctx, cancel := context.WithCancel(g.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(g.interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if g.hasEnded(ctx) {
+				end()
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (g *grant) hasEnded(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
+	defer cancel()
+	_, err := g.store.OpenFile(ctx, g.hash, g.n)
+	return protocol.CodeOf(err) == protocol.CodeNotFound
+}
+
+// Ended implements transfer.Grant.
+func (*grant) Ended() error { return &protocol.Error{Code: protocol.CodeNotFound} }
+
+// link is a file of a share as its page shows it.
+type link struct {
+	protocol.SharedFile
+	Path string
+}
+
+// linksOf returns the files of a page by their numbers, and a number that differs for any two sets of files.
+func linksOf(token string, page *shares.Opened) (links map[int]link, set uint64) {
+	links = make(map[int]link, len(page.Files))
+	for _, file := range page.Files {
+		links[file.N] = link{file, fmt.Sprintf("/shared/%s/files/%d", token, file.N)}
+		set |= 1 << file.N
+	}
+	return links, set
+}
