@@ -1,5 +1,6 @@
 // Tests of shared links and of the usage section: a share is created, opened without a session, listed and revoked; and
 // the tokens that were used are displayed with the budget.
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleInBothColorSchemes } from "./axe";
@@ -33,10 +34,16 @@ async function accountWithoutShares(): Promise<Account> {
 const days = ({ created_at, expires_at }: Share) => (Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000;
 
 /** The title comes first, so that the service generates none, whose tokens would be counted at any later time. */
-async function titledConversation(account: Account, title: string): Promise<string> {
+async function titledConversation(account: Account, title: string, files: readonly string[] = []): Promise<string> {
   const response = await account.request("POST", "/conversations", { title });
   const { conversation_id } = (await response.json()) as { conversation_id: string };
-  return account.chat(`How many tides are there? ${fast(5)}`, { conversation_id });
+  for (const name of files) await account.storeFile(name);
+  const { data } = await account.read<{ data: { file_id: string; filename: string }[] }>("/files");
+  const input = [
+    { type: "text", text: `How many tides are there? ${fast(5)}` },
+    ...data.filter(({ filename }) => files.includes(filename)).map(({ file_id }) => ({ type: "file", file_id })),
+  ];
+  return account.chat("", { conversation_id, input });
 }
 
 async function openDialog(page: Page): Promise<void> {
@@ -48,16 +55,21 @@ async function openDialog(page: Page): Promise<void> {
 describe("sharing", () => {
   test("33 a link is created by keyboard, opens without a session, and shows nothing after it was revoked", async () => {
     const account = await accountWithoutShares();
-    const visit = await BrowserWindow.open(`/c/${await titledConversation(account, "Tides")}`, account);
+    const conversation = await titledConversation(account, "Tides", ["private.txt", "tides.txt"]);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
     await openDialog(page);
     const dialog = shareDialog(page);
     await dialog.getByText("2 messages", { exact: true }).waitFor();
-    await dialog.getByText("Your name, attachments, reasoning and tool calls are left out.").waitFor();
+    await dialog.getByText("Your name, reasoning and tool calls are left out.").waitFor();
     await dialog.getByText("Nothing is shared.").waitFor();
     await dialog.getByRole("button", { name: "Preview the messages" }).press("Enter");
     await dialog.getByRole("region", { name: "Preview the messages" }).getByText("How many tides").waitFor();
+    await dialog.getByRole("region", { name: "Preview the messages" }).getByText("2 files").waitFor();
+    const files = dialog.getByRole("group", { name: "Files to include" });
+    expect(await files.getByRole("checkbox", { checked: true }).count()).toBe(0);
+    await files.getByRole("checkbox", { name: "tides.txt" }).press("Space");
     await dialog.getByRole("radio", { name: "30 days" }).press("ArrowLeft");
     await expect.poll(() => dialog.getByRole("radio", { name: "7 days" }).isChecked()).toBe(true);
     await expectAccessibleInBothColorSchemes(page, "the share dialog");
@@ -73,10 +85,20 @@ describe("sharing", () => {
     expect((await shares(account)).map((share) => [share.title, share.message_count, days(share)])).toEqual([
       ["Tides", 2, 7],
     ]);
+    await sharedLinks(page).getByText("1 file", { exact: true }).waitFor();
 
     const reader = await BrowserWindow.open(pathOf(link));
     await reader.page.getByRole("heading", { name: "Tides" }).waitFor();
     await reader.page.getByText("How many tides are there?").waitFor();
+    expect(await reader.page.locator(".files li").allInnerTexts()).toEqual(["tides.txt 24 B", "File not shared"]);
+    await expectAccessibleInBothColorSchemes(reader.page, "a shared page with files");
+    const [download] = await Promise.all([
+      reader.page.waitForEvent("download"),
+      reader.page.getByRole("link", { name: "tides.txt" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("tides.txt");
+    expect(readFileSync(await download.path(), "utf8")).toBe("The tides of tides.txt.\n");
+    const address = download.url();
 
     await expectAccessibleInBothColorSchemes(page, "the share dialog with a link");
     await sharedLinks(page)
@@ -91,6 +113,7 @@ describe("sharing", () => {
     const answer = await reader.page.reload();
     expect(answer?.status()).toBe(404);
     await reader.page.getByText("This share is not available").waitFor();
+    expect((await fetch(address)).status).toBe(404);
     await reader.close();
 
     await page.keyboard.press("Escape");

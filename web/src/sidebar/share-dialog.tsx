@@ -3,12 +3,20 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Refusal, type Conversation, type Schemas } from "../api/client";
 import { noticeSignOut } from "../api/session-state";
-import { createShare, shareDays, sharePreviewQuery, type CreatedShare, type ShareDays } from "../api/shares";
+import {
+  createShare,
+  maxSharedFiles,
+  shareDays,
+  sharePreviewQuery,
+  type CreatedShare,
+  type ShareDays,
+} from "../api/shares";
 import { Button } from "../controls/button";
 import { Dialog } from "../controls/dialog";
 import { Field } from "../controls/field";
-import { Segmented } from "../controls/form-controls";
+import { Check, Segmented } from "../controls/form-controls";
 import { Icon } from "../controls/icon";
+import { byteSize } from "../messages/byte-size";
 import type { MessageKey } from "../messages/catalog";
 import { useLocalization } from "../messages/localization";
 import { Disclosure } from "../parts/disclosure";
@@ -35,6 +43,7 @@ function reasonOf(refusal: unknown, conversation: Conversation): MessageKey {
     case "conflict":
       return conversation.temporary ? "pages.share.temporary" : "pages.share.empty";
   }
+  if (refusal.status === 404) return "pages.share.gone";
   return refusal.status === 422 ? "pages.share.too_long" : "pages.share.failed";
 }
 
@@ -43,6 +52,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
   const id = conversation.conversation_id;
   const preview = useInfiniteQuery(sharePreviewQuery(id));
   const [days, setDays] = useState<ShareDays>(30);
+  const [files, setFiles] = useState<readonly string[]>([]);
   const [busy, setBusy] = useState(false);
   const [created, setCreated] = useState<CreatedShare | null>(null);
   const [copied, setCopied] = useState<boolean | null>(null);
@@ -54,7 +64,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
     setRefusal(null);
     setCopied(null);
     try {
-      setCreated(await createShare(id, first.message_id, days));
+      setCreated(await createShare(id, { message: first.message_id, files, days }));
     } catch (refused) {
       noticeSignOut(refused);
       setRefusal(refused);
@@ -90,6 +100,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
               void create();
             }}
           >
+            {first.files.length > 0 && <Files files={first.files} chosen={files} onChange={setFiles} />}
             <Segmented
               label={t("pages.share.expiry")}
               value={`${days}`}
@@ -140,6 +151,39 @@ function Explanation({ reason, children }: { reason: MessageKey; children?: Reac
   );
 }
 
+interface FilesProps {
+  files: readonly Schemas["ShareableFile"][];
+  chosen: readonly string[];
+  onChange: (chosen: readonly string[]) => void;
+}
+
+/** The files of the messages, of which none is shared unless it is chosen. */
+function Files({ files, chosen, onChange }: FilesProps) {
+  const { t, intl } = useLocalization();
+  return (
+    <fieldset aria-describedby="files-of-share" className="min-w-0 pt-3">
+      <legend className="float-start w-full text-sm font-medium">{t("pages.share.files")}</legend>
+      <p id="files-of-share" className="clear-both text-sm text-soft">
+        {t("pages.share.files_hint", { count: maxSharedFiles })}
+      </p>
+      <div className="max-h-40 overflow-y-auto px-2">
+        {files.map((file) => (
+          <Check
+            key={file.file_id}
+            label={file.filename}
+            hint={byteSize(intl, file.size)}
+            checked={chosen.includes(file.file_id)}
+            onChange={(checked) => {
+              const others = chosen.filter((id) => id !== file.file_id);
+              onChange(checked ? [...others, file.file_id].slice(0, maxSharedFiles) : others);
+            }}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
 interface PreviewProps {
   preview: {
     data: { pages: readonly Schemas["SharePreview"][] } | undefined;
@@ -181,6 +225,9 @@ function Preview({ preview, title, count }: PreviewProps) {
                   {part.type === "code" ? part.code : part.text}
                 </p>
               ))}
+              {message.attachments.length > 0 && (
+                <p className="text-xs text-soft">{t("pages.share.attached", { count: message.attachments.length })}</p>
+              )}
             </div>
           ))}
           {preview.hasNextPage && (

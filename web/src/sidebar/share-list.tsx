@@ -135,6 +135,7 @@ function Row({ share, titled, busy, onRevoke }: RowProps) {
           <span>{t("pages.shares.created", { when: created })}</span>
           <span>{t("pages.shares.expires", { when: intl.formatDate(share.expires_at, { dateStyle: "medium" }) })}</span>
           <span>{t("pages.shares.opened", { count: share.open_count })}</span>
+          {share.file_ids.length > 0 && <span>{t("pages.share.attached", { count: share.file_ids.length })}</span>}
         </span>
       </span>
       <Button
