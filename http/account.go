@@ -8,6 +8,38 @@ import (
 	"turnstone/protocol"
 )
 
+// accountLimits reads the limits of accounts.
+type accountLimits struct {
+	quotas       Quotas
+	turns        TurnStore
+	budget       Budget // nil: no limit
+	maxLiveTurns int
+}
+
+func (l *accountLimits) of(ctx context.Context, account protocol.AccountID) (limits protocol.AccountLimits, err error) {
+	live, err := l.turns.CountLive(ctx, account)
+	if err != nil {
+		return limits, err
+	}
+	limits.LiveTurns = protocol.NewQuota(int64(l.maxLiveTurns), live)
+	if limits.Files, limits.FileBytes, err = l.quotas.Quotas(ctx, account); err != nil {
+		return limits, err
+	}
+	if l.budget != nil {
+		limits.Tokens, err = l.budget.State(ctx, account)
+	}
+	return limits, err
+}
+
+func (h *accountHandlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.AccountState], error) {
+	account := router.CallerOf(ctx).Account
+	limits, err := h.limits.of(ctx, account.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(protocol.AccountState{Account: account, Limits: limits}), nil
+}
+
 type emailInput struct {
 	resource.IfMatch
 	Body struct {

@@ -21,6 +21,7 @@ type accountHandlers struct {
 	auth     *auth.Service
 	sessions Sessions
 	settings Settings
+	limits   accountLimits
 	keys     *auth.Keys
 	now      func() time.Time
 }
@@ -58,6 +59,8 @@ func (h *accountHandlers) routes() []route.Route {
 		route.Stream("GET", "/auth/oidc/{provider}/callback", "finishOIDC", "Complete a sign-in with an OpenID provider", route.Redirects, h.oidcCallback).
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
 			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect),
+		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
+			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).
 			DescribedAs("Changes the email address of the account. If the account has a password, the new address is its sign-in name from now on. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
 			WithExample(route.Object{"email": "ada@example.net"}).

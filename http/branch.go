@@ -36,6 +36,8 @@ func (h *branchHandlers) routes() []route.Route {
 			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
 		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Lists, h.listBranches).
 			DescribedAs("Lists the branches of a conversation, oldest first. They form a tree: `parent_branch_id` and `base_message_id` name the place at which a branch starts."),
+		route.Call("GET", path+"/branches/{branch_id}", "getBranch", "Get a branch", route.Reads, h.getBranch).
+			DescribedAs("Returns one branch of a conversation."),
 		route.Call("PATCH", path+"/branches/{branch_id}", "renameBranch", "Rename a branch", route.Writes, h.renameBranch).
 			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in `version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. Without a version, the last write wins.").
 			WithExample(route.Object{"name": "In Celsius", "version": 1}).
@@ -93,7 +95,7 @@ func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput
 	if err != nil {
 		return nil, err
 	}
-	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches", ETag: response.ETagOf(branch.Version), Body: branch}, nil
+	return &branchOrFork{Location: resource.ConversationPath(in.ConversationID) + "/branches/" + branch.BranchID.String(), ETag: response.ETagOf(branch.Version), Body: branch}, nil
 }
 
 func branchName(text string) (string, error) {
@@ -124,6 +126,19 @@ func (h *branchHandlers) renameBranch(ctx context.Context, in *renameBranchInput
 		return nil, err
 	}
 	branch, err := h.store.RenameBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*branch, branch.Version), nil
+}
+
+type branchPath struct {
+	resource.InConversation
+	BranchID protocol.BranchID `path:"branch_id"`
+}
+
+func (h *branchHandlers) getBranch(ctx context.Context, in *branchPath) (*resource.Versioned[protocol.Branch], error) {
+	branch, err := h.store.GetBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,8 @@ type Turns interface {
 // TurnStore reads turns.
 type TurnStore interface {
 	GetTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.Turn, error)
+	ListTurns(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.TurnID, limit int) (page []protocol.Turn, next *protocol.TurnID, err error)
+	CountLive(ctx context.Context, account protocol.AccountID) (int64, error)
 	// StoredStart returns the result of an earlier POST /chat with this key; nil if there was none. For the same key with
 	// another body, the error is protocol.CodeIdempotencyMismatch.
 	StoredStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*turnlog.StoredStart, error)

@@ -107,7 +107,7 @@ func (h *conversationHandlers) createConversation(ctx context.Context, in *creat
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewCreated(conversation), nil
+	return resource.NewCreated("", conversation), nil
 }
 
 func (h *conversationHandlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {

@@ -9,7 +9,6 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/resource"
-	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
@@ -39,6 +38,8 @@ func (h *followUpHandlers) routes() []route.Route {
 			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
 			WithStatus(stdhttp.StatusCreated),
+		route.Call("GET", queue+"/{follow_up_id}", "getFollowUp", "Get a follow-up", route.Reads, h.getFollowUp).
+			DescribedAs("Returns one follow-up of a conversation, whatever its state."),
 		route.Call("PUT", queue+"/order", "orderFollowUps",
 			"Reorder follow-ups", route.Writes, h.orderFollowUps).
 			DescribedAs("Puts the follow-ups that are queued or held into a new order. `order` names each of them once, `queue_version` is the version of the queue that the order is based on. If the queue has changed since, for example by another device or because a follow-up has started, the request fails with 409 `stale_version`, and `current` has the present order. The versions of the follow-ups do not change.").
@@ -77,6 +78,15 @@ func (h *followUpHandlers) listFollowUps(ctx context.Context, in *listFollowUpsI
 	return resource.OK(protocol.FollowUpList{List: resource.Listed(caller, h.keys, scope, page.Items, page.Next).Body, QueueVersion: page.QueueVersion}), nil
 }
 
+type followUpPath struct {
+	resource.InConversation
+	FollowUpID protocol.FollowUpID `path:"follow_up_id"`
+}
+
+func (h *followUpHandlers) getFollowUp(ctx context.Context, in *followUpPath) (*resource.Versioned[protocol.FollowUp], error) {
+	return followUpOf(h.store.GetFollowUp(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.FollowUpID))
+}
+
 type createFollowUpInput struct {
 	resource.InConversation
 	Body struct {
@@ -102,8 +112,7 @@ func (h *followUpHandlers) createFollowUp(ctx context.Context, in *createFollowU
 	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
 		return nil, err
 	}
-	queue := resource.ConversationPath(in.ConversationID) + "/follow-ups"
-	return &resource.Created[protocol.FollowUp]{Location: queue, ETag: response.ETagOf(item.Version), Body: *item}, nil
+	return resource.NewCreated(resource.ConversationPath(in.ConversationID)+"/follow-ups", item), nil
 }
 
 type orderFollowUpsInput struct {
@@ -158,7 +167,7 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 	item, err := h.turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
 		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Version: version,
 	})
-	return followUpChanged(item, err)
+	return followUpOf(item, err)
 }
 
 type promoteFollowUpInput struct {
@@ -173,7 +182,7 @@ func (h *followUpHandlers) promoteFollowUp(ctx context.Context, in *promoteFollo
 	item, err := h.turns.PromoteFollowUp(ctx, &turnlog.FollowUpPromotion{
 		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, Interrupt: in.Body.Mode == "interrupt",
 	})
-	return followUpChanged(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
+	return followUpOf(item, failpoint.Respond(failpoint.FollowUpAfterCommit, err))
 }
 
 func (h *followUpHandlers) queue(ctx context.Context, conversation protocol.ConversationID) turnlog.Queue {
@@ -191,7 +200,7 @@ func checkFollowUp(content string) error {
 	return nil
 }
 
-func followUpChanged(item *protocol.FollowUp, err error) (*resource.Versioned[protocol.FollowUp], error) {
+func followUpOf(item *protocol.FollowUp, err error) (*resource.Versioned[protocol.FollowUp], error) {
 	if err != nil {
 		return nil, err
 	}

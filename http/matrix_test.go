@@ -84,6 +84,7 @@ var examples = map[string]example{
 		return identifiers{"passkey_id": m.storePasskey(m.owner, "Stored").String()}
 	}},
 
+	"GET /account": {},
 	"PUT /account/email": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"email": protocol.NewAccountID().String() + "@example.com"}
 	}},
@@ -142,9 +143,13 @@ var examples = map[string]example{
 	"PUT /conversations/{conversation_id}/read": {
 		body: func(_ *matrix, of identifiers) route.Object { return route.Object{"message_id": of["message_id"]} }, names: []string{"message_id"},
 	},
-	"PUT /conversations/{conversation_id}/draft":    {body: func(*matrix, identifiers) route.Object { return route.Object{"content": "a draft"} }},
-	"GET /conversations/{conversation_id}/messages": {},
-	"GET /conversations/{conversation_id}/branches": {},
+	"PUT /conversations/{conversation_id}/draft":                 {body: func(*matrix, identifiers) route.Object { return route.Object{"content": "a draft"} }},
+	"GET /conversations/{conversation_id}/messages":              {},
+	"GET /conversations/{conversation_id}/messages/{message_id}": {},
+	"GET /conversations/{conversation_id}/turns":                 {},
+	"GET /conversations/{conversation_id}/draft":                 {},
+	"GET /conversations/{conversation_id}/branches":              {},
+	"GET /conversations/{conversation_id}/branches/{branch_id}":  {},
 	"POST /conversations/{conversation_id}/branches": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"message_id": of["message_id"], "mode": "fork"}
 	}},
@@ -154,7 +159,8 @@ var examples = map[string]example{
 	"PUT /conversations/{conversation_id}/active-branch": {names: []string{"branch_id"}, body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"branch_id": of["branch_id"], "version": m.versionOf(of)}
 	}},
-	"GET /conversations/{conversation_id}/follow-ups": {},
+	"GET /conversations/{conversation_id}/follow-ups":                {},
+	"GET /conversations/{conversation_id}/follow-ups/{follow_up_id}": {},
 	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}": {body: func(*matrix, identifiers) route.Object {
 		return route.Object{"state": "held", "version": 1}
 	}},
@@ -176,13 +182,15 @@ var examples = map[string]example{
 	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "expires_in_days": 1}
 	}},
-	"GET /conversations/{conversation_id}/shares":         {},
-	"GET /conversations/{conversation_id}/shares/preview": {},
-	"GET /shares":                                {},
-	"DELETE /shares/{share_id}":                  {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
-	"GET /shared/{token}":                        {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
-	"GET /shared/{token}/files/{n}":              {identifiers: func(m *matrix) identifiers { return m.shareFile(m.owner, m.mine) }},
-	"GET /conversations/{conversation_id}/usage": {},
+	"GET /conversations/{conversation_id}/shares":           {},
+	"GET /conversations/{conversation_id}/shares/preview":   {},
+	"GET /shares/{share_id}":                                {},
+	"GET /shares":                                           {},
+	"DELETE /shares/{share_id}":                             {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"GET /shared/{token}":                                   {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"GET /shared/{token}/files/{n}":                         {identifiers: func(m *matrix) identifiers { return m.shareFile(m.owner, m.mine) }},
+	"GET /conversations/{conversation_id}/usage":            {},
+	"GET /conversations/{conversation_id}/usage/{usage_id}": {},
 	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"kind": "characters", "quantity": 3, "unit": "character"}
 	}},
@@ -247,6 +255,8 @@ func unusedID(name string) string {
 		return protocol.NewFollowUpID().String()
 	case "turn_id":
 		return protocol.NewTurnID().String()
+	case "usage_id":
+		return protocol.NewUsageID().String()
 	case "import_id":
 		return protocol.NewImportID().String()
 	case "session_id":
@@ -359,7 +369,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
-	c.TurnStore = store
+	c.TurnStore, c.MaxLiveTurns = store, live
 	return node
 }
 
@@ -383,6 +393,9 @@ func (m *matrix) conversation(c *client) identifiers {
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
 	of["project_id"] = project.ProjectID.String()
+	var used protocol.List[protocol.UsageRecord]
+	c.expect(200, "GET", "/conversations/"+of["conversation_id"]+"/usage", nil).into(m.t, &used)
+	of["usage_id"] = used.Data[0].UsageID.String()
 	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
 	return m.share(c, of)
 }

@@ -14,6 +14,7 @@ func (s *Server) table() []route.Route {
 		s.accounts.routes(),
 		s.passkeys.routes(),
 		s.chat.routes(),
+		s.turns.routes(),
 		s.conversations.routes(),
 		s.messages.routes(),
 		s.drafts.routes(),

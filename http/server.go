@@ -43,6 +43,7 @@ type Config struct {
 
 	RegistrationOpen   bool
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
+	MaxLiveTurns       int              // limit of live turns per account, for GET /account
 	MaxStreams         int              // limit of open streams per account on this node; 0: 50
 	MaxRequests        int              // limit of concurrent requests per account on this node; 0: 32
 	Providers          []auth.Provider
@@ -82,6 +83,7 @@ type Server struct {
 	accounts      accountHandlers
 	passkeys      passkeyHandlers
 	chat          chatHandlers
+	turns         turnHandlers
 	conversations conversationHandlers
 	messages      messageHandlers
 	drafts        draftHandlers
@@ -155,9 +157,10 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, keys, s.now}
+	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, accountLimits{s.Quotas, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
+	s.turns = turnHandlers{s.TurnStore, keys}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}

@@ -67,7 +67,7 @@ func TestAShareIsASnapshotThatEverybodyCanRead(t *testing.T) {
 	token, page := sharedToken(t, created)
 	wantField(t, created, "title", "Maths")
 	wantField(t, created, "message_count", 2.0)
-	if created.header.Get("Location") != path {
+	if created.header.Get("Location") != "/shares/"+created.at("share_id").(string) {
 		t.Errorf("Location %s", created.header.Get("Location"))
 	}
 	shared := s.anybody(200, "/shared/"+token)

@@ -33,6 +33,7 @@ type Stores struct {
 	PasskeyFlows         auth.PasskeyFlows
 	Audit                auth.Audit
 	Settings             Settings
+	Quotas               Quotas
 	Idempotency          router.Idempotency
 	Conversations        Conversations
 	Organiser            Organiser
@@ -60,8 +61,8 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Audit: db.Audit, Idempotency: db.Idempotency,
-		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: c, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
+		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Quotas: db.Uploads, Audit: db.Audit, Idempotency: db.Idempotency,
+		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: db.Drafts, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback: db.Feedback,
 		Search:   db.Search,
@@ -101,6 +102,11 @@ type Settings interface {
 	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
 }
 
+// Quotas reads how much an account stores.
+type Quotas interface {
+	Quotas(ctx context.Context, account protocol.AccountID) (count, bytes protocol.Quota, err error)
+}
+
 // Conversations stores conversations.
 type Conversations interface {
 	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
@@ -122,6 +128,7 @@ type Organiser interface {
 type Branches interface {
 	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
 	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
+	GetBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID) (*protocol.Branch, error)
 	RenameBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID, name string, version *int64) (renamed *protocol.Branch, err error)
 	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
 	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string, session *protocol.SessionID) (fork *protocol.Conversation, err error)
@@ -135,12 +142,14 @@ type Messages interface {
 
 // Drafts stores drafts.
 type Drafts interface {
+	Draft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Draft, error)
 	PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, content string, attachments []protocol.FileID, version *int64) (draft *protocol.Draft, err error)
 }
 
 // FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
 type FollowUps interface {
 	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
+	GetFollowUp(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, followUp protocol.FollowUpID) (*protocol.FollowUp, error)
 	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
 }
 
@@ -153,5 +162,6 @@ type Budget interface {
 type Usage interface {
 	RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time) (record *protocol.UsageRecord, err error)
 	ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *usage.Position, limit int) (page []protocol.UsageRecord, next *usage.Position, err error)
+	GetUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, record protocol.UsageID) (*protocol.UsageRecord, error)
 	SumUsage(ctx context.Context, account protocol.AccountID, query *usage.Query) (page []protocol.UsageGroup, next string, err error)
 }

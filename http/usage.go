@@ -37,6 +37,8 @@ func (h *usageHandlers) routes() []route.Route {
 			DescribedAs("Stores usage that a client reports. Such records are listed, but never count towards limits or sums.").
 			WithExample(route.Object{"kind": "characters", "quantity": 120, "unit": "character"}).
 			WithStatus(stdhttp.StatusCreated),
+		route.Call("GET", path+"/{usage_id}", "getUsage", "Get a usage record", route.Reads, h.getUsage).
+			DescribedAs("Returns one usage record of a conversation."),
 		route.Call("GET", "/usage", "sumUsage", "Sum the usage of the account", route.Lists, h.sumUsage).
 			DescribedAs("Sums the usage records of the server in a period of at most 366 UTC days, grouped by day, profile or conversation, in the order of the keys. A page can have fewer groups than `limit`, or none, while `has_more` is true. `budget` is the state of the account's budget of model tokens, whatever the period."),
 	}
@@ -60,6 +62,19 @@ func (h *usageHandlers) listUsage(ctx context.Context, in *listUsageInput) (*res
 	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
 }
 
+type usagePath struct {
+	resource.InConversation
+	UsageID protocol.UsageID `path:"usage_id"`
+}
+
+func (h *usageHandlers) getUsage(ctx context.Context, in *usagePath) (*resource.Body[*protocol.UsageRecord], error) {
+	record, err := h.store.GetUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.UsageID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(record), nil
+}
+
 type recordUsageInput struct {
 	resource.InConversation
 	Body struct {
@@ -70,7 +85,7 @@ type recordUsageInput struct {
 	}
 }
 
-func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (*resource.Created[protocol.UsageRecord], error) {
+func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (*resource.CreatedOnce[protocol.UsageRecord], error) {
 	if at := in.Body.OccurredAt; at != nil && at.After(h.now().Add(clockSkew)) {
 		return nil, protocol.Invalid("body.occurred_at", "must not be in the future")
 	}
@@ -78,7 +93,7 @@ func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (
 	if err != nil {
 		return nil, err
 	}
-	return &resource.Created[protocol.UsageRecord]{Location: resource.ConversationPath(in.ConversationID) + "/usage", Body: *record}, nil
+	return resource.NewCreatedOnce(resource.ConversationPath(in.ConversationID)+"/usage", record), nil
 }
 
 type sumUsageInput struct {

@@ -53,6 +53,7 @@ type Stores struct {
 	Idempotency   *idempotency.Store
 	Projects      *projects.Store
 	Conversations *conversations.Store
+	Drafts        *conversations.Drafts
 	FollowUps     *followups.Store
 	Organiser     *conversations.Organiser
 	Feedback      *feedback.Store
@@ -80,7 +81,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err

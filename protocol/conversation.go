@@ -71,8 +71,8 @@ type Branch struct {
 	CreatedAt      time.Time  `json:"created_at"`
 }
 
-// Address returns the version of a branch. It has no path of its own.
-func (b *Branch) Address() (path string, version int64) { return "", b.Version }
+// Address returns the path of a branch below the branches of its conversation, and the version of its ETag.
+func (b *Branch) Address() (path string, version int64) { return b.BranchID.String(), b.Version }
 
 // FollowUp is an item of a conversation's follow-up queue.
 type FollowUp struct {
@@ -87,8 +87,8 @@ type FollowUp struct {
 	CreatedAt   time.Time     `json:"created_at"`
 }
 
-// Address returns the version of a follow-up. It has no path of its own.
-func (f *FollowUp) Address() (path string, version int64) { return "", f.Version }
+// Address returns the path of a follow-up below the queue of its conversation, and the version of its ETag.
+func (f *FollowUp) Address() (path string, version int64) { return f.FollowUpID.String(), f.Version }
 
 // FollowUpList is one page of a queue.
 type FollowUpList struct {
@@ -115,6 +115,9 @@ type UsageRecord struct {
 	Usage          *Usage          `json:"usage" doc:"The tokens that a turn or a title used."`
 	OccurredAt     time.Time       `json:"occurred_at"`
 }
+
+// Address returns the path of a record below the usage of its conversation. It has no version.
+func (u *UsageRecord) Address() (path string, version int64) { return u.UsageID.String(), 0 }
 
 // UsageGroup is the usage of an account, summed over one group.
 type UsageGroup struct {

@@ -26,6 +26,9 @@ type Share struct {
 	ExpiresAt      time.Time      `json:"expires_at"`
 }
 
+// Address returns the path of a share. It has no version.
+func (s *Share) Address() (path string, version int64) { return "/shares/" + s.ShareID.String(), 0 }
+
 // CreatedShare is a share with the address at which everybody can read it. Only the response to its creation has it.
 type CreatedShare struct {
 	Share

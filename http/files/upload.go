@@ -31,7 +31,7 @@ type createUploadInput struct {
 	}
 }
 
-func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource.Created[protocol.Upload], error) {
+func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource.CreatedOnce[protocol.Upload], error) {
 	spec, err := h.spec(ctx, in)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewCreated(made), nil
+	return resource.NewCreatedOnce("", made), nil
 }
 
 // spec returns the specification of a new session.

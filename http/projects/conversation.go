@@ -41,7 +41,7 @@ func (h *Handlers) createConversation(ctx context.Context, in *createProjectConv
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewCreated(conversation), nil
+	return resource.NewCreated("", conversation), nil
 }
 
 type moveConversationInput struct {

@@ -47,7 +47,7 @@ func (h *Handlers) create(ctx context.Context, in *createProjectInput) (*resourc
 	if err != nil {
 		return nil, err
 	}
-	return resource.NewCreated(project), nil
+	return resource.NewCreated("", project), nil
 }
 
 func (h *Handlers) get(ctx context.Context, in *InProject) (*resource.Versioned[protocol.Project], error) {

@@ -3,35 +3,55 @@ package resource
 import (
 	"bytes"
 	stdhttp "net/http"
+	"strings"
 
 	"turnstone/http/response"
 	"turnstone/persistence/idempotency"
 )
 
-// Addressed is a resource with a path of its own, as in Location; empty: it has none. version is the one in its ETag; 0:
-// it has no ETag.
+// Addressed is a resource with a path of its own, as in Location. A path without a slash at its beginning follows that of
+// the request that creates the resource. version is the one in its ETag; 0: it has no ETag.
 type Addressed interface {
 	Address() (path string, version int64)
 }
 
-// Created is a response with status 201 and the location of the new resource.
+// Created is a response with status 201, the location of the new resource and its version.
 type Created[T any] struct {
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
 	Body     T
 }
 
-// NewCreated returns the response of a request that created a resource.
+// CreatedOnce is a response with status 201 and the location of a new resource that has no version.
+type CreatedOnce[T any] struct {
+	Location string `header:"Location"`
+	Body     T
+}
+
+// NewCreated returns the response of a request to path that created a resource with a version. Only an address that is
+// relative needs the path.
 func NewCreated[T any, P interface {
 	*T
 	Addressed
-}](made P) *Created[T] {
-	path, version := made.Address()
-	created := &Created[T]{Location: path, Body: *made}
-	if version != 0 {
-		created.ETag = response.ETagOf(version)
+}](path string, made P) *Created[T] {
+	location, version := made.Address()
+	return &Created[T]{Location: locationAt(path, location), ETag: response.ETagOf(version), Body: *made}
+}
+
+// NewCreatedOnce is NewCreated for a resource without a version.
+func NewCreatedOnce[T any, P interface {
+	*T
+	Addressed
+}](path string, made P) *CreatedOnce[T] {
+	location, _ := made.Address()
+	return &CreatedOnce[T]{Location: locationAt(path, location), Body: *made}
+}
+
+func locationAt(path, location string) string {
+	if strings.HasPrefix(location, "/") {
+		return location
 	}
-	return created
+	return path + "/" + location
 }
 
 // StoredCreated returns the 201 response to a request with an idempotency key. Its Location is the address of the
@@ -42,9 +62,7 @@ func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
 	}
 	if addressed, is := made.(Addressed); is {
 		location, version := addressed.Address()
-		if location != "" {
-			stored.Headers["Location"] = location
-		}
+		stored.Headers["Location"] = locationAt(path, location)
 		if version != 0 {
 			stored.Headers["ETag"] = response.ETagOf(version)
 		}

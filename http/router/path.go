@@ -42,6 +42,7 @@ var pathParams = map[string]pathParam{
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: owns(Owners.OwnsFollowUp)},
 	"import_id":       {parse: identifier[protocol.ImportID]},
 	"project_id":      {parse: identifier[protocol.ProjectID], owned: owns(Owners.OwnsProject)},
+	"usage_id":        {parse: identifier[protocol.UsageID]},
 	"share_id":        {parse: identifier[protocol.ShareID]},
 	"upload_id":       {parse: identifier[protocol.UploadID], owned: owns(Owners.OwnsUpload)},
 	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},

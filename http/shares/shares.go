@@ -35,6 +35,7 @@ type Store interface {
 	Preview(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, message *protocol.MessageID, after *shares.PreviewPosition, limit int) (preview *protocol.SharePreview, next *shares.PreviewPosition, err error)
 	List(ctx context.Context, account protocol.AccountID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
 	ListOfConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
+	Get(ctx context.Context, account protocol.AccountID, share protocol.ShareID) (*protocol.Share, error)
 	Revoke(ctx context.Context, account protocol.AccountID, share protocol.ShareID, session protocol.SessionID, by audit.Requester) error
 	Open(ctx context.Context, hash []byte, page int) (*shares.Opened, error)
 	OpenFile(ctx context.Context, hash []byte, n int) (*shares.OpenedFile, error)
@@ -96,6 +97,8 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Lists the shares of a conversation that have not expired, newest first."),
 		route.Call("GET", "/shares", "listShares", "List shares", route.Lists, h.list).
 			DescribedAs("Lists all shares of the account that have not expired, newest first."),
+		route.Call("GET", "/shares/{share_id}", "getShare", "Get a share", route.Reads, h.get).
+			DescribedAs("Returns a share that has not expired, without its token."),
 		route.Call("DELETE", "/shares/{share_id}", "revokeShare", "Revoke a share", route.Writes, h.revoke).
 			DescribedAs("Ends a share at once, and erases its snapshot."),
 		route.Call("GET", "/shared/{token}", "openShare", "Read a share", route.Shared, h.open).
@@ -117,7 +120,7 @@ type createInput struct {
 	}
 }
 
-func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Created[protocol.CreatedShare], error) {
+func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.CreatedOnce[protocol.CreatedShare], error) {
 	title := strings.TrimSpace(in.Body.Title)
 	if utf8.RuneCountInString(title) > protocol.MaxTitle {
 		return nil, protocol.Invalid("body.title", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
@@ -141,7 +144,8 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	if err != nil {
 		return nil, err
 	}
-	return &resource.Created[protocol.CreatedShare]{Location: resource.ConversationPath(in.ConversationID) + "/shares", Body: h.withToken(share, token)}, nil
+	created := h.withToken(share, token)
+	return resource.NewCreatedOnce("", &created), nil
 }
 
 func hashOf(token string) []byte {
@@ -231,11 +235,19 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	return resource.Listed(caller, h.Keys, scope, page, next), nil
 }
 
-type revokeInput struct {
+type sharePath struct {
 	ShareID protocol.ShareID `path:"share_id"`
 }
 
-func (h *Handlers) revoke(ctx context.Context, in *revokeInput) (*resource.Nothing, error) {
+func (h *Handlers) get(ctx context.Context, in *sharePath) (*resource.Body[*protocol.Share], error) {
+	share, err := h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.ShareID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(share), nil
+}
+
+func (h *Handlers) revoke(ctx context.Context, in *sharePath) (*resource.Nothing, error) {
 	caller := router.CallerOf(ctx)
 	return nil, h.Store.Revoke(ctx, caller.AccountID, in.ShareID, caller.SessionID, router.AuthOf(ctx).Requester())
 }

@@ -175,6 +175,12 @@ func readBranch(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conv
 	return found, nil
 }
 
+// GetBranch reads one branch of a conversation.
+func (s *Store) GetBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID) (*protocol.Branch, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Branch], selectBranchSQL,
+		pgx.NamedArgs{"account": account, "conversation": conversation, "branch": branch})
+}
+
 const listBranchesSQL = `
 	select ` + BranchColumns + `
 	from conversations c

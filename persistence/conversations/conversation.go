@@ -418,13 +418,18 @@ const conversationExistsSQL = `
 // RowsOfConversation runs a statement that reads rows of one conversation, in one round trip. If the conversation does
 // not exist, the error is protocol.CodeNotFound. args name the account and the conversation.
 func RowsOfConversation[T any](ctx context.Context, db *pg.DB, account protocol.AccountID, sql string, args pgx.NamedArgs) (found []T, err error) {
+	return ScanRowsOfConversation(ctx, db, account, pgx.RowToStructByName[T], sql, args)
+}
+
+// ScanRowsOfConversation is RowsOfConversation for rows that are scanned by a function.
+func ScanRowsOfConversation[T any](ctx context.Context, db *pg.DB, account protocol.AccountID, to pgx.RowToFunc[T], sql string, args pgx.NamedArgs) (found []T, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(conversationExistsSQL, args).QueryRow(func(row pgx.Row) error {
 		var one int
 		return row.Scan(&one)
 	})
 	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		found, err = pgx.CollectRows(rows, to)
 		return err
 	})
 	return found, db.Send(ctx, account, batch)

@@ -287,7 +287,7 @@ func TestOfSimultaneousDraftsWithOneVersionOneWins(t *testing.T) {
 	for i := range writers {
 		group.Go(func() {
 			version, content := int64(0), fmt.Sprint("draft ", i)
-			_, err := db.Conversations.PutDraft(t.Context(), account, id, content, nil, &version)
+			_, err := db.Drafts.PutDraft(t.Context(), account, id, content, nil, &version)
 			if err == nil {
 				won <- content
 				return
@@ -309,7 +309,7 @@ func TestOfSimultaneousDraftsWithOneVersionOneWins(t *testing.T) {
 		t.Errorf("winners %q, the draft is %+v (%v)", winners, page.Draft, err)
 	}
 	file := protocol.FileID(protocol.NewMessageID())
-	_, err = db.Conversations.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
+	_, err = db.Drafts.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
 	storetest.WantCode(t, err, protocol.CodeConflict) // there is no such file
 	_, err = db.Exec(t.Context(), account, `
 		insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
@@ -317,14 +317,14 @@ func TestOfSimultaneousDraftsWithOneVersionOneWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := db.Conversations.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
+	draft, err := db.Drafts.PutDraft(t.Context(), account, id, "", []protocol.FileID{file}, nil)
 	if err != nil || draft.Version != 2 || draft.Content != "" || !slices.Equal(draft.Attachments, []protocol.FileID{file}) {
 		t.Errorf("%+v (%v)", draft, err)
 	}
 	if c := read(t, db, account, id); c.Version != 1 {
 		t.Errorf("drafts changed the version to %d", c.Version)
 	}
-	_, err = db.Conversations.PutDraft(t.Context(), pgtest.Account(t, db), id, "x", nil, nil)
+	_, err = db.Drafts.PutDraft(t.Context(), pgtest.Account(t, db), id, "x", nil, nil)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 }
 

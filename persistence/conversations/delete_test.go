@@ -50,7 +50,7 @@ func fill(t testing.TB, db *persistence.Stores, account protocol.AccountID, id p
 		storetest.Started(id), &protocol.AnswerStarted{PartID: part, Format: "markdown"},
 		&protocol.AnswerDelta{PartID: part, Delta: text}, &protocol.AnswerCompleted{PartID: part, Text: text})
 	addFollowUps(t, db, account, id, protocol.FollowUpQueued, protocol.FollowUpHeld, protocol.FollowUpStarted)
-	if _, err := db.Conversations.PutDraft(t.Context(), account, id, text, nil, nil); err != nil {
+	if _, err := db.Drafts.PutDraft(t.Context(), account, id, text, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	batch := &pgx.Batch{}
@@ -107,7 +107,7 @@ func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
 	kept := storetest.NewConversation(t, db, account, "kept").ConversationID
 	keptTurn := fill(t, db, account, kept, "kept-text")
 	gone := storetest.NewConversation(t, db, account, canary).ConversationID
-	if _, err := db.Conversations.PutDraft(t.Context(), account, gone, canary, nil, nil); err != nil {
+	if _, err := db.Drafts.PutDraft(t.Context(), account, gone, canary, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	turn := fill(t, db, account, gone, canary)
@@ -181,7 +181,7 @@ func wantHidden(t *testing.T, db *persistence.Stores, account protocol.AccountID
 		"archive": func() error { _, err := db.Organiser.SetArchived(ctx, account, id, true, nil); return err },
 		"pin":     func() error { _, err := db.Organiser.SetPinned(ctx, account, id, true, nil); return err },
 		"read":    func() error { _, err := db.Conversations.MarkRead(ctx, account, id, message); return err },
-		"draft":   func() error { _, err := db.Conversations.PutDraft(ctx, account, id, "x", nil, nil); return err },
+		"draft":   func() error { _, err := db.Drafts.PutDraft(ctx, account, id, "x", nil, nil); return err },
 		"messages": func() error {
 			_, err := db.Conversations.Messages(ctx, account, &conversations.MessageQuery{ConversationID: id, Limit: 1})
 			return err

@@ -12,6 +12,12 @@ import (
 	"turnstone/protocol"
 )
 
+// Drafts stores the drafts of conversations. Its methods may be called from any goroutine.
+type Drafts struct{ db *pg.DB }
+
+// NewDrafts returns a store of drafts.
+func NewDrafts(db *pg.DB) *Drafts { return &Drafts{db} }
+
 const updateDraftSQL = `
 	update conversations c
 	set draft = @content, draft_attachments = @attachments, draft_version = draft_version + 1, draft_updated_at = now()
@@ -24,9 +30,14 @@ const selectDraftSQL = `
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation and ` + Visible
 
+// Draft reads the draft of a conversation. Without one, it is empty.
+func (s *Drafts) Draft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Draft, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Draft], selectDraftSQL, pgx.NamedArgs{"account": account, "conversation": id})
+}
+
 // PutDraft replaces the draft. Without a version, the last writer wins. A stale version is refused with
 // protocol.CodeStaleVersion and the current draft, and a file that the account does not have with the conflict of CheckFiles. The order of arrival decides which write wins, never a clock.
-func (s *Store) PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+func (s *Drafts) PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	content string, attachments []protocol.FileID, version *int64,
 ) (draft *protocol.Draft, err error) {
 	if attachments == nil {

@@ -59,7 +59,7 @@ func populate(w *storetest.World) {
 	turn.Append(3)
 	turn.End(func(f *turnlog.Finish) { f.Parts[0].Text = canary + " answer" })
 	id := turn.Spec.ConversationID
-	_, err := w.DB.Conversations.PutDraft(w.Context(), w.Account, id, canary+" draft", nil, nil)
+	_, err := w.DB.Drafts.PutDraft(w.Context(), w.Account, id, canary+" draft", nil, nil)
 	w.Must(err)
 	_, err = w.DB.Conversations.SetTitle(w.Context(), w.Account, id, canary+" title", nil)
 	w.Must(err)

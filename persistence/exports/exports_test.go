@@ -57,7 +57,7 @@ func branched(w *storetest.World) protocol.ConversationID {
 	edit.Branch = &protocol.BranchRequest{MessageID: first.Spec.UserMessageID, Mode: protocol.BranchEdit}
 	w.Start(edit).End(nil)
 	w.Start(w.Request(&id, "second question")).End(nil)
-	_, err := w.DB.Conversations.PutDraft(w.Context(), w.Account, id, "a draft", nil, nil)
+	_, err := w.DB.Drafts.PutDraft(w.Context(), w.Account, id, "a draft", nil, nil)
 	w.Must(err)
 	_, err = w.DB.Conversations.SetTitle(w.Context(), w.Account, id, "Branched / \u202eevil", nil)
 	w.Must(err)

@@ -87,7 +87,7 @@ func TestEveryChangeOfAResourceIsInTheFeed(t *testing.T) {
 	_, err = w.DB.Conversations.SetTitle(t.Context(), w.Account, id, "A title", nil)
 	w.Must(err)
 	w.want("a title", fmt.Sprintf("conversation.changed %s in %[1]s v2", id))
-	_, err = w.DB.Conversations.PutDraft(t.Context(), w.Account, id, "text", nil, nil)
+	_, err = w.DB.Drafts.PutDraft(t.Context(), w.Account, id, "text", nil, nil)
 	w.Must(err)
 	w.want("a draft", fmt.Sprintf("draft.changed %s in %[1]s v1", id))
 	turn := w.Start(w.Request(&id, "hello"))

@@ -127,6 +127,9 @@ const (
 	insert into file_totals (account_id) values (@account)
 	on conflict (account_id) do update set account_id = excluded.account_id
 	returning bytes, files, reserved, sessions`
+	totalsSQL = `
+	select coalesce(sum(files + sessions), 0)::bigint, coalesce(sum(bytes + reserved), 0)::bigint + (` + keptSQL + `)
+	from file_totals where account_id = @account`
 	keptSQL         = `select coalesce(sum(size), 0)::bigint from uploads where account_id = @account and reap_at is not null and state = 'rejected'`
 	insertUploadSQL = `
 	insert into uploads (account_id, upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id,
@@ -220,6 +223,17 @@ func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args p
 		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and the file has %d. Delete files that you no longer need.%s", left, size, keptNote(kept))
 	}
 	return nil
+}
+
+// Quotas returns how many files and bytes an account can store, and how much of that is used.
+func (s *Sessions) Quotas(ctx context.Context, account protocol.AccountID) (count, bytes protocol.Quota, err error) {
+	used, err := pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (used [2]int64, err error) {
+		return used, row.Scan(&used[0], &used[1])
+	}, totalsSQL, pgx.NamedArgs{"account": account})
+	if err != nil {
+		return count, bytes, fmt.Errorf("reading what an account stores: %w", err)
+	}
+	return protocol.NewQuota(s.quota.Files, used[0]), protocol.NewQuota(s.quota.Bytes, used[1]), nil
 }
 
 // keptNote explains why an account can store less than its files let expect.

@@ -49,3 +49,15 @@ func (s *Store) ListFollowUps(ctx context.Context, account protocol.AccountID, i
 	page.Next = &conversations.FollowUpPosition{Position: last.Position, FollowUpID: last.FollowUpID}
 	return page, nil
 }
+
+const getFollowUpSQL = `
+	select ` + conversations.FollowUpColumns + `
+	from follow_ups f
+	where f.account_id = @account and f.conversation_id = @conversation and f.follow_up_id = @follow_up and exists (
+		select from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `)`
+
+// GetFollowUp reads one follow-up of a conversation.
+func (s *Store) GetFollowUp(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, followUp protocol.FollowUpID) (*protocol.FollowUp, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.FollowUp], getFollowUpSQL,
+		pgx.NamedArgs{"account": account, "conversation": id, "follow_up": followUp})
+}

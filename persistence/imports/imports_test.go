@@ -130,7 +130,7 @@ func populate(w *storetest.World) {
 	nested := w.Request(&id, "")
 	nested.Branch = &protocol.BranchRequest{MessageID: second.Spec.AssistantMessageID, Mode: protocol.BranchRegenerate}
 	w.Start(nested).End(nil)
-	_, err := w.DB.Conversations.PutDraft(w.Context(), w.Account, id, "a draft", nil, nil)
+	_, err := w.DB.Drafts.PutDraft(w.Context(), w.Account, id, "a draft", nil, nil)
 	w.Must(err)
 	_, err = w.DB.Conversations.SetTitle(w.Context(), w.Account, id, "Branched ☂", nil)
 	w.Must(err)

@@ -154,6 +154,11 @@ const readableSQL = `s.expires_at > now() and exists (
 		select from conversations c where c.account_id = s.account_id and c.conversation_id = s.conversation_id and ` + conversations.Visible + `)`
 
 const (
+	getSQL = `
+	select ` + shareColumns + `
+	from shares s
+	where s.account_id = @account and s.share_id = @share and ` + readableSQL + `
+	limit 1`
 	listSQL = `
 	select ` + shareColumns + `
 	from shares s
@@ -167,6 +172,11 @@ const (
 	order by s.conversation_id desc, s.share_id desc
 	limit @limit`
 )
+
+// Get reads one share that has not expired.
+func (s *Store) Get(ctx context.Context, account protocol.AccountID, share protocol.ShareID) (*protocol.Share, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Share], getSQL, pgx.NamedArgs{"account": account, "share": share})
+}
 
 // List returns a page of the shares of an account that have not expired, newest first, after a share; nil starts at the
 // beginning. next is nil at the end.

@@ -102,7 +102,7 @@ func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 			return err
 		},
 		"read":  func() error { _, err := db.Conversations.MarkRead(w.Context(), account, id, message); return err },
-		"draft": func() error { _, err := db.Conversations.PutDraft(w.Context(), account, id, "x", nil, nil); return err },
+		"draft": func() error { _, err := db.Drafts.PutDraft(w.Context(), account, id, "x", nil, nil); return err },
 		"messages": func() error {
 			_, err := db.Conversations.Messages(w.Context(), account, &conversations.MessageQuery{ConversationID: id, Limit: 1})
 			return err

@@ -62,27 +62,64 @@ func (t *Store) JournalStats() *journal.Stats { return t.journal.Stats() }
 // Append submits a batch to the journal; see Journal.Append.
 func (t *Store) Append(batch *turnlog.Append, done func(error)) { t.journal.Append(batch, done) }
 
-const getTurnSQL = `
-select t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
+const turnColumns = `
+select t.turn_id, t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
        t.assistant_message_id, t.created_at, t.finished_at
-from turns t
+from turns t`
+
+const getTurnSQL = turnColumns + `
 join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `
 where t.account_id = $1 and t.turn_id = $2`
 
 // GetTurn returns a turn as a client sees it; protocol.CodeNotFound if the account has no such turn.
 func (t *Store) GetTurn(ctx context.Context, account protocol.AccountID, id protocol.TurnID) (*protocol.Turn, error) {
-	turn, err := pg.Row(ctx, t.db, account, func(row pgx.CollectableRow) (*protocol.Turn, error) {
-		turn := &protocol.Turn{TurnID: id, PendingApprovals: []protocol.Approval{}}
-		var spec turnlog.Spec
-		err := row.Scan(&turn.ConversationID, &turn.State, &turn.StopReason, &turn.AcceptingSteering, &turn.LastSequence, &spec,
-			&turn.Usage, &turn.Error, &turn.MessageID, &turn.CreatedAt, &turn.FinishedAt)
-		turn.Profile = spec.Routing.Profile
-		return turn, err
-	}, getTurnSQL, account, id)
+	turn, err := pg.Row(ctx, t.db, account, scanTurn, getTurnSQL, account, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading a turn: %w", err)
 	}
-	return turn, nil
+	return &turn, nil
+}
+
+// scanTurn scans turnColumns.
+func scanTurn(row pgx.CollectableRow) (turn protocol.Turn, err error) {
+	turn.PendingApprovals = []protocol.Approval{}
+	var spec turnlog.Spec
+	err = row.Scan(&turn.TurnID, &turn.ConversationID, &turn.State, &turn.StopReason, &turn.AcceptingSteering, &turn.LastSequence, &spec,
+		&turn.Usage, &turn.Error, &turn.MessageID, &turn.CreatedAt, &turn.FinishedAt)
+	turn.Profile = spec.Routing.Profile
+	return turn, err
+}
+
+const listTurnsSQL = turnColumns + `
+where t.account_id = @account and t.conversation_id = @conversation and t.turn_id < @after
+order by t.conversation_id desc, t.turn_id desc
+limit @limit`
+
+// ListTurns returns a page of the turns of a conversation, newest first, after a turn; nil starts at the beginning. next
+// is nil at the end.
+func (t *Store) ListTurns(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.TurnID, limit int) (
+	page []protocol.Turn, next *protocol.TurnID, err error,
+) {
+	args := pgx.NamedArgs{"account": account, "conversation": id, "after": pg.HighestID, "limit": limit + 1}
+	if after != nil {
+		args["after"] = *after
+	}
+	page, err = conversations.ScanRowsOfConversation(ctx, t.db, account, scanTurn, listTurnsSQL, args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing turns: %w", err)
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	return page, &page[len(page)-1].TurnID, nil
+}
+
+const countLiveSQL = `select count(*) from turns where account_id = $1 and ` + conversations.LiveStates
+
+// CountLive returns the number of live turns of an account.
+func (t *Store) CountLive(ctx context.Context, account protocol.AccountID) (int64, error) {
+	return pg.Row(ctx, t.db, account, pgx.RowTo[int64], countLiveSQL, account)
 }
 
 const headColumns = `

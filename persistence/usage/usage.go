@@ -106,3 +106,15 @@ func (s *Store) ListUsage(ctx context.Context, account protocol.AccountID, id pr
 	last := &page[len(page)-1]
 	return page, &Position{OccurredAt: last.OccurredAt, UsageID: last.UsageID}, nil
 }
+
+const getUsageSQL = `
+	select ` + usageColumns + `
+	from usage_records u
+	where u.account_id = @account and u.usage_id = @usage and u.conversation_id = @conversation and exists (
+		select from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `)`
+
+// GetUsage reads one usage record of a conversation.
+func (s *Store) GetUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, record protocol.UsageID) (*protocol.UsageRecord, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.UsageRecord], getUsageSQL,
+		pgx.NamedArgs{"account": account, "conversation": id, "usage": record})
+}
