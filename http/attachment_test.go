@@ -298,6 +298,65 @@ func TestAFollowUpHasFiles(t *testing.T) {
 	}
 }
 
+func TestTheFilesOfAWaitingFollowUpChange(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	first, second := c.storeFile("One.").FileID, c.storeFile("Two.").FileID
+	foreign, missing := w.client().register("b@example.com").storeFile("Theirs.").FileID, protocol.DeriveFileID(protocol.NewUploadID())
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	queue := "/conversations/" + made.ConversationID.String() + "/follow-ups"
+	c.createFollowUp(queue, endless)
+	var item protocol.FollowUp
+	c.expect(201, "POST", queue, route.Object{"content": "Compare", "attachments": []any{first}}).into(t, &item)
+	path := queue + "/" + item.FollowUpID.String()
+	change := func(status int, fields route.Object) *reply {
+		t.Helper()
+		fields["state"], fields["version"] = "queued", item.Version
+		return c.expect(status, "PATCH", path, fields)
+	}
+	for _, id := range []protocol.FileID{foreign, missing} {
+		if refused := change(409, route.Object{"attachments": []any{first, id}}); !strings.Contains(string(refused.body), `"state":"missing"`) || refused.Code != protocol.CodeConflict {
+			t.Errorf("%s", refused.body)
+		}
+	}
+	many := []any{}
+	for range protocol.MaxAttachments + 1 {
+		many = append(many, protocol.DeriveFileID(protocol.NewUploadID()))
+	}
+	change(422, route.Object{"attachments": many})
+	change(422, route.Object{"content": "", "attachments": []any{}})
+	if same := change(200, route.Object{"attachments": []any{first, first}}); same.header.Get("ETag") != `"v1"` {
+		t.Errorf("the same files: %s", same.body)
+	}
+	// A file that the follow-up has may be deleted in the meantime. It stays, but cannot be added.
+	c.expect(204, "DELETE", "/files/"+first.String(), nil)
+	change(200, route.Object{"content": "", "attachments": []any{first, second}}).into(t, &item)
+	if item.Version != 2 || item.Content != "" || !slices.Equal(item.Attachments, []protocol.FileID{first, second}) {
+		t.Errorf("%+v", item)
+	}
+	if stale := c.expect(409, "PATCH", path, route.Object{"state": "queued", "attachments": []any{}, "version": 1}); stale.Code != protocol.CodeStaleVersion {
+		t.Errorf("%s", stale.body)
+	}
+	change(422, route.Object{"attachments": []any{}}) // nothing would be left
+	change(200, route.Object{"content": "Alone", "attachments": []any{}}).into(t, &item)
+	change(409, route.Object{"attachments": []any{first}})
+	change(200, route.Object{"content": "Alone"})
+	if alone := c.waiting(queue).Data[0]; alone.Version != 3 || len(alone.Attachments) != 0 {
+		t.Errorf("%+v", alone)
+	}
+	c.expect(200, "POST", path+"/promote", route.Object{"mode": "interrupt"})
+	storetest.Eventually(t, func() bool {
+		var started protocol.FollowUp
+		c.expect(200, "GET", path, nil).into(t, &started)
+		return started.State == protocol.FollowUpStarted
+	})
+	if refused := c.expect(409, "PATCH", path, route.Object{"state": "queued", "attachments": []any{second}, "version": 4}); refused.Code != protocol.CodeConflict {
+		t.Errorf("a follow-up that has started: %s", refused.body)
+	}
+}
+
 // A file may be deleted from the library before its text was read, while a follow-up with it waits.
 func TestTheTextOfADeletedFileIsReadForAQueuedMessage(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func (h *followUpHandlers) routes() []route.Route {
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Change a follow-up", route.Writes, h.changeFollowUp).WithMaxBody(route.MaxBody).
-			DescribedAs("Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.").
+			DescribedAs("Edits the text or the files of a follow-up that is queued or held, or holds, releases or cancels it. Requires its current version in If-Match or in `version`. If the account has not all of the new files, the response is 409 `conflict` with their states. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.").
 			WithExample(route.Object{"state": "held", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),
 		route.Call("POST", queue+"/{follow_up_id}/promote", "promoteFollowUp",
@@ -143,9 +143,10 @@ type changeFollowUpInput struct {
 	resource.IfMatch
 	FollowUpID protocol.FollowUpID `path:"follow_up_id"`
 	Body       struct {
-		State   protocol.FollowUpState `json:"state" enum:"queued,held,cancelled"`
-		Content *string                `json:"content,omitempty" doc:"The new text. Absent: unchanged."`
-		Version *int64                 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. One of them is required."`
+		State       protocol.FollowUpState `json:"state" enum:"queued,held,cancelled"`
+		Content     *string                `json:"content,omitempty" doc:"The new text. Absent: unchanged. May be empty if the message has files."`
+		Attachments *[]protocol.FileID     `json:"attachments,omitempty" maxItems:"50" doc:"The new files, at most 20 different ones; none: an empty list. Absent: unchanged. Files that the follow-up has already may have been deleted since."`
+		Version     *int64                 `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match. One of them is required."`
 	}
 }
 
@@ -154,10 +155,18 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 	if err != nil {
 		return nil, err
 	}
-	if text := in.Body.Content; text != nil {
+	if text := in.Body.Content; text != nil && *text != "" { // whether it may be empty depends on the stored files
 		if err := checkFollowUp(*text); err != nil {
 			return nil, err
 		}
+	}
+	attachments := in.Body.Attachments
+	if attachments != nil {
+		distinct, err := onceEach("body.attachments", *attachments)
+		if err != nil {
+			return nil, err
+		}
+		attachments = &distinct
 	}
 	if in.Body.State == protocol.FollowUpQueued { // it may start a turn
 		if err := h.limits.DrawAlso(ctx, route.BucketChat); err != nil {
@@ -165,7 +174,7 @@ func (h *followUpHandlers) changeFollowUp(ctx context.Context, in *changeFollowU
 		}
 	}
 	item, err := h.turns.ChangeFollowUp(ctx, &turnlog.FollowUpChange{
-		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Version: version,
+		Queue: h.queue(ctx, in.ConversationID), FollowUpID: in.FollowUpID, State: in.Body.State, Content: in.Body.Content, Attachments: attachments, Version: version,
 	})
 	return followUpOf(item, err)
 }

@@ -3,9 +3,11 @@ package followups
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -15,7 +17,7 @@ import (
 // changeFollowUpSQL ends a promotion when the item is no longer queued.
 const changeFollowUpSQL = `
 	update follow_ups
-	set state = @state, content = @content, version = version + 1,
+	set state = @state, content = @content, attachments = @attachments, version = version + 1,
 		interrupts_turn_id = case when @state = 'queued' then interrupts_turn_id end
 	where account_id = @account and follow_up_id = @follow_up`
 
@@ -49,18 +51,16 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 			return nil, nil, err
 		}
 	}
-	before := *item
-	item.State = change.State
-	if change.Content != nil {
-		item.Content = *change.Content
-	}
-	if item.State == before.State && item.Content == before.Content {
+	if !changes(item, change) {
 		return item, nil, nil
+	}
+	if err := apply(ctx, tx, item, change); err != nil {
+		return nil, nil, err
 	}
 	item.Version++
 	batch := &pgx.Batch{}
 	batch.Queue(changeFollowUpSQL, pgx.NamedArgs{
-		"account": change.AccountID, "follow_up": item.FollowUpID, "state": item.State, "content": item.Content,
+		"account": change.AccountID, "follow_up": item.FollowUpID, "state": item.State, "content": item.Content, "attachments": item.Attachments,
 	})
 	batch.Queue(turns.TouchQueueSQL, change.AccountID, change.ConversationID)
 	if err := tx.Run(ctx, batch); err != nil {
@@ -73,15 +73,40 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	return item, started, commitWith(ctx, tx, batch)
 }
 
+// changes reports whether a change differs from the stored item.
+func changes(item *protocol.FollowUp, change *turnlog.FollowUpChange) bool {
+	return item.State != change.State || change.Content != nil && *change.Content != item.Content ||
+		change.Attachments != nil && !slices.Equal(*change.Attachments, item.Attachments)
+}
+
+// apply changes the item. The account must have the files that the item gets. Those that it has already may have been
+// deleted since: they stay until the item has started.
+func apply(ctx context.Context, tx *pg.Tx, item *protocol.FollowUp, change *turnlog.FollowUpChange) error {
+	item.State = change.State
+	if change.Content != nil {
+		item.Content = *change.Content
+	}
+	if change.Attachments != nil {
+		added := slices.DeleteFunc(slices.Clone(*change.Attachments), func(id protocol.FileID) bool { return slices.Contains(item.Attachments, id) })
+		if err := conversations.CheckFiles(ctx, tx, change.AccountID, added); err != nil {
+			return err
+		}
+		item.Attachments = append([]protocol.FileID{}, *change.Attachments...)
+	}
+	if isEmpty := item.Content == "" && len(item.Attachments) == 0; isEmpty && (change.Content != nil || change.Attachments != nil) {
+		return protocol.Invalid("body.content", "must contain text")
+	}
+	return nil
+}
+
 // refuseFollowUpChange returns the conflict between a change and the stored item; nil if the change is allowed.
 func refuseFollowUpChange(item *protocol.FollowUp, change *turnlog.FollowUpChange) error {
-	same := item.State == change.State && (change.Content == nil || *change.Content == item.Content)
 	switch {
 	case change.Version == nil:
 		return protocol.Conflict(protocol.CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
 	case *change.Version != item.Version:
 		return protocol.Conflict(protocol.CodeStaleVersion, item, "The follow-up has changed since that version.")
-	case !same && item.State.Terminal():
+	case changes(item, change) && item.State.Terminal():
 		return protocol.Conflict(protocol.CodeConflict, item, "The follow-up was already started or cancelled.")
 	}
 	return nil

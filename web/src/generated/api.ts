@@ -879,7 +879,7 @@ export interface paths {
         head?: never;
         /**
          * Change a follow-up
-         * @description Edits, holds, releases or cancels a follow-up that is queued or held. Requires its current version in If-Match or in `version`. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.
+         * @description Edits the text or the files of a follow-up that is queued or held, or holds, releases or cancels it. Requires its current version in If-Match or in `version`. If the account has not all of the new files, the response is 409 `conflict` with their states. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.
          */
         patch: operations["changeFollowUp"];
         trace?: never;
@@ -1972,7 +1972,9 @@ export interface components {
             mode: "edit" | "regenerate";
         };
         ChangeFollowUpInputBody: {
-            /** @description The new text. Absent: unchanged. */
+            /** @description The new files, at most 20 different ones; none: an empty list. Absent: unchanged. Files that the follow-up has already may have been deleted since. */
+            attachments?: string[];
+            /** @description The new text. Absent: unchanged. May be empty if the message has files. */
             content?: string;
             /** @enum {string} */
             state: "queued" | "held" | "cancelled";
