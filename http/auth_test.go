@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -540,6 +542,37 @@ func TestANodeIsReadyIfOnlyExcludedChecksFail(t *testing.T) {
 	expect(400, "/ready?exclude=malware", "does not name a check")
 	draining.Store(true)
 	expect(503, "/ready?exclude=malware_scanning&exclude=cache", `"status":"not_ready","draining":true`)
+}
+
+func TestTheInternalListenerServesThePublishedDocuments(t *testing.T) {
+	t.Parallel()
+	internal := newWorld(t).InternalHandler()
+	for path := range published {
+		ask := func(method, tag string) *httptest.ResponseRecorder {
+			got, request := httptest.NewRecorder(), httptest.NewRequest(method, path, nil)
+			request.Header.Set("If-None-Match", tag)
+			internal.ServeHTTP(got, request)
+			return got
+		}
+		stored, err := os.ReadFile("../protocol" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := ask("GET", `"of another version"`)
+		tag := get.Header().Get("ETag")
+		if get.Code != 200 || get.Body.String() != string(stored) || get.Header().Get("Content-Type") != "application/json" || tag == "" {
+			t.Errorf("%s: %d %v", path, get.Code, get.Header())
+		}
+		if head := ask("HEAD", ""); head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("ETag") != tag || head.Header().Get("Content-Length") != strconv.Itoa(len(stored)) {
+			t.Errorf("HEAD %s: %d %v", path, head.Code, head.Header())
+		}
+		if same := ask("GET", tag); same.Code != 304 || same.Body.Len() > 0 {
+			t.Errorf("%s again: %d", path, same.Code)
+		}
+		if other := ask("POST", ""); other.Code != 405 {
+			t.Errorf("POST %s: %d", path, other.Code)
+		}
+	}
 }
 
 func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {

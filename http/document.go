@@ -2,10 +2,14 @@ package http
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	stdhttp "net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"turnstone/http/route"
 )
@@ -35,6 +39,26 @@ func EventSchema() ([]byte, error) {
 		"$ref": "#/$defs/Event", "$defs": definitions,
 	})
 	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err
+}
+
+// published are the documents that the internal listener serves, by their paths.
+var published = map[string]func() ([]byte, error){
+	"/openapi.json": sync.OnceValues(OpenAPI), "/events.schema.json": sync.OnceValues(EventSchema),
+}
+
+// getDocument returns the handler of a published document. It has an ETag, and supports HEAD and If-None-Match.
+func getDocument(content func() ([]byte, error)) stdhttp.HandlerFunc {
+	return func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+		text, err := content()
+		if err != nil {
+			stdhttp.Error(w, "the document could not be generated", stdhttp.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(text)))
+		stdhttp.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+	}
 }
 
 func generateDocument() (map[string]any, error) {

@@ -62,7 +62,7 @@ func mayReturnNotReady(api huma.API, op *huma.Operation) {
 	route.JSONResponse[ready.Readiness](api, op, stdhttp.StatusServiceUnavailable, "Not ready: a dependency is down, or the node is draining.")
 }
 
-// InternalHandler serves /health and /ready on the internal listener, which has no sign-in. There, /ready has a parameter
+// InternalHandler serves /health, /ready and the published documents on the internal listener, which has no sign-in. There, /ready has a parameter
 // that may be repeated: exclude names a check that is reported but not required. An orchestrator that takes a node out of
 // service excludes the dependencies that all nodes share, so that the fault of one does not take out all nodes.
 func (s *Server) InternalHandler() stdhttp.Handler {
@@ -79,6 +79,9 @@ func (s *Server) InternalHandler() stdhttp.Handler {
 		answer := s.system.withStatus(report)
 		writeInternal(w, answer.Status, answer.Body)
 	})
+	for path, content := range published {
+		mux.HandleFunc("GET "+path, getDocument(content))
+	}
 	return mux
 }
 

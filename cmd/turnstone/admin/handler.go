@@ -30,7 +30,7 @@ type Turns interface {
 
 // Config has the parts of the service that the internal listener shows.
 type Config struct {
-	Health  http.Handler // serves /health and /ready
+	Health  http.Handler // serves /health, /ready, /openapi.json and /events.schema.json
 	Metrics prometheus.Gatherer
 	Turns   Turns
 	Nodes   Nodes
@@ -43,8 +43,9 @@ type Config struct {
 // the service's secret.
 func New(config Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /health", config.Health)
-	mux.Handle("GET /ready", config.Health)
+	for _, path := range []string{"/health", "/ready", "/openapi.json", "/events.schema.json"} {
+		mux.Handle("GET "+path, config.Health)
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(config.Metrics, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(config.Log.Named("metrics"))}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

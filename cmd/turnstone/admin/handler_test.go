@@ -66,7 +66,7 @@ func internalServer(t *testing.T, config Config) string {
 func TestTheInternalListenerNeedsNoSession(t *testing.T) {
 	base := internalServer(t, Config{})
 	for path, want := range map[string]string{
-		"/health": "ready", "/ready": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
+		"/health": "ready", "/ready": "ready", "/openapi.json": "ready", "/events.schema.json": "ready", "/metrics": "turnstone_test 0", "/debug/pprof/cmdline": "test",
 	} {
 		if status, body, err := sitetest.Fetch(t, http.MethodGet, base+path, ""); status != http.StatusOK || !strings.Contains(body, want) || err != nil {
 			t.Errorf("%s: %d %q, %v", path, status, body, err)
