@@ -8,36 +8,64 @@ import (
 	"turnstone/protocol"
 )
 
+// accountState is the signed-in account with its limits.
+type accountState struct {
+	protocol.Account
+	Limits limitStates `json:"limits"`
+}
+
+// limitStates are the limits of what an account stores and runs, and how much of them is used.
+type limitStates struct {
+	LiveTurns quota                 `json:"live_turns" doc:"The turns that may be live at the same time."`
+	Files     quota                 `json:"files" doc:"The number of files, open uploads included."`
+	FileBytes quota                 `json:"file_bytes" doc:"The sizes of the files, of open uploads, and of rejected uploads that are not erased yet, in bytes."`
+	Tokens    *protocol.TokenBudget `json:"tokens" doc:"The model tokens of the day. Null if the service limits no tokens."`
+}
+
+// quota is a limit and its state.
+type quota struct {
+	Limit int64 `json:"limit"`
+	Used  int64 `json:"used"`
+	Left  int64 `json:"left" doc:"0 if used exceeds limit."`
+}
+
+// newQuota returns the state of a limit.
+func newQuota(limit, used int64) quota {
+	return quota{Limit: limit, Used: used, Left: max(0, limit-used)}
+}
+
 // accountLimits reads the limits of accounts.
 type accountLimits struct {
-	quotas       Quotas
+	files        StoredFiles
 	turns        TurnStore
 	budget       Budget // nil: no limit
 	maxLiveTurns int
 }
 
-func (l *accountLimits) of(ctx context.Context, account protocol.AccountID) (limits protocol.AccountLimits, err error) {
+func (l *accountLimits) of(ctx context.Context, account protocol.AccountID) (limits limitStates, err error) {
 	live, err := l.turns.CountLive(ctx, account)
 	if err != nil {
 		return limits, err
 	}
-	limits.LiveTurns = protocol.NewQuota(int64(l.maxLiveTurns), live)
-	if limits.Files, limits.FileBytes, err = l.quotas.Quotas(ctx, account); err != nil {
+	limits.LiveTurns = newQuota(int64(l.maxLiveTurns), live)
+	used, limit, err := l.files.Stored(ctx, account)
+	if err != nil {
 		return limits, err
 	}
+	limits.Files, limits.FileBytes = newQuota(limit.Files, used.Files), newQuota(limit.Bytes, used.Bytes)
 	if l.budget != nil {
 		limits.Tokens, err = l.budget.State(ctx, account)
 	}
 	return limits, err
 }
 
-func (h *accountHandlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.AccountState], error) {
+func (h *accountHandlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Body[accountState], error) {
 	account := router.CallerOf(ctx).Account
 	limits, err := h.limits.of(ctx, account.AccountID)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(protocol.AccountState{Account: account, Limits: limits}), nil
+	return resource.OK(accountState{Account: account, Limits: limits}), nil
 }
 
 type emailInput struct {

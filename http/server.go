@@ -157,7 +157,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, accountLimits{s.Quotas, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
+	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.turns = turnHandlers{s.TurnStore, keys}

@@ -137,12 +137,12 @@ func TestTheTurnsOfAConversationAreListedInPages(t *testing.T) {
 func TestTheAccountShowsItsLimits(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t)
-	read := func() (state protocol.AccountState) {
+	read := func() (state accountState) {
 		m.owner.expect(200, "GET", "/account", nil).into(t, &state)
 		return state
 	}
 	before := read()
-	if before.Account != m.owner.account || before.Limits.LiveTurns != (protocol.Quota{Limit: 5, Left: 5}) || before.Limits.Tokens != nil {
+	if before.Account != m.owner.account || before.Limits.LiveTurns != (quota{Limit: 5, Left: 5}) || before.Limits.Tokens != nil {
 		t.Errorf("%+v", before)
 	}
 	upload := m.openUpload(m.owner)
@@ -156,7 +156,7 @@ func TestTheAccountShowsItsLimits(t *testing.T) {
 		t.Errorf("after the upload: %+v, before: %+v", ended, before.Limits)
 	}
 	fresh := m.disposableClient()
-	var state protocol.AccountState
+	var state accountState
 	fresh.expect(200, "GET", "/account", nil).into(t, &state)
 	if state.Limits.Files.Used != 0 || state.Limits.FileBytes.Used != 0 || state.Limits.Files.Limit == 0 {
 		t.Errorf("a new account: %+v", state.Limits)

@@ -33,7 +33,7 @@ type Stores struct {
 	PasskeyFlows         auth.PasskeyFlows
 	Audit                auth.Audit
 	Settings             Settings
-	Quotas               Quotas
+	StoredFiles          StoredFiles
 	Idempotency          router.Idempotency
 	Conversations        Conversations
 	Organiser            Organiser
@@ -61,7 +61,7 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, Quotas: db.Uploads, Audit: db.Audit, Idempotency: db.Idempotency,
+		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, StoredFiles: db.Uploads, Audit: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: db.Drafts, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback: db.Feedback,
@@ -102,9 +102,9 @@ type Settings interface {
 	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
 }
 
-// Quotas reads how much an account stores.
-type Quotas interface {
-	Quotas(ctx context.Context, account protocol.AccountID) (count, bytes protocol.Quota, err error)
+// StoredFiles reads how much an account stores.
+type StoredFiles interface {
+	Stored(ctx context.Context, account protocol.AccountID) (used, limit files.Quota, err error)
 }
 
 // Conversations stores conversations.

@@ -10,32 +10,6 @@ type Account struct {
 	Version     int64     `json:"version" doc:"Of the name and the address."`
 }
 
-// AccountState is the signed-in account with its limits.
-type AccountState struct {
-	Account
-	Limits AccountLimits `json:"limits"`
-}
-
-// AccountLimits are the limits of what an account stores and runs, and how much of them is used.
-type AccountLimits struct {
-	LiveTurns Quota        `json:"live_turns" doc:"The turns that may be live at the same time."`
-	Files     Quota        `json:"files" doc:"The number of files, open uploads included."`
-	FileBytes Quota        `json:"file_bytes" doc:"The sizes of the files, of open uploads, and of rejected uploads that are not erased yet, in bytes."`
-	Tokens    *TokenBudget `json:"tokens" doc:"The model tokens of the day. Null if the service limits no tokens."`
-}
-
-// Quota is a limit and its state.
-type Quota struct {
-	Limit int64 `json:"limit"`
-	Used  int64 `json:"used"`
-	Left  int64 `json:"left" doc:"0 if used exceeds limit."`
-}
-
-// NewQuota returns the state of a limit.
-func NewQuota(limit, used int64) Quota {
-	return Quota{Limit: limit, Used: used, Left: max(0, limit-used)}
-}
-
 // SessionInfo is the response body of GET /auth/session.
 type SessionInfo struct {
 	Account         Account    `json:"account"`

@@ -225,15 +225,16 @@ func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args p
 	return nil
 }
 
-// Quotas returns how many files and bytes an account can store, and how much of that is used.
-func (s *Sessions) Quotas(ctx context.Context, account protocol.AccountID) (count, bytes protocol.Quota, err error) {
-	used, err := pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (used [2]int64, err error) {
-		return used, row.Scan(&used[0], &used[1])
+// Stored returns how many files and bytes an account stores, and how many it can store. Open uploads count, and so do
+// rejected ones that are not erased yet.
+func (s *Sessions) Stored(ctx context.Context, account protocol.AccountID) (used, limit Quota, err error) {
+	used, err = pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (used Quota, err error) {
+		return used, row.Scan(&used.Files, &used.Bytes)
 	}, totalsSQL, pgx.NamedArgs{"account": account})
 	if err != nil {
-		return count, bytes, fmt.Errorf("reading what an account stores: %w", err)
+		return used, limit, fmt.Errorf("reading what an account stores: %w", err)
 	}
-	return protocol.NewQuota(s.quota.Files, used[0]), protocol.NewQuota(s.quota.Bytes, used[1]), nil
+	return used, s.quota, nil
 }
 
 // keptNote explains why an account can store less than its files let expect.
