@@ -539,7 +539,7 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 		if token := d.w.received().someToken(rng); token != "" {
 			return token
 		}
-	case name == "from" || name == "to" || schema.Format == "date-time":
+	case name == "from" || name == "to" || strings.HasSuffix(name, "_from") || strings.HasSuffix(name, "_to") || schema.Format == "date-time":
 		return d.w.now().Add(time.Duration(rng.IntN(96)-90) * time.Hour).UTC().Format(time.RFC3339)
 	case name == "after" || name == "Last-Event-ID":
 		return strconv.Itoa(rng.IntN(30))
@@ -688,6 +688,8 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		case param.In == "path":
 			d.path[param.Name] = d.text(param.Name, param.Schema, d.op.Metadata["unowned"] != true)
 		case d.chance(2) && param.Name != auth.CSRFHeader:
+		case param.In == "query" && param.Style == "deepObject":
+			query.Set(param.Name+"["+w.canary()+"]", w.canary())
 		case param.In == "query":
 			query.Set(param.Name, fmt.Sprint(d.value(param.Name, param.Schema, false)))
 		case param.In == "header" && (param.Name != "X-Confirm" || nameOf(d.route) != erasureRoute):

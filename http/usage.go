@@ -149,10 +149,10 @@ func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resou
 
 // span returns the period that is summed: whole days, at most usageMaxSpan. A time stands for its day.
 func (in *sumUsageInput) span(now time.Time) (from, to time.Time, err error) {
-	if to, err = timeOr("query.to", in.To, now); err != nil {
+	if to, err = resource.TimeOr("query.to", in.To, now); err != nil {
 		return from, to, err
 	}
-	if from, err = timeOr("query.from", in.From, to.Add(-usageDefaultSpan)); err != nil {
+	if from, err = resource.TimeOr("query.from", in.From, to.Add(-usageDefaultSpan)); err != nil {
 		return from, to, err
 	}
 	const day = 24 * time.Hour
@@ -161,16 +161,4 @@ func (in *sumUsageInput) span(now time.Time) (from, to time.Time, err error) {
 		return from, to, protocol.Invalid("query.from", "must be earlier than to, by at most 366 days")
 	}
 	return from, to, nil
-}
-
-func timeOr(field, text string, otherwise time.Time) (time.Time, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, protocol.Invalid(field, "must be a time, for example 2026-01-31T08:00:00Z, or a day, for example 2026-01-31")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"turnstone/http/auth"
@@ -25,6 +26,46 @@ type ConversationListInput struct {
 	PageInput
 	Archived string `query:"archived" enum:"true,false,any" default:"false"`
 	Pinned   string `query:"pinned" enum:"true,false,any" default:"any"`
+
+	Metadata    map[string]string `query:"metadata,deepObject" maxProperties:"16" doc:"Entries that the metadata of a conversation must have, for example metadata[colour]=blue."`
+	CreatedFrom string            `query:"created_from" maxLength:"40" doc:"The earliest time of creation, for example 2026-01-31T08:00:00Z, or a day (UTC)."`
+	CreatedTo   string            `query:"created_to" maxLength:"40" doc:"The end of the times of creation: a time, or a day (UTC) before which they must be."`
+	UpdatedFrom string            `query:"updated_from" maxLength:"40" doc:"The earliest updated_at: a time or a day (UTC)."`
+	UpdatedTo   string            `query:"updated_to" maxLength:"40" doc:"The end of updated_at: a time, or a day (UTC) before which it must be."`
+}
+
+// filter returns the filter of the request.
+func (in *ConversationListInput) filter(project *protocol.ProjectID) (*conversations.ConversationFilter, error) {
+	filter := &conversations.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned), ProjectID: project, Metadata: in.Metadata}
+	for _, of := range []struct {
+		field, text string
+		to          *time.Time
+	}{
+		{"query.created_from", in.CreatedFrom, &filter.Created.From},
+		{"query.created_to", in.CreatedTo, &filter.Created.To},
+		{"query.updated_from", in.UpdatedFrom, &filter.Updated.From},
+		{"query.updated_to", in.UpdatedTo, &filter.Updated.To},
+	} {
+		at, err := TimeOr(of.field, of.text, time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		*of.to = at
+	}
+	return filter, nil
+}
+
+// TimeOr parses a time, or a day, of a field of a request. Without one, it returns the default.
+func TimeOr(field, text string, otherwise time.Time) (time.Time, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, protocol.Invalid(field, "must be a time, for example 2026-01-31T08:00:00Z, or a day, for example 2026-01-31")
 }
 
 // ConversationLister lists conversations; see package persistence/conversations.
@@ -40,12 +81,15 @@ func ListConversations(ctx context.Context, store ConversationLister, keys *auth
 	if project != nil {
 		inProject = project.String()
 	}
-	scope := fmt.Sprintf("conversations %s %s %s", in.Archived, in.Pinned, inProject)
+	filter, err := in.filter(project)
+	if err != nil {
+		return nil, err
+	}
+	scope := fmt.Sprintf("conversations %s %s %s %q %q", in.Archived, in.Pinned, inProject, in.Metadata, []string{in.CreatedFrom, in.CreatedTo, in.UpdatedFrom, in.UpdatedTo})
 	after, err := OpenCursor[conversations.ConversationPosition](caller, keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	filter := &conversations.ConversationFilter{Archived: flag(in.Archived), Pinned: flag(in.Pinned), ProjectID: project}
 	page, next, err := store.ListConversations(ctx, caller.AccountID, filter, after, in.Limit)
 	if err != nil {
 		return nil, err

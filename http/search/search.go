@@ -2,7 +2,9 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"turnstone/http/auth"
@@ -47,6 +49,7 @@ func (h *Handlers) Routes() []route.Route {
 				"A query without a word that is not excluded finds nothing. " +
 				"Titles come first, then messages, then files. Within each kind, matches whose words stand together come first, then whole words, then newer ones. " +
 				"A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. " +
+				"With role, only messages are found; from and to limit the time of creation. " +
 				"With conversation_id, the files are those of the messages of the conversation. " +
 				"The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. " +
 				"Temporary conversations are never found. Searches have a limit of their own (search)."),
@@ -62,6 +65,9 @@ type Input struct {
 	Query  string `query:"q" required:"true" doc:"1 to 160 code points, without spaces at the ends."`
 	Cursor string `query:"cursor" maxLength:"1024" doc:"The next_cursor of an earlier page of the same search."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"The maximum number of results in the page."`
+	Role   string `query:"role" enum:"user,assistant" doc:"Find messages of this role only, and no other kinds. Default: any role."`
+	From   string `query:"from" maxLength:"40" doc:"Find only what was created at this time or later: a time, for example 2026-01-31T08:00:00Z, or a day (UTC)."`
+	To     string `query:"to" maxLength:"40" doc:"Find only what was created before this time, or before this day (UTC)."`
 }
 
 type accountInput struct {
@@ -100,8 +106,17 @@ func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, sco
 		return nil, err
 	}
 	caller := router.CallerOf(ctx)
-	query.Text, query.Limit = text, in.Limit
-	scope += text
+	if in.Role != "" && query.Kind != "" && query.Kind != protocol.SearchMessage {
+		return nil, protocol.Invalid("query.kind", "must be message for a role")
+	}
+	if query.From, err = resource.TimeOr("query.from", in.From, time.Time{}); err != nil {
+		return nil, err
+	}
+	if query.To, err = resource.TimeOr("query.to", in.To, time.Time{}); err != nil {
+		return nil, err
+	}
+	query.Text, query.Limit, query.Role = text, in.Limit, in.Role
+	scope += fmt.Sprintf("%s %q %q ", in.Role, in.From, in.To) + text
 	if query.After, err = resource.OpenCursor[search.Position](caller, h.keys, in.Cursor, scope); err != nil {
 		return nil, err
 	}

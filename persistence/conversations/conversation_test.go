@@ -13,6 +13,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -466,6 +467,79 @@ func TestTheListFilters(t *testing.T) {
 		}
 	}
 	_ = plain
+}
+
+func TestTheListIsNarrowedByMetadataAndTimes(t *testing.T) {
+	db := pgtest.New(t)
+	account, stranger := pgtest.Account(t, db), pgtest.Account(t, db)
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	ids := map[string]protocol.ConversationID{}
+	for n, title := range []string{"red", "blue", "both", "plain"} {
+		id, metadata := protocol.NewConversationID(), map[string]string{}
+		if title == "red" || title == "both" {
+			metadata["colour"] = "red"
+		}
+		if title == "blue" || title == "both" {
+			metadata["shade"] = "blue"
+		}
+		for _, of := range []protocol.AccountID{account, stranger} {
+			if _, _, err := db.Conversations.PutConversation(t.Context(), of, id, &conversations.ConversationWrite{Title: title, Metadata: metadata}, nil); err != nil {
+				t.Fatal(err)
+			}
+			_, err := db.Exec(t.Context(), of, `update conversations set created_at = $2, updated_at = $2, last_activity_at = $2 where conversation_id = $1`, id, day.AddDate(0, 0, n))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		ids[title] = id
+	}
+	list := func(filter conversations.ConversationFilter) (titles []string) {
+		page, next, err := db.Conversations.ListConversations(t.Context(), account, &filter, nil, 10)
+		if err != nil || next != nil {
+			t.Errorf("%+v: %v, next %v", filter, err, next)
+		}
+		for i := range page {
+			titles = append(titles, page[i].Title)
+		}
+		return titles
+	}
+	yes, red := true, map[string]string{"colour": "red"}
+	for _, c := range []struct {
+		filter conversations.ConversationFilter
+		want   []string
+	}{
+		{conversations.ConversationFilter{Metadata: red}, []string{"both", "red"}},
+		{conversations.ConversationFilter{Metadata: map[string]string{"colour": "red", "shade": "blue"}}, []string{"both"}},
+		{conversations.ConversationFilter{Metadata: map[string]string{"colour": "blue"}}, nil},
+		{conversations.ConversationFilter{Metadata: map[string]string{"colou": "rred"}}, nil},
+		{conversations.ConversationFilter{Metadata: red, Archived: &yes}, nil},
+		{conversations.ConversationFilter{Metadata: red, Pinned: &yes}, nil},
+		{conversations.ConversationFilter{Metadata: red, ProjectID: &protocol.ProjectID{1}}, nil},
+		{conversations.ConversationFilter{Created: conversations.Span{From: day.AddDate(0, 0, 1), To: day.AddDate(0, 0, 3)}}, []string{"both", "blue"}},
+		{conversations.ConversationFilter{Created: conversations.Span{From: day.AddDate(0, 0, 1)}, Metadata: red}, []string{"both"}},
+		{conversations.ConversationFilter{Updated: conversations.Span{To: day.AddDate(0, 0, 1)}}, []string{"red"}},
+	} {
+		if titles := list(c.filter); !slices.Equal(titles, c.want) {
+			t.Errorf("%+v lists %q, want %q", c.filter, titles, c.want)
+		}
+	}
+	// Changes apply at once.
+	version := int64(1)
+	changed := &conversations.ConversationWrite{Title: "red", Metadata: map[string]string{"colour": "green"}}
+	if _, _, err := db.Conversations.PutConversation(t.Context(), account, ids["red"], changed, &version); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Conversations.DeleteConversation(t.Context(), account, &conversations.Deletion{ConversationID: ids["both"]}); err != nil {
+		t.Fatal(err)
+	}
+	green := list(conversations.ConversationFilter{Metadata: map[string]string{"colour": "green"}})
+	if old := list(conversations.ConversationFilter{Metadata: red}); len(old) != 0 || !slices.Equal(green, []string{"red"}) {
+		t.Errorf("red lists %q, green %q", old, green)
+	}
+	rows, err := pg.Row(t.Context(), db.DB, account, pgx.RowTo[int], `select count(*) from conversation_metadata`)
+	if err != nil || rows != 2 {
+		t.Errorf("%d entries are stored, want those of green and blue: %v", rows, err)
+	}
 }
 
 func TestTheConversationPageHasTheLiveTurnDraftAndFollowUps(t *testing.T) {

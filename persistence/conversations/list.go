@@ -15,6 +15,9 @@ type ConversationFilter struct {
 	Archived  *bool
 	Pinned    *bool
 	ProjectID *protocol.ProjectID
+	Metadata  map[string]string // entries that a conversation has; empty: any
+	Created   Span
+	Updated   Span
 }
 
 // ConversationPosition is a position between two entries of the list.
@@ -64,30 +67,43 @@ const (
 	cross join lateral (select head_message_id from branches where account_id = @account and branch_id = c.active_branch_id limit 1) b
 	order by keys.pinned desc, keys.last_activity_at desc, keys.conversation_id desc`
 
-	listOpenSQL            = listConversationsHead + anyOpen + conversationOrder + listConversationsTail
-	listArchivedSQL        = listConversationsHead + anyArchived + conversationOrder + listConversationsTail
-	listAllSQL             = listConversationsHead + `(` + anyOpen + conversationOrder + `) union all (` + anyArchived + conversationOrder + `)` + listConversationsTail
-	listProjectOpenSQL     = listConversationsHead + projectOpen + conversationOrder + listConversationsTail
-	listProjectArchivedSQL = listConversationsHead + projectArchived + conversationOrder + listConversationsTail
-	listProjectAllSQL      = listConversationsHead + `(` + projectOpen + conversationOrder + `) union all (` + projectArchived + conversationOrder + `)` + listConversationsTail
+	walkHead = `
+	select conversation_id, pinned, last_activity_at from (`
+	walkTail = `) keys order by pinned desc, last_activity_at desc, conversation_id desc limit @limit`
 )
 
-// sql returns the statement that lists the conversations of the filter.
-func (f *ConversationFilter) sql() string {
+// listStatements list the conversations of a filter, or read only their keys.
+type listStatements struct{ list, walk string }
+
+func statementsOf(keys string) *listStatements {
+	return &listStatements{listConversationsHead + keys + listConversationsTail, walkHead + keys + walkTail}
+}
+
+var (
+	listOpen            = statementsOf(anyOpen + conversationOrder)
+	listArchived        = statementsOf(anyArchived + conversationOrder)
+	listAll             = statementsOf(`(` + anyOpen + conversationOrder + `) union all (` + anyArchived + conversationOrder + `)`)
+	listProjectOpen     = statementsOf(projectOpen + conversationOrder)
+	listProjectArchived = statementsOf(projectArchived + conversationOrder)
+	listProjectAll      = statementsOf(`(` + projectOpen + conversationOrder + `) union all (` + projectArchived + conversationOrder + `)`)
+)
+
+// statements returns the statements for the filter.
+func (f *ConversationFilter) statements() *listStatements {
 	inProject := f.ProjectID != nil
 	switch {
 	case f.Archived == nil && inProject:
-		return listProjectAllSQL
+		return listProjectAll
 	case f.Archived == nil:
-		return listAllSQL
+		return listAll
 	case *f.Archived && inProject:
-		return listProjectArchivedSQL
+		return listProjectArchived
 	case *f.Archived:
-		return listArchivedSQL
+		return listArchived
 	case inProject:
-		return listProjectOpenSQL
+		return listProjectOpen
 	default:
-		return listOpenSQL
+		return listOpen
 	}
 }
 
@@ -109,7 +125,7 @@ func (f *ConversationFilter) span(after *ConversationPosition) (from, until Conv
 }
 
 // ListConversations returns a page of the list that starts after a position; nil starts at the beginning. next is nil
-// at the end.
+// at the end. A page of a list that is narrowed by metadata or times can be short, or empty, although others follow.
 func (s *Store) ListConversations(ctx context.Context, account protocol.AccountID, filter *ConversationFilter,
 	after *ConversationPosition, limit int,
 ) (page []protocol.Conversation, next *ConversationPosition, err error) {
@@ -122,13 +138,18 @@ func (s *Store) ListConversations(ctx context.Context, account protocol.AccountI
 	if filter.ProjectID != nil {
 		args["project"] = filter.ProjectID
 	}
-	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.Conversation], filter.sql(), args)
+	var end *ConversationPosition
+	if filter.narrows() {
+		page, end, err = listNarrowed(ctx, s.db, account, filter, args)
+	} else {
+		page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.Conversation], filter.statements().list, args)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	page, more, err := pg.CutPage(page, limit)
 	if err != nil || !more {
-		return page, nil, err
+		return page, end, err
 	}
 	last := &page[len(page)-1]
 	return page, &ConversationPosition{

@@ -63,6 +63,10 @@ const inProject = `
 		and (@project::uuid is null or c.project_id = @project or d.kind = 'file' and exists (
 			select from project_files f where f.account_id = d.account_id and f.project_id = @project and f.file_id = d.container_id))`
 
+// inRole follows inProject.
+const inRole = `
+		and (@role::text is null or (select r.role from messages r where r.account_id = d.account_id and r.message_id = d.id) = @role)`
+
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
 	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
@@ -81,7 +85,7 @@ const readTextsSQL = readTexts + `) texts
 	order by n`
 
 // readVisibleTextsSQL is readTextsSQL for what the account may see.
-const readVisibleTextsSQL = readTexts + inVisibleProject + inProject + `) texts
+const readVisibleTextsSQL = readTexts + inVisibleProject + inProject + inRole + `) texts
 	order by n`
 
 const readTexts = `

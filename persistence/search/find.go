@@ -35,6 +35,8 @@ type Query struct {
 	ConversationID *protocol.ConversationID // nil: all conversations
 	ProjectID      *protocol.ProjectID      // nil: in and outside projects; not together with ConversationID
 	Kind           protocol.SearchKind      // empty: all kinds
+	Role           string                   // of messages; empty: any. With a role, only messages are found
+	From, To       time.Time                // when what is found was created, without To; zero: no limit
 	After          *Position                // nil: the first page
 	Limit          int
 }
@@ -73,6 +75,7 @@ func compareRank(a, b match) int {
 // window is a range of the objects of a kind, newest first, with its matches.
 type window struct {
 	kind    protocol.SearchKind
+	from    time.Time // what is older does not count
 	matches []match
 	next    *Place // where the next window starts; nil: there is none
 }
@@ -107,10 +110,16 @@ func (s *Store) Find(ctx context.Context, account protocol.AccountID, request *Q
 func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
 	f := &finder{
 		db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID,
-		project: request.ProjectID, few: s.few, kinds: kinds, longTexts: s.longTexts,
+		project: request.ProjectID, few: s.few, kinds: kinds, longTexts: s.longTexts, from: request.From, newest: Place{pg.Latest, pg.HighestID},
+	}
+	if !request.To.IsZero() {
+		f.newest = Place{At: request.To}
 	}
 	if request.Kind != "" {
 		f.kinds = []protocol.SearchKind{request.Kind}
+	}
+	if request.Role != "" {
+		f.kinds, f.role = []protocol.SearchKind{protocol.SearchMessage}, &request.Role
 	}
 	return f
 }
@@ -124,6 +133,9 @@ type finder struct {
 	project      *protocol.ProjectID
 	few          int                   // see fewRows
 	kinds        []protocol.SearchKind // in the order of their rank
+	role         *string               // of messages; nil: any
+	from         time.Time             // what is older is not found
+	newest       Place                 // nor what is at this place or newer
 	longTexts    chan struct{}         // see Store
 
 	long    []*document // those of the pending texts that were not scored yet
@@ -159,7 +171,7 @@ const readPendingSQL = `
 			where @conversation::uuid is null or container_id = @conversation
 				or kind = 'file' and container_id in (select f.file_id from (` + filesOfConversation + `) f)
 			group by account_id, kind, id, container_id) d` +
-	textsSQL + inVisibleProject + inProject + `) texts`
+	textsSQL + inVisibleProject + inProject + inRole + `) texts`
 
 const windowSQL = `
 	select id, conversation_id as container_id, at, score
@@ -170,7 +182,7 @@ const windowSQL = `
 func (f *finder) start(ctx context.Context, at Position) error {
 	batch := &pgx.Batch{}
 	batch.Queue(readPendingSQL, pgx.NamedArgs{
-		"account": f.account, "conversation": f.conversation, "project": f.project, "limit": pendingRows, "bytes": pendingBytes,
+		"account": f.account, "conversation": f.conversation, "project": f.project, "role": f.role, "limit": pendingRows, "bytes": pendingBytes,
 	}).Query(func(rows pgx.Rows) error { return f.readPending(ctx, rows) })
 	f.windows = map[protocol.SearchKind]*window{}
 	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
@@ -187,7 +199,7 @@ func (f *finder) readPending(ctx context.Context, rows pgx.Rows) error {
 	f.pending = map[object]*pendingText{}
 	for _, d := range documents {
 		switch {
-		case d.Cut:
+		case d.Cut, d.At.Before(f.from), (Place{d.At, d.ID}).compare(f.newest) >= 0:
 		case d.Long:
 			f.long = append(f.long, d)
 		default:
@@ -245,7 +257,7 @@ func (f *finder) readText(d *document, to *flow) error {
 
 func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
 	f.read++
-	w.kind = kind
+	w.kind, w.from = kind, f.from
 	batch.Queue(f.windowSQL(kind), f.windowArgs(kind, before)).Query(w.read)
 }
 
@@ -265,7 +277,7 @@ func (f *finder) windowSQL(kind protocol.SearchKind) string {
 // windowArgs returns the arguments of windowSQL.
 func (f *finder) windowArgs(kind protocol.SearchKind, before *Place) pgx.NamedArgs {
 	if before == nil {
-		before = &Place{pg.Latest, pg.HighestID}
+		before = &f.newest
 	}
 	tag := tag(f.account, kind)
 	args := pgx.NamedArgs{
@@ -307,7 +319,16 @@ func (w *window) read(rows pgx.Rows) error {
 		w.next = &oldest.Place
 	}
 	w.skipFound()
+	w.skipOlder()
 	return err
+}
+
+// skipOlder removes what is older than from.
+func (w *window) skipOlder() {
+	w.matches = slices.DeleteFunc(w.matches, func(m match) bool { return m.At.Before(w.from) })
+	if w.next != nil && w.next.At.Before(w.from) {
+		w.next = nil
+	}
 }
 
 // skipFound moves the start of the next window behind the file in which this one ends, if the file was found.
@@ -412,7 +433,7 @@ func (f *finder) results(ctx context.Context, found []rankedMatch, next *Positio
 	}
 	if len(wanted.ids) > 0 {
 		args := wanted.args()
-		args["bytes"], args["project"] = pageBytes, f.project
+		args["bytes"], args["project"], args["role"] = pageBytes, f.project, f.role
 		documents, err := pg.Rows(ctx, f.db, f.account, pgx.RowToAddrOfStructByName[document], readVisibleTextsSQL, args)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading what was found: %w", err)

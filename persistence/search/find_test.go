@@ -113,6 +113,38 @@ func TestCommittedTextIsFoundAtOnceAndTheSameAfterItIsIndexed(t *testing.T) {
 	}
 }
 
+func TestASearchIsNarrowedByRoleAndTime(t *testing.T) {
+	w := storetest.NewWorld(t)
+	say(w, nil, "Do zebras sleep?", textPart("Zebras sleep standing."))
+	w.Database.Admin(t, `update messages set created_at = case role when 'user' then '2026-03-01T10:00:00Z'::timestamptz else '2026-03-01T11:00:00Z' end`)
+	at := func(hour int) time.Time { return time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC) }
+	question, answer := "Do zebras sleep?", "Zebras sleep standing."
+	bothWays(w, func(w *storetest.World) {
+		for _, c := range []struct {
+			query search.Query
+			want  []string
+		}{
+			{search.Query{Role: protocol.RoleUser}, []string{question}},
+			{search.Query{Role: protocol.RoleAssistant}, []string{answer}},
+			{search.Query{Kind: protocol.SearchMessage, From: at(11)}, []string{answer}},
+			{search.Query{Kind: protocol.SearchMessage, To: at(11)}, []string{question}},
+			{search.Query{Kind: protocol.SearchMessage, From: at(10), To: at(12)}, []string{answer, question}},
+			{search.Query{Role: protocol.RoleUser, From: at(11)}, nil},
+			{search.Query{To: at(10)}, nil},
+		} {
+			c.query.Text, c.query.Limit = "zebras", 10
+			page, next, err := w.DB.Search.Find(t.Context(), w.Account, &c.query)
+			var texts []string
+			for i := range page {
+				texts = append(texts, page[i].Snippet.Text)
+			}
+			if err != nil || next != nil || !slices.Equal(texts, c.want) {
+				t.Errorf("%+v finds %q, want %q, next %v, %v", c.query, texts, c.want, next, err)
+			}
+		}
+	})
+}
+
 func TestANewTitleReplacesTheOldOneAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	conversation := storetest.NewConversation(t, w.DB, w.Account, "first name")
