@@ -31,10 +31,10 @@ func (h *accountHandlers) routes() []route.Route {
 		route.Call("POST", "/auth/register", "register", "Create an account", route.PublicWrites, h.register).
 			DescribedAs("Creates an account and signs it in. Email addresses are compared case-insensitively. The response sets the session cookie and contains the CSRF token for subsequent requests.").
 			WithExample(route.Object{"email": "ada@example.org", "password": "a calm tide at noon", "display_name": "Ada"}).
-			WithCodes(protocol.CodeRegistrationClosed, protocol.CodeEmailTaken).WithStatus(stdhttp.StatusCreated),
+			WithCodes(protocol.CodeRegistrationClosed, protocol.CodeEmailTaken).WithStatus(stdhttp.StatusCreated).WithCookies(stdhttp.StatusCreated),
 		route.Call("POST", "/auth/login", "login", "Sign in with a password", route.PublicWrites, h.login).
 			DescribedAs("The response sets the session cookie and contains the CSRF token. An unknown email address and a wrong password return the same 401 response.").
-			WithExample(route.Object{"email": "ada@example.org", "password": "a calm tide at noon"}).Documented(mayReturnUnauthorized),
+			WithExample(route.Object{"email": "ada@example.org", "password": "a calm tide at noon"}).Documented(mayReturnUnauthorized).WithCookies(stdhttp.StatusOK),
 		route.Call("POST", "/auth/logout", "logout", "Sign out", route.Writes.Unstored(), h.logout).
 			DescribedAs("Ends the current session and clears its cookie. Other sessions of the account are not affected."),
 		route.Call("GET", "/auth/session", "getSession", "Get the current session", route.Reads.Unstored(), h.getSession).
@@ -48,17 +48,18 @@ func (h *accountHandlers) routes() []route.Route {
 		route.Call("POST", "/auth/password", "changePassword", "Change the password", route.Writes.Unstored(), h.changePassword).WithCodes(protocol.CodeEmailTaken).
 			DescribedAs("Changes the password and ends every other session. Requires the current password or, if the account has no password, a sign-in within the last ten minutes. The response sets a new session cookie and contains a new CSRF token.").
 			WithExample(route.Object{"current_password": "a calm tide at noon", "new_password": "two calm tides at noon"}).
-			WithCodes(protocol.CodeReauthRequired),
+			WithCodes(protocol.CodeReauthRequired).WithCookies(stdhttp.StatusOK),
 		route.Call("POST", "/auth/reauthenticate", "reauthenticate", "Confirm the password", route.Writes.Unstored(), h.reauthenticate).
 			DescribedAs("Verifies the password of the signed-in account again. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.").
 			WithExample(route.Object{"password": "a calm tide at noon"}).
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
 		route.Stream("GET", "/auth/oidc/{provider}/start", "startOIDC", "Start a sign-in with an OpenID provider", route.Redirects, h.oidcStart).
 			DescribedAs("For browsers. Redirects to the provider's authorization page with a state, a nonce and a PKCE challenge. With `link`, the identity is linked to the signed-in account.").
-			WithCodes(protocol.CodeReauthRequired, protocol.CodeOrigin).Documented(route.DocumentRedirect),
+			WithCodes(protocol.CodeReauthRequired, protocol.CodeOrigin).WithCookies(stdhttp.StatusFound).Documented(route.DocumentRedirect),
 		route.Stream("GET", "/auth/oidc/{provider}/callback", "finishOIDC", "Complete a sign-in with an OpenID provider", route.Redirects, h.oidcCallback).
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
-			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect),
+			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect).
+			WithCookies(stdhttp.StatusFound, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden, stdhttp.StatusConflict, stdhttp.StatusServiceUnavailable),
 		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
 			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).

@@ -36,7 +36,7 @@ func (h *conversationHandlers) routes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return append(h.organisingRoutes(path),
 		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
-			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed."),
+			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while `has_more` is true."),
 		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
 			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").
 			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
@@ -67,6 +67,7 @@ func mayCreate(api huma.API, op *huma.Operation) {
 	op.Metadata["unowned"] = true
 	op.Responses = map[string]*huma.Response{}
 	route.JSONResponse[protocol.Conversation](api, op, stdhttp.StatusCreated, "The conversation did not exist and was created.")
+	op.Responses["201"].Headers = route.Headers("Location", "ETag")
 }
 
 type listConversationsInput struct {

@@ -35,7 +35,7 @@ func newFeedWorld(t *testing.T) *feedWorld {
 func (w *feedWorld) start(t *testing.T, open func(*testing.T, ...func(*testConfig)) *world) *feedWorld {
 	t.Helper()
 	w.world = open(t, func(c *testConfig) { c.Draining = w.draining.Load })
-	w.service = httptest.NewServer(w.Server)
+	w.service = httptest.NewServer(w.world)
 	ctx, stop := context.WithCancel(context.Background())
 	var background sync.WaitGroup
 	background.Go(func() { w.Run(ctx) })

@@ -187,7 +187,7 @@ func TestFrequentSecurityEventsAreCountedInTheAudit(t *testing.T) {
 // startEndlessTurn starts a turn that does not end by itself. The channel is closed when the service ends its stream.
 func (c *client) startEndlessTurn() (ended <-chan struct{}) {
 	c.t.Helper()
-	server := httptest.NewServer(c.Server)
+	server := httptest.NewServer(c.world)
 	c.t.Cleanup(server.Close)
 	body := `{"input":[{"type":"text","text":"[[script tokens=100000 interval=50ms]]"}]}`
 	request, err := stdhttp.NewRequestWithContext(c.t.Context(), "POST", server.URL+"/chat", strings.NewReader(body))

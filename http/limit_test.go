@@ -160,7 +160,7 @@ func TestADeviceCookieIsNoBucketOfItsOwn(t *testing.T) {
 
 func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
 	for _, r := range w.table() {

@@ -41,27 +41,28 @@ func (h passkeyHandlers) routes() []route.Route {
 			WithCodes(protocol.CodeConflict, protocol.CodeStaleVersion),
 		route.Call("POST", "/auth/passkeys/register/start", "startPasskeyRegistration", "Start adding a passkey", route.Writes.Recent().Unstored(), h.startRegistration).
 			DescribedAs("Returns the options for `navigator.credentials.create()`, in the form that `PublicKeyCredential.parseCreationOptionsFromJSON()` reads." + challenge + " Fails with 409 if the account has 20 passkeys. Requires a sign-in within the last ten minutes.").
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
 		route.Call("POST", "/auth/passkeys/register/finish", "finishPasskeyRegistration", "Add a passkey", route.Writes.Recent().Unstored(), h.finishRegistration).WithMaxBody(route.MediumBody).
 			DescribedAs("Verifies the response of the authenticator, which `PublicKeyCredential.toJSON()` returns, and adds the passkey to the account. The response sets a new session cookie and contains a new CSRF token. Requires a sign-in within the last ten minutes.").
 			WithExample(route.Object{"name": "Work laptop", "credential": route.Object{
 				"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
 				"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0", "attestationObject": "o2NmbXRkbm9uZQ", "transports": []string{"internal"}},
 			}}).
-			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
+			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusCreated).
+			WithCookies(stdhttp.StatusCreated, stdhttp.StatusConflict, stdhttp.StatusUnprocessableEntity),
 		route.Call("POST", "/auth/passkeys/sign-in/start", "startPasskeySignIn", "Start a sign-in with a passkey", route.PublicWrites, h.startSignIn).
 			DescribedAs("Returns the options for `navigator.credentials.get()`, in the form that `PublicKeyCredential.parseRequestOptionsFromJSON()` reads. The authenticator chooses the account." + challenge).
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
 		route.Call("POST", "/auth/passkeys/sign-in/finish", "finishPasskeySignIn", "Sign in with a passkey", route.PublicWrites, h.finishSignIn).WithMaxBody(route.MediumBody).WithCodes(protocol.CodeConflict).
 			DescribedAs("Verifies the signature of the authenticator, which `PublicKeyCredential.toJSON()` returns, and signs in. The response sets the session cookie and contains the CSRF token. Every refused passkey gets the same 401 response.").
-			WithExample(route.Object{"credential": credentialExample}).Documented(mayReturnUnauthorized),
+			WithExample(route.Object{"credential": credentialExample}).Documented(mayReturnUnauthorized).WithCookies(stdhttp.StatusOK, stdhttp.StatusUnauthorized),
 		route.Call("POST", "/auth/passkeys/reauthenticate/start", "startPasskeyReauthentication", "Start a confirmation with a passkey", route.Writes.Unstored(), h.startReauthentication).
 			DescribedAs("Returns the options for `navigator.credentials.get()` with a passkey of the signed-in account." + challenge + " Fails with 409 if the account has no passkey.").
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
 		route.Call("POST", "/auth/passkeys/reauthenticate/finish", "finishPasskeyReauthentication", "Confirm with a passkey", route.Writes.Unstored(), h.finishReauthentication).WithMaxBody(route.MediumBody).
 			DescribedAs("Verifies the signature of a passkey of the signed-in account. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.").
 			WithExample(route.Object{"credential": credentialExample}).
-			WithCodes(protocol.CodeConflict),
+			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK, stdhttp.StatusUnprocessableEntity),
 	}
 }
 

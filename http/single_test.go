@@ -43,7 +43,7 @@ func TestEachObjectIsReadAlone(t *testing.T) {
 	c.expect(200, "GET", "/shares?limit=1", nil).into(t, &shares)
 	var share protocol.Share
 	c.expect(200, "GET", "/shares/"+shares.Data[0].ShareID.String(), nil).into(t, &share)
-	if share != shares.Data[0] {
+	if !reflect.DeepEqual(share, shares.Data[0]) {
 		t.Errorf("the share is %+v, listed as %+v", share, shares.Data[0])
 	}
 

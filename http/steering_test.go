@@ -14,6 +14,21 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
+func TestASteeringWithTheSameIdentifierAndAnotherInputIsRefused(t *testing.T) {
+	t.Parallel()
+	c, _, turn := queueWorld(t)
+	steer := func(status int, text string) *reply {
+		return c.expect(status, "POST", "/chat/steering", route.Object{
+			"type": "input", "turn_id": turn, "client_steering_id": "one", "input": []route.Object{{"type": "text", "text": text}},
+		})
+	}
+	steer(202, "Shorter.")
+	steer(202, "Shorter.")
+	if refused := steer(422, "Longer."); refused.header.Get("RateLimit") == "" {
+		t.Errorf("%s %v", refused.body, refused.header)
+	}
+}
+
 func TestACancelDrawsFromItsReserveAndThenFromTheChatLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,20 +41,26 @@ func (h *systemHandlers) getHealth(context.Context, *resource.Nothing) (*resourc
 	return resource.OK(health{Status: "ok"}), nil
 }
 
-func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*resource.WithStatus[ready.Readiness], error) {
+// readyOutput is a response with status 200, or 503 with Retry-After.
+type readyOutput struct {
+	Status     int
+	RetryAfter string `header:"Retry-After"`
+	Body       ready.Readiness
+}
+
+func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*readyOutput, error) {
 	return h.withStatus(h.readiness.Check(ctx)), nil
 }
 
 // withStatus adds whether the node is draining, and the status of the response.
-func (h *systemHandlers) withStatus(report ready.Readiness) *resource.WithStatus[ready.Readiness] {
+func (h *systemHandlers) withStatus(report ready.Readiness) *readyOutput {
 	if h.draining != nil && h.draining() {
 		report.Status, report.Draining = ready.StatusNotReady, true
 	}
-	status := stdhttp.StatusOK
 	if report.Status != ready.StatusReady {
-		status = stdhttp.StatusServiceUnavailable
+		return &readyOutput{stdhttp.StatusServiceUnavailable, ready.RetryAfter, report}
 	}
-	return &resource.WithStatus[ready.Readiness]{Status: status, Body: report}
+	return &readyOutput{Status: stdhttp.StatusOK, Body: report}
 }
 
 // mayReturnNotReady documents that /ready can respond 503 with the result of its checks instead of a problem.

@@ -18,7 +18,7 @@ type turnHandlers struct {
 
 func (h *turnHandlers) routes() []route.Route {
 	return []route.Route{
-		route.Call("GET", "/conversations/{conversation_id}/turns", "listTurns", "List turns", route.Reads, h.listTurns).
+		route.Call("GET", "/conversations/{conversation_id}/turns", "listTurns", "List turns", route.Lists, h.listTurns).
 			DescribedAs("Lists the turns of a conversation on all of its branches, newest first. At most one of them is live."),
 	}
 }

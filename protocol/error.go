@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the machine-readable kind of an error: the `code` of a problem document. Package http has the only table from
@@ -101,9 +102,22 @@ func Conflict(code Code, current any, detail string) *Error {
 	return &Error{Code: code, Detail: detail, Current: current}
 }
 
-// Invalid creates a 422 error for one field.
+// Invalid creates a 422 error for one field, for example body.title. message is the rest of a sentence about it.
 func Invalid(field, message string) *Error {
-	return &Error{Code: CodeInvalid, Detail: field + " " + message, Fields: []FieldError{{Field: field, Message: message}}}
+	return &Error{Code: CodeInvalid, Detail: subjectOf(field) + " " + message, Fields: []FieldError{{Field: field, Message: message}}}
+}
+
+// subjectOf returns the subject of a sentence about a field of a request.
+func subjectOf(field string) string {
+	part, name, inside := strings.Cut(field, ".")
+	if !inside {
+		return "The " + part
+	}
+	kind, known := map[string]string{"query": "parameter", "header": "header"}[part]
+	if !known {
+		kind = "field"
+	}
+	return "The " + kind + " " + name
 }
 
 // CodeOf returns the code of an error; CodeInternal for an error without a code, and for nil.

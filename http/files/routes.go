@@ -24,7 +24,7 @@ func (h *Handlers) uploadRoutes() []route.Route {
 		route.Call("POST", "/files/uploads", "createUpload", "Start an upload", route.Uploads, h.create).
 			DescribedAs("Creates an upload session, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
 			WithExample(route.Object{"filename": "tides.pdf", "media_type": "application/pdf", "size": 48213, "purpose": "attachment"}).
-			WithCodes(protocol.CodeTooManyUploads, protocol.CodeTooManyFiles, protocol.CodeIdempotencyReused).WithStatus(stdhttp.StatusCreated),
+			WithCodes(protocol.CodeTooManyUploads, protocol.CodeTooManyFiles, protocol.CodeIdempotencyReused, protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
 		route.Stream("GET", path, "getUpload", "Get an upload", route.Reads.Unstored(), h.getUpload).
 			DescribedAs("Returns the state and the progress of an upload. With `wait`, a request for an upload that has not ended waits for a change.").
 			Documented(func(api huma.API, op *huma.Operation) {
@@ -105,7 +105,7 @@ func documentThumbnail(_ huma.API, op *huma.Operation) {
 	for _, media := range []string{"image/jpeg", "image/png"} {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
-	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The thumbnail.", Content: content}
+	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The thumbnail.", Content: content, Headers: route.Headers("Content-Disposition")}
 }
 
 func (h *Handlers) projectRoutes() []route.Route {

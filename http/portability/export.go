@@ -44,7 +44,7 @@ func documentFile(description, media string) func(huma.API, *huma.Operation) {
 	return func(_ huma.API, op *huma.Operation) {
 		op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{
 			Description: description,
-			Headers:     map[string]*huma.Param{"Content-Disposition": {Schema: &huma.Schema{Type: huma.TypeString}}},
+			Headers:     route.Headers("Content-Disposition"),
 			Content:     map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 		}
 	}

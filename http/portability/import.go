@@ -64,7 +64,7 @@ func documentImport(api huma.API, op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The export.", Content: content}
 	op.Metadata["raw"] = true
 	route.JSONResponse[protocol.Import](api, op, stdhttp.StatusAccepted, "The upload is stored, and the import is queued.")
-	op.Responses[strconv.Itoa(stdhttp.StatusAccepted)].Headers = map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	op.Responses[strconv.Itoa(stdhttp.StatusAccepted)].Headers = route.Headers("Location")
 }
 
 func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {

@@ -39,6 +39,8 @@ const (
 
 	StatusReady    = "ready"
 	StatusNotReady = "not_ready"
+
+	RetryAfter = "1" // seconds, of a response that is not ready: a check is repeated after that time
 )
 
 // Readiness is the response of GET /ready.

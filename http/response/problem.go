@@ -169,16 +169,14 @@ func namedFields(e *protocol.Error) []protocol.FieldError {
 	return named
 }
 
-// sentence returns a detail with a capital letter at its beginning, unless it begins with the path of a field, and a
-// full stop at its end. Errors that are wrapped or logged have neither.
+// sentence returns a detail with a capital letter at its beginning and a full stop at its end. Errors that are wrapped or
+// logged have neither.
 func sentence(text string) string {
-	word, _, several := strings.Cut(text, " ")
-	if !several {
+	if !strings.Contains(text, " ") {
 		return text
 	}
-	if first, size := utf8.DecodeRuneInString(text); !strings.ContainsAny(word, "._") {
-		text = string(unicode.ToUpper(first)) + text[size:]
-	}
+	first, size := utf8.DecodeRuneInString(text)
+	text = string(unicode.ToUpper(first)) + text[size:]
 	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "…") {
 		text += "."
 	}

@@ -32,17 +32,32 @@ var tags = []struct{ name, description string }{
 	{"shared", "Shares, as everybody who has their address can read them."},
 }
 
-// headerDocs describe every response header that a client may use.
-var headerDocs = map[string]struct{ description, kind, example string }{
-	"X-Request-Id":        {"Identifies the request. Quote it in error reports.", "string", "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55"},
-	"X-Turn-Id":           {"The turn whose events are streamed.", "string", "turn_01h2xcejqtf2nbrexx3vqjhp41"},
-	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41"},
-	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`},
-	"Content-Disposition": {"attachment, with a name for the file.", "string", `attachment; filename=turnstone-export-2026-03-01.zip`},
-	"Retry-After":         {"The number of seconds to wait before the next attempt.", "integer", "2"},
-	"RateLimit-Policy":    {"The limit that applies to the request: its quota (q) and its window in seconds (w). See draft-ietf-httpapi-ratelimit-headers.", "string", `"writes";q=120;w=60`},
-	"RateLimit":           {"The remaining quota of that limit (r), and the number of seconds until it is fully restored (t).", "string", `"writes";r=29;t=1`},
-	"Idempotent-Replayed": {"true if this is the stored response of an earlier request with the same Idempotency-Key.", "string", "true"},
+// headerDoc describes a response header. A required one is part of every response under which the document lists it.
+type headerDoc struct {
+	description, kind, example string
+	required                   bool
+}
+
+// headerDocs describe every response header that a client may use, besides those that the description of the document
+// names.
+var headerDocs = map[string]headerDoc{
+	"X-Request-Id":        {"Identifies the request. Quote it in error reports.", "string", "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55", true},
+	"X-Turn-Id":           {"The turn whose events are streamed.", "string", "turn_01h2xcejqtf2nbrexx3vqjhp41", true},
+	"X-Accel-Buffering":   {"no: a proxy must pass on each event at once.", "string", "no", true},
+	"X-Robots-Tag":        {"Search engines must not list the response.", "string", NoRobots, false},
+	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41", true},
+	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`, true},
+	"Allow":               {"The methods that the path has.", "string", "GET", true},
+	"Content-Disposition": {"attachment, with a name for the file.", "string", `attachment; filename=turnstone-export-2026-03-01.zip`, true},
+	"Content-Range":       {"The range of bytes in the response, and the size of the content.", "string", "bytes 0-1023/48213", true},
+	"Last-Modified":       {"When the content was stored.", "string", "Sun, 01 Mar 2026 12:30:15 GMT", true},
+	"Accept-Ranges":       {"bytes: a request may ask for a range.", "string", "bytes", true},
+	"Set-Cookie":          {"A new session token, or the removal of a cookie.", "string", "__Host-session=s1_3q2; Path=/; HttpOnly; Secure; SameSite=Lax", false},
+	"Clear-Site-Data":     {"The browser forgets what it has stored of the service.", "string", `"cache","storage"`, true},
+	"Retry-After":         {"The number of seconds to wait before the next attempt.", "integer", "2", true},
+	"RateLimit-Policy":    {"The limit that applies to the request: its quota (q) and its window in seconds (w). See draft-ietf-httpapi-ratelimit-headers.", "string", `"writes";q=120;w=60`, false},
+	"RateLimit":           {"The remaining quota of that limit (r), and the number of seconds until it is fully restored (t).", "string", `"writes";r=29;t=1`, false},
+	"Idempotent-Replayed": {"true if this is the stored response of an earlier request with the same Idempotency-Key.", "string", "true", false},
 }
 
 // describe adds to the document what applies to all routes, and what the table states about each route.
@@ -60,7 +75,11 @@ func describe(tree map[string]any, routes []Route) {
 		if number, err := strconv.Atoi(doc.example); err == nil && doc.kind == "integer" {
 			example = number
 		}
-		headers[name] = map[string]any{"description": doc.description, "schema": map[string]any{"type": doc.kind}, "example": example}
+		header := map[string]any{"description": doc.description, "schema": map[string]any{"type": doc.kind}, "example": example}
+		if doc.required {
+			header["required"] = true
+		}
+		headers[name] = header
 	}
 	components["headers"] = headers
 	sample := sampler{schemas: asMap(components["schemas"])}
@@ -95,7 +114,7 @@ func (t Route) describeIn(op map[string]any, sample sampler) {
 		if status == stdhttp.StatusRequestEntityTooLarge && asMap(asMap(op["requestBody"])["content"])["application/octet-stream"] == nil {
 			response["description"] = fmt.Sprintf("%s The body must have at most %d bytes.", response["description"], t.BodyLimit())
 		}
-		t.describeHeaders(response, status)
+		t.describeHeaders(op, response, status)
 		for _, media := range asMap(response["content"]) {
 			content := asMap(media)
 			if _, given := content["example"]; !given && content["schema"] != nil {
@@ -146,6 +165,9 @@ func (t Route) codesOf(status int) []protocol.Code {
 	if t.Path != "/health" {
 		codes = append(codes, protocol.CodeRateLimited)
 	}
+	if !t.Policy.Public {
+		codes = append(codes, protocol.CodeTooManyRequests)
+	}
 	if !Safe(t.Method) {
 		codes = append(codes, protocol.CodeOrigin)
 		if !t.Policy.Public {
@@ -168,35 +190,87 @@ func (t Route) codesOf(status int) []protocol.Code {
 func (t Route) takesKey() bool { return t.Policy.Idempotent || t.Path == "/chat" }
 
 // describeHeaders lists the headers of one response.
-func (t Route) describeHeaders(response map[string]any, status int) {
+func (t Route) describeHeaders(op, response map[string]any, status int) {
 	names := []string{"X-Request-Id"}
-	if t.Policy.Bucket != NoBucket || t.Policy.Conflicts { // chat routes draw in their handlers
+	if t.showsLimit(status, op) {
 		names = append(names, "RateLimit", "RateLimit-Policy")
 	}
-	if status == stdhttp.StatusTooManyRequests || status == stdhttp.StatusServiceUnavailable {
-		names = append(names, "Retry-After")
-	}
-	if status < stdhttp.StatusMultipleChoices {
-		if t.takesKey() {
-			names = append(names, "Idempotent-Replayed")
-		}
-		if t.tag() == "chat" && asMap(asMap(response)["content"])["text/event-stream"] != nil {
-			names = append(names, "X-Turn-Id", "Location")
+	streams := asMap(response["content"])["text/event-stream"] != nil
+	add := func(name string, has bool) {
+		if has {
+			names = append(names, name)
 		}
 	}
+	add("Retry-After", status == stdhttp.StatusTooManyRequests || status == stdhttp.StatusServiceUnavailable)
+	add("Idempotent-Replayed", status < stdhttp.StatusMultipleChoices && t.takesKey())
+	add("X-Accel-Buffering", streams)
+	add("X-Turn-Id", streams && t.tag() == "chat")
+	add("Location", streams && t.tag() == "chat")
+	add("Content-Range", status == stdhttp.StatusRequestedRangeNotSatisfiable)
+	add("Allow", status == stdhttp.StatusMethodNotAllowed)
+	add("X-Robots-Tag", t.Policy.Unindexed && status != stdhttp.StatusBadRequest && status != stdhttp.StatusMisdirectedRequest)
+	add("Set-Cookie", slices.Contains(t.cookies, status) || status == stdhttp.StatusUnauthorized && !t.Policy.Public)
 	headers := asMap(response["headers"])
 	if headers == nil {
 		headers = map[string]any{}
 		response["headers"] = headers
 	}
-	for name, documented := range headers {
-		if _, described := headerDocs[name]; described && asMap(documented)["description"] == nil {
+	for name, documented := range headers { // those of the type of the response, which may have several statuses
+		if other := otherStatus[name]; other != nil && other(status) && !slices.Contains(names, name) {
+			delete(headers, name)
+		} else if _, described := headerDocs[name]; described && asMap(documented)["description"] == nil {
 			names = append(names, name)
 		}
 	}
 	for _, name := range names {
 		headers[name] = map[string]any{"$ref": "#/components/headers/" + name}
 	}
+}
+
+// otherStatus has the headers of some types of responses that only some of their statuses have.
+var otherStatus = map[string]func(status int) bool{
+	"Location":    func(status int) bool { return status == stdhttp.StatusOK },
+	"Retry-After": func(int) bool { return true },
+}
+
+// showsLimit reports whether a response with this status can have the headers of a limit: whether the request can have drawn
+// from it before. The steps before the limit are those of package router.
+func (t Route) showsLimit(status int, op map[string]any) bool {
+	switch inHandler := t.Policy.Bucket == NoBucket; {
+	case inHandler && !t.Policy.Conflicts: // only routes of turns draw in their handlers
+		return false
+	case inHandler && t.Method == stdhttp.MethodGet: // only for the events of a turn that has ended
+		return status < stdhttp.StatusMultipleChoices || status == stdhttp.StatusTooManyRequests
+	case t.Policy.Readiness && status == stdhttp.StatusServiceUnavailable: // a report, not an error
+		return true
+	case status >= stdhttp.StatusInternalServerError, status == stdhttp.StatusMisdirectedRequest, status == stdhttp.StatusMethodNotAllowed:
+		return false
+	case status == stdhttp.StatusBadRequest:
+		return !inHandler && !Safe(t.Method) && t.Method != stdhttp.MethodDelete
+	case status == stdhttp.StatusRequestEntityTooLarge, status == stdhttp.StatusUnsupportedMediaType:
+		return !inHandler
+	case status == stdhttp.StatusUnauthorized:
+		return t.Policy.Public
+	case status == stdhttp.StatusForbidden:
+		return slices.ContainsFunc(t.codes, func(code protocol.Code) bool { return response.Statuses[code] == status })
+	case status == stdhttp.StatusUnprocessableEntity:
+		return hasValues(op)
+	}
+	return true
+}
+
+// hasValues reports whether the values of an operation are checked: those of a JSON body, of its query or of If-Match. Other
+// requests get 422 only for text that is not well-formed, before the limit.
+func hasValues(op map[string]any) bool {
+	content := asMap(asMap(op["requestBody"])["content"])
+	if len(content) == 1 && content["application/json"] != nil {
+		return true
+	}
+	parameters, _ := op["parameters"].([]any)
+	return op["operationId"] != "finishOIDC" && slices.ContainsFunc(parameters, func(node any) bool {
+		parameter := asMap(node)
+		return parameter["in"] == "query" || parameter["name"] == "If-Match"
+	})
 }
 
 // sampler builds examples from schemas of the document.

@@ -25,6 +25,7 @@ type Route struct {
 	example      Object          // of the request body
 	codes        []protocol.Code // of errors, in addition to those that follow from the policy
 	Policy       Policy
+	cookies      []int // the statuses with which the handler sets a cookie
 	success      int   // 0: 200 with a body, 204 without
 	maxBody      int64 // 0: SmallBody
 	Streams      bool
@@ -136,6 +137,12 @@ func (t Route) WithCodes(codes ...protocol.Code) Route {
 // stored. The store must store the response in the transaction of the effect.
 func (t Route) Restoring(restore func(stored []byte) ([]byte, error)) Route {
 	t.restore = restore
+	return t
+}
+
+// WithCookies lists the statuses with which the handler sets or removes a cookie.
+func (t Route) WithCookies(statuses ...int) Route {
+	t.cookies = statuses
 	return t
 }
 
@@ -257,9 +264,18 @@ func DocumentEventStream(status int, description string) func(huma.API, *huma.Op
 func DocumentRedirect(_ huma.API, op *huma.Operation) {
 	op.Responses[strconv.Itoa(stdhttp.StatusFound)] = &huma.Response{
 		Description: "Found. If a browser navigation (Sec-Fetch-Mode: navigate) is refused, the browser is redirected to /?refused={code} instead of receiving a problem document.",
-		Headers:     map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}},
+		Headers:     Headers("Location"),
 	}
 	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden)
+}
+
+// Headers lists headers of a response. The document describes them.
+func Headers(names ...string) map[string]*huma.Param {
+	listed := map[string]*huma.Param{}
+	for _, name := range names {
+		listed[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	return listed
 }
 
 // JSONResponse documents a JSON response of an operation in addition to the one that huma derives from the handler.

@@ -40,6 +40,10 @@ func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p 
 	rt.Metrics.problem(string(p.Code), p.Status)
 	p.RequestID = ex.ID
 	header := w.Header()
+	if p.Status >= stdhttp.StatusInternalServerError || p.Status == stdhttp.StatusUnauthorized && !ex.public { // not for the quota
+		header.Del(limitField)
+		header.Del(limitPolicyField)
+	}
 	if p.Retry > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.Retry))
 	}

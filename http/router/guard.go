@@ -132,6 +132,7 @@ func (rt *Router) reportNotReady(w stdhttp.ResponseWriter, r *stdhttp.Request, c
 		return false
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", ready.RetryAfter)
 	w.WriteHeader(stdhttp.StatusServiceUnavailable)
 	_ = response.WriteJSON(w, report) // the caller may have disconnected
 	return true

@@ -120,11 +120,16 @@ func limiterDeadline(began, now time.Time) time.Time {
 	return deadline
 }
 
+const (
+	limitField       = "RateLimit"
+	limitPolicyField = "RateLimit-Policy"
+)
+
 // limitHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-11.
 func limitHeaders(header stdhttp.Header, from route.Bucket, decision limits.Decision) {
 	name := strconv.Quote(string(from))
-	header.Set("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", name, decision.Limit.Rate, wholeSeconds(decision.Limit.Period)))
-	header.Set("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", name, decision.Remaining, wholeSeconds(decision.ResetAfter)))
+	header.Set(limitPolicyField, fmt.Sprintf("%s;q=%d;w=%d", name, decision.Limit.Rate, wholeSeconds(decision.Limit.Period)))
+	header.Set(limitField, fmt.Sprintf("%s;r=%d;t=%d", name, decision.Remaining, wholeSeconds(decision.ResetAfter)))
 }
 
 // wholeSeconds rounds up, to at least 1: a client that waits 0 s repeats the request too early.

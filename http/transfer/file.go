@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/response"
+	"turnstone/http/route"
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
 )
@@ -142,13 +143,14 @@ func DocumentFile(_ huma.API, op *huma.Operation) {
 	for _, media := range append([]string{filetype.OctetStream}, safeTypes...) {
 		content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	}
-	headers := map[string]*huma.Param{}
-	for _, name := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges", "Last-Modified"} {
-		headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
+	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{
+		Description: "The content.", Content: content, Headers: route.Headers("Content-Disposition", "Accept-Ranges", "ETag", "Last-Modified"),
 	}
-	headers["ETag"] = &huma.Param{Description: "The SHA-256 of the content.", Schema: &huma.Schema{Type: huma.TypeString}}
-	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{Description: "The content.", Headers: headers, Content: content}
-	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{Description: "The range.", Headers: headers, Content: content}
-	op.Responses[strconv.Itoa(stdhttp.StatusNotModified)] = &huma.Response{Description: "The client has the content already."}
+	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{
+		Description: "The range.", Content: content, Headers: route.Headers("Content-Disposition", "Accept-Ranges", "Content-Range", "ETag", "Last-Modified"),
+	}
+	op.Responses[strconv.Itoa(stdhttp.StatusNotModified)] = &huma.Response{
+		Description: "The client has the content already.", Headers: route.Headers("ETag", "Last-Modified"),
+	}
 	op.Errors = append(op.Errors, stdhttp.StatusRequestedRangeNotSatisfiable)
 }

@@ -617,7 +617,7 @@ export interface paths {
         };
         /**
          * List conversations
-         * @description Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed.
+         * @description Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while `has_more` is true.
          */
         get: operations["listConversations"];
         put?: never;
@@ -879,7 +879,7 @@ export interface paths {
         head?: never;
         /**
          * Change a follow-up
-         * @description Edits the text or the files of a follow-up that is queued or held, or holds, releases or cancels it. Requires its current version in If-Match or in `version`. If the account has not all of the new files, the response is 409 `conflict` with their states. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately.
+         * @description Edits the text or the files of a follow-up that is queued or held, or holds, releases or cancels it. Requires its current version in If-Match or in `version`. If the account has not all of the new files, the response is 409 `conflict` with their states. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.
          */
         patch: operations["changeFollowUp"];
         trace?: never;
@@ -1059,7 +1059,7 @@ export interface paths {
         put?: never;
         /**
          * Share a conversation
-         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
+         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
          */
         post: operations["createShare"];
         delete?: never;
@@ -1752,7 +1752,7 @@ export interface paths {
         };
         /**
          * Search the account
-         * @description Finds conversations by their titles, messages by their text, on all branches, and the files of the library by their names and their text. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then messages, then files. Within each kind, matches whose words stand together come first, then whole words, then newer ones. A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. With conversation_id, the files are those of the messages of the conversation. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
+         * @description Finds conversations by their titles, messages by their text, on all branches, and the files of the library by their names and their text. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then messages, then files. Within each kind, matches whose words stand together come first, then whole words, then newer ones. A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. With role, only messages are found; from and to limit the time of creation. With conversation_id, the files are those of the messages of the conversation. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
          */
         get: operations["search"];
         put?: never;
@@ -1775,26 +1775,6 @@ export interface paths {
          * @description Returns a page of a share. Needs no session: the token grants access. Unknown, expired and revoked tokens get the same 404.
          */
         get: operations["openShare"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/shared/{token}/files/{n}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Download a file of a share
-         * @description Sends the content of a file that the share carries, or one range of it. Needs no session. Any other file, one that was deleted, and a token that grants no access get the same 404. An address may download 8 files at once. The download ends when the share ends or the file is deleted, and a client that accepts nothing for 30 seconds is disconnected.
-         */
-        get: operations["getSharedFile"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1901,21 +1881,16 @@ export interface components {
              */
             version: number;
         };
-        AccountLimits: {
-            /** @description The sizes of the files, of open uploads, and of rejected uploads that are not erased yet, in bytes. */
-            file_bytes: components["schemas"]["Quota"];
-            /** @description The number of files, open uploads included. */
-            files: components["schemas"]["Quota"];
-            /** @description The turns that may be live at the same time. */
-            live_turns: components["schemas"]["Quota"];
-            /** @description The model tokens of the day. Null if the service limits no tokens. */
-            tokens: components["schemas"]["TokenBudget"] | null;
-        };
         AccountState: {
             account_id: string;
             display_name: string;
             email: string;
-            limits: components["schemas"]["AccountLimits"];
+            limits: components["schemas"]["LimitStates"];
+            /**
+             * Format: int64
+             * @description Of the name and the address.
+             */
+            version: number;
         };
         AddedPasskey: {
             passkey: components["schemas"]["Passkey"];
@@ -2178,8 +2153,6 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
-            /** @description The files that readers may download, by their numbers. A file that was deleted is left out. */
-            file_ids: string[];
             /** Format: date-time */
             last_opened_at: string | null;
             /** Format: int64 */
@@ -2215,7 +2188,7 @@ export interface components {
              * @enum {integer}
              */
             expires_in_days: 1 | 7 | 30 | 90;
-            /** @description The files of the messages that readers may download. Default: none. */
+            /** @description The files that readers may download. There are no files yet, so every identifier gets 404. */
             file_ids?: string[];
             /** @description The last message of the snapshot. Default: the last finished message of the active branch. */
             message_id?: string | null;
@@ -3372,6 +3345,16 @@ export interface components {
             requested: string;
             resolved: string;
         };
+        LimitStates: {
+            /** @description The sizes of the files, of open uploads, and of rejected uploads that are not erased yet, in bytes. */
+            file_bytes: components["schemas"]["Quota"];
+            /** @description The number of files, open uploads included. */
+            files: components["schemas"]["Quota"];
+            /** @description The turns that may be live at the same time. */
+            live_turns: components["schemas"]["Quota"];
+            /** @description The model tokens of the day. Null if the service limits no tokens. */
+            tokens: components["schemas"]["TokenBudget"] | null;
+        };
         ListBranch: {
             data: components["schemas"]["Branch"][];
             has_more: boolean;
@@ -4100,8 +4083,6 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
-            /** @description The files that readers may download, by their numbers. A file that was deleted is left out. */
-            file_ids: string[];
             /** Format: date-time */
             last_opened_at: string | null;
             /** Format: int64 */
@@ -4115,41 +4096,7 @@ export interface components {
             /** @description The title that readers see. */
             title: string;
         };
-        ShareableFile: {
-            file_id: string;
-            filename: string;
-            media_type: string;
-            /**
-             * Format: int64
-             * @description Bytes.
-             */
-            size: number;
-        };
-        SharedAttachment: {
-            /**
-             * Format: int64
-             * @description The number of the file in the files of the share. null: the file is not shared.
-             */
-            n: number | null;
-        };
-        SharedFile: {
-            /** @description The name that the file had when the snapshot was taken. */
-            filename: string;
-            media_type: string;
-            /**
-             * Format: int64
-             * @description The number of the file, for GET /shared/{token}/files/{n}.
-             */
-            n: number;
-            /**
-             * Format: int64
-             * @description Bytes.
-             */
-            size: number;
-        };
         SharedMessage: {
-            /** @description One for each file of the message, shared or not. Snapshots from before files could be shared have none. */
-            attachments: components["schemas"]["SharedAttachment"][];
             /** Format: date-time */
             created_at: string;
             parts: components["schemas"]["SharedPart"][];
@@ -4166,8 +4113,6 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
-            /** @description The files of the share, on every page. A file that was deleted since the snapshot was taken is left out. */
-            files: components["schemas"]["SharedFile"][];
             /**
              * Format: int64
              * @description Of all pages.
@@ -4199,10 +4144,8 @@ export interface components {
             type: "text" | "code";
         };
         SharePreview: {
-            /** @description The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers. */
+            /** @description The messages of this page, oldest first. */
             data: components["schemas"]["SharedMessage"][];
-            /** @description The files of the snapshot that a share may carry, at most 200, in the order of its messages. Only the first page has them. */
-            files: components["schemas"]["ShareableFile"][];
             has_more: boolean;
             /**
              * Format: int64
@@ -4526,10 +4469,30 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
+         * @description bytes: a request may ask for a range.
+         * @example bytes
+         */
+        "Accept-Ranges": string;
+        /**
+         * @description The methods that the path has.
+         * @example GET
+         */
+        Allow: string;
+        /**
+         * @description The browser forgets what it has stored of the service.
+         * @example "cache","storage"
+         */
+        "Clear-Site-Data": string;
+        /**
          * @description attachment, with a name for the file.
          * @example attachment; filename=turnstone-export-2026-03-01.zip
          */
         "Content-Disposition": string;
+        /**
+         * @description The range of bytes in the response, and the size of the content.
+         * @example bytes 0-1023/48213
+         */
+        "Content-Range": string;
         /**
          * @description The version of the resource, for use in If-Match.
          * @example "v3"
@@ -4540,6 +4503,11 @@ export interface components {
          * @example true
          */
         "Idempotent-Replayed": string;
+        /**
+         * @description When the content was stored.
+         * @example Sun, 01 Mar 2026 12:30:15 GMT
+         */
+        "Last-Modified": string;
         /**
          * @description The address of the new resource or of the turn, or the target of a redirect.
          * @example /conversations/conv_01h2xcejqtf2nbrexx3vqjhp41
@@ -4561,10 +4529,25 @@ export interface components {
          */
         "Retry-After": number;
         /**
+         * @description A new session token, or the removal of a cookie.
+         * @example __Host-session=s1_3q2; Path=/; HttpOnly; Secure; SameSite=Lax
+         */
+        "Set-Cookie": string;
+        /**
+         * @description no: a proxy must pass on each event at once.
+         * @example no
+         */
+        "X-Accel-Buffering": string;
+        /**
          * @description Identifies the request. Quote it in error reports.
          * @example req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55
          */
         "X-Request-Id": string;
+        /**
+         * @description Search engines must not list the response.
+         * @example noindex, nofollow, noarchive
+         */
+        "X-Robots-Tag": string;
         /**
          * @description The turn whose events are streamed.
          * @example turn_01h2xcejqtf2nbrexx3vqjhp41
@@ -4620,7 +4603,8 @@ export interface operations {
                      *           "resets_at": "2026-03-01T12:30:15.250Z",
                      *           "used": 1
                      *         }
-                     *       }
+                     *       },
+                     *       "version": 3
                      *     }
                      */
                     "application/json": components["schemas"]["AccountState"];
@@ -4629,8 +4613,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4657,8 +4639,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4679,8 +4660,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4701,8 +4680,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4726,7 +4703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -4752,8 +4729,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4774,8 +4749,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -4813,10 +4786,10 @@ export interface operations {
             /** @description Accepted */
             202: {
                 headers: {
-                    "Clear-Site-Data"?: string;
+                    "Clear-Site-Data": components["headers"]["Clear-Site-Data"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Set-Cookie"?: string;
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4836,8 +4809,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4864,8 +4835,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4886,8 +4856,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4953,8 +4921,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -4975,8 +4941,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5000,7 +4964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5026,8 +4990,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5048,8 +5010,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -5145,8 +5105,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5167,8 +5126,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5278,8 +5235,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5325,7 +5280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5351,8 +5306,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5373,8 +5326,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -5421,8 +5372,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5449,8 +5398,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5471,8 +5419,6 @@ export interface operations {
             /** @description Forbidden. Codes: `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5516,8 +5462,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5538,8 +5482,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5563,7 +5505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5589,8 +5531,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5611,8 +5551,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -5698,8 +5636,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5726,8 +5662,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5748,8 +5683,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5795,7 +5728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5821,8 +5754,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -5843,8 +5774,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -5996,8 +5925,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6018,8 +5946,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6129,8 +6055,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6151,8 +6075,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6176,7 +6098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6202,8 +6124,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6224,8 +6144,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -6302,8 +6220,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6330,8 +6246,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6374,8 +6289,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6396,8 +6309,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6421,7 +6332,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6447,8 +6358,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6469,8 +6378,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -6550,8 +6457,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6578,8 +6483,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6600,8 +6504,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6667,8 +6569,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6689,8 +6589,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6714,7 +6612,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6740,8 +6638,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6762,8 +6658,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -6859,8 +6753,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6881,8 +6774,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6992,8 +6883,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7039,7 +6928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7065,8 +6954,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7087,8 +6974,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -7154,8 +7039,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7182,8 +7065,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7204,8 +7086,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7251,7 +7131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7277,8 +7157,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7299,8 +7177,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -7350,8 +7226,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7378,8 +7252,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7400,8 +7273,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7467,8 +7338,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7514,7 +7383,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7540,8 +7409,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7562,8 +7429,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -7663,8 +7528,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7685,8 +7549,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7796,8 +7658,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7843,7 +7703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7869,8 +7729,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7891,8 +7749,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -7949,8 +7805,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7977,8 +7831,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7999,8 +7852,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8021,8 +7872,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8046,7 +7895,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8072,8 +7921,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8094,8 +7941,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -8200,8 +8045,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8222,8 +8066,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8333,8 +8175,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8380,7 +8220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8406,8 +8246,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8428,8 +8266,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -8474,6 +8310,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8547,8 +8384,6 @@ export interface operations {
             /** @description Forbidden. Codes: `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8613,8 +8448,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8686,8 +8519,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8708,8 +8539,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -8745,10 +8574,10 @@ export interface operations {
             /** @description No Content */
             204: {
                 headers: {
-                    "Clear-Site-Data"?: string;
+                    "Clear-Site-Data": components["headers"]["Clear-Site-Data"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Set-Cookie"?: string;
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8785,8 +8614,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8807,8 +8635,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8851,8 +8677,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8873,8 +8697,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8898,7 +8720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -8924,8 +8746,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8946,8 +8766,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -8990,6 +8808,7 @@ export interface operations {
                     Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8998,8 +8817,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9028,6 +8845,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9050,6 +8868,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9092,8 +8911,7 @@ export interface operations {
             /** @description Method Not Allowed. Codes: `method_not_allowed`. */
             405: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Allow: components["headers"]["Allow"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9116,6 +8934,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9137,8 +8956,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9159,8 +8976,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9210,8 +9025,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9232,9 +9045,8 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9276,6 +9088,7 @@ export interface operations {
                     Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9284,8 +9097,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9378,8 +9189,7 @@ export interface operations {
             /** @description Method Not Allowed. Codes: `method_not_allowed`. */
             405: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Allow: components["headers"]["Allow"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9400,8 +9210,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9473,8 +9281,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9495,8 +9301,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -9553,6 +9357,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9604,8 +9409,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9626,8 +9430,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9737,8 +9539,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9761,6 +9561,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9784,7 +9585,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -9810,8 +9611,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9832,8 +9631,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -9871,6 +9668,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9926,8 +9724,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9948,8 +9745,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10015,8 +9810,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10037,8 +9830,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10062,7 +9853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10088,8 +9879,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10110,8 +9899,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -10170,6 +9957,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10231,8 +10019,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10253,8 +10040,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10299,6 +10084,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10364,8 +10150,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10388,6 +10172,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10411,7 +10196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10437,8 +10222,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10459,8 +10242,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -10498,6 +10279,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10572,8 +10354,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10594,8 +10375,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10661,8 +10440,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10683,8 +10460,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10708,7 +10483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -10734,8 +10509,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10756,8 +10529,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -10811,6 +10582,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10864,6 +10636,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10884,8 +10657,6 @@ export interface operations {
             /** @description Forbidden. Codes: `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -10973,8 +10744,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11046,8 +10815,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11068,8 +10835,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -11104,6 +10869,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11159,8 +10925,6 @@ export interface operations {
             /** @description Forbidden. Codes: `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11204,8 +10968,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11226,8 +10988,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11277,8 +11037,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11299,8 +11057,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -11348,6 +11104,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11399,8 +11156,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11532,8 +11288,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11579,7 +11333,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11605,8 +11359,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11627,8 +11379,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -11675,6 +11425,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11726,8 +11477,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11748,8 +11498,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11859,8 +11607,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11906,7 +11652,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -11932,8 +11678,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -11954,8 +11698,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -12001,6 +11743,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12141,8 +11884,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12214,8 +11955,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12236,8 +11975,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -12295,8 +12032,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12323,8 +12058,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12345,8 +12079,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12367,8 +12099,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12392,7 +12122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -12418,8 +12148,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12440,8 +12168,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -12507,8 +12233,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12535,8 +12259,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12557,8 +12280,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12604,7 +12325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -12630,8 +12351,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12652,8 +12371,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -12699,8 +12416,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12727,8 +12442,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12749,8 +12463,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`, `reauth_required`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12793,8 +12505,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12815,8 +12525,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12840,7 +12548,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -12866,8 +12574,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12888,8 +12594,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -12937,8 +12641,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12965,8 +12667,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -12987,8 +12688,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13031,8 +12730,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13053,8 +12750,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13078,7 +12773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13104,8 +12799,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13126,8 +12819,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -13185,6 +12876,7 @@ export interface operations {
                     Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Turn-Id": components["headers"]["X-Turn-Id"];
                     [name: string]: unknown;
@@ -13239,8 +12931,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13267,8 +12957,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13289,8 +12978,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13356,8 +13043,6 @@ export interface operations {
             /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13378,8 +13063,6 @@ export interface operations {
             /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
             415: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13400,8 +13083,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13447,7 +13128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_follow_ups`, `too_many_inputs`, `too_many_live_turns`, `too_many_streams`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_follow_ups`, `too_many_inputs`, `too_many_live_turns`, `too_many_requests`, `too_many_streams`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13473,8 +13154,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13495,8 +13174,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -13571,8 +13248,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13599,8 +13274,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13621,8 +13295,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13688,8 +13360,6 @@ export interface operations {
             /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13710,8 +13380,6 @@ export interface operations {
             /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
             415: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13732,8 +13400,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13779,7 +13445,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_inputs`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_inputs`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -13805,8 +13471,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13827,8 +13491,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -13907,8 +13569,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13935,8 +13595,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -13979,8 +13638,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14001,8 +13658,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14026,7 +13681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14052,8 +13707,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14074,8 +13727,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -14121,6 +13772,7 @@ export interface operations {
                     Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Turn-Id": components["headers"]["X-Turn-Id"];
                     [name: string]: unknown;
@@ -14157,8 +13809,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14185,8 +13835,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14207,8 +13856,6 @@ export interface operations {
             /** @description Not Found. Codes: `not_found`. */
             404: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14229,8 +13876,6 @@ export interface operations {
             /** @description Conflict. Codes: `sequence_ahead`. */
             409: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14252,8 +13897,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14274,8 +13917,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14299,7 +13940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_streams`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_streams`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14325,8 +13966,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14347,8 +13986,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -14373,12 +14010,24 @@ export interface operations {
         parameters: {
             query?: {
                 archived?: "true" | "false" | "any";
+                /** @description The earliest time of creation, for example 2026-01-31T08:00:00Z, or a day (UTC). */
+                created_from?: string;
+                /** @description The end of the times of creation: a time, or a day (UTC) before which they must be. */
+                created_to?: string;
                 /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
                 /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
+                /** @description Entries that the metadata of a conversation must have, for example metadata[colour]=blue. */
+                metadata?: {
+                    [key: string]: string;
+                };
                 pinned?: "true" | "false" | "any";
                 project_id?: string;
+                /** @description The earliest updated_at: a time or a day (UTC). */
+                updated_from?: string;
+                /** @description The end of updated_at: a time, or a day (UTC) before which it must be. */
+                updated_to?: string;
             };
             header?: never;
             path?: never;
@@ -14432,8 +14081,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14460,8 +14107,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14482,8 +14128,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14529,7 +14173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14555,8 +14199,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14577,8 +14219,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -14694,8 +14334,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14716,8 +14355,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14827,8 +14464,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14874,7 +14509,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -14900,8 +14535,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -14922,8 +14555,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -15034,8 +14665,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15062,8 +14691,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15106,8 +14734,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15128,8 +14754,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15153,7 +14777,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15179,8 +14803,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15201,8 +14823,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -15257,7 +14877,6 @@ export interface operations {
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
-                    Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15295,6 +14914,8 @@ export interface operations {
             /** @description The conversation did not exist and was created. */
             201: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15360,8 +14981,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15382,8 +15002,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15493,8 +15111,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15540,7 +15156,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15566,8 +15182,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15588,8 +15202,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -15641,8 +15253,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15669,8 +15279,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15691,8 +15300,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15758,8 +15365,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15805,7 +15410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15831,8 +15436,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15853,8 +15456,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -15970,8 +15571,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15992,8 +15592,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16103,8 +15701,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16150,7 +15746,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16176,8 +15772,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16198,8 +15792,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -16315,8 +15907,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16337,8 +15928,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16448,8 +16037,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16495,7 +16082,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16521,8 +16108,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16543,8 +16128,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -16649,8 +16232,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16671,8 +16253,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16782,8 +16362,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16829,7 +16407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -16855,8 +16433,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16877,8 +16453,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -16950,8 +16524,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -16978,8 +16550,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17022,8 +16593,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17069,7 +16638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17095,8 +16664,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17117,8 +16684,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -17225,8 +16790,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17247,8 +16811,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17358,8 +16920,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17405,7 +16965,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17431,8 +16991,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17453,8 +17011,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -17517,8 +17073,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17545,8 +17099,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17589,8 +17142,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17611,8 +17162,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17636,7 +17185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17662,8 +17211,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17684,8 +17231,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -17791,8 +17336,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17813,8 +17357,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17924,8 +17466,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -17971,7 +17511,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -17997,8 +17537,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18019,8 +17557,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -18078,8 +17614,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18106,8 +17640,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18150,8 +17683,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18172,8 +17703,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18197,7 +17726,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18223,8 +17752,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18245,8 +17772,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -18347,8 +17872,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18369,8 +17893,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18480,8 +18002,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18527,7 +18047,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18553,8 +18073,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18575,8 +18093,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -18797,8 +18313,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18825,8 +18339,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18892,8 +18405,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18939,7 +18450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -18965,8 +18476,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -18987,8 +18496,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -19092,8 +18599,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19114,8 +18620,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19225,8 +18729,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19272,7 +18774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19298,8 +18800,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19320,8 +18820,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -19372,8 +18870,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19400,8 +18896,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19422,8 +18917,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19489,8 +18982,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19536,7 +19027,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19562,8 +19053,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19584,8 +19073,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -19661,8 +19148,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19689,8 +19174,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19733,8 +19217,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19780,7 +19262,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19806,8 +19288,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19828,8 +19308,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -19937,8 +19415,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -19959,8 +19436,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20070,8 +19545,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20117,7 +19590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`, `too_many_follow_ups`. */
+            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`, `too_many_follow_ups`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20143,8 +19616,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20165,8 +19636,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -20230,8 +19699,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20258,8 +19725,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20302,8 +19768,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20324,8 +19788,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20349,7 +19811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20375,8 +19837,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20397,8 +19857,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -20505,8 +19963,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20527,8 +19984,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20638,8 +20093,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20685,7 +20138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`. */
+            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -20711,8 +20164,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20733,8 +20184,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -20838,8 +20287,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20860,8 +20308,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -20971,8 +20417,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21018,7 +20462,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`. */
+            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -21044,8 +20488,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21066,8 +20508,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -21166,8 +20606,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21188,8 +20627,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21299,8 +20736,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21346,7 +20781,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -21372,8 +20807,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21394,8 +20827,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -21564,8 +20995,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21592,8 +21021,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21636,8 +21064,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21683,7 +21109,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -21709,8 +21135,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21731,8 +21155,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -21882,8 +21304,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21910,8 +21330,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21954,8 +21373,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -21976,8 +21393,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22001,7 +21416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22027,8 +21442,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22049,8 +21462,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -22123,8 +21534,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22151,8 +21560,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22195,8 +21603,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22242,7 +21648,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22268,8 +21674,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22290,8 +21694,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -22407,8 +21809,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22429,8 +21830,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22540,8 +21939,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22587,7 +21984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22613,8 +22010,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22635,8 +22030,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -22752,8 +22145,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22774,8 +22166,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22885,8 +22275,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22932,7 +22320,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -22958,8 +22346,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -22980,8 +22366,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -23094,8 +22478,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23116,8 +22499,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23204,8 +22585,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23251,7 +22630,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23277,8 +22656,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23299,8 +22676,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -23353,9 +22728,6 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
-                     *           "file_ids": [
-                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
-                     *           ],
                      *           "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *           "message_count": 1,
                      *           "open_count": 1,
@@ -23373,8 +22745,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23401,8 +22771,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23445,8 +22814,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23492,7 +22859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23518,8 +22885,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23540,8 +22905,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -23604,9 +22967,6 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
-                     *       "file_ids": [
-                     *         "file_01h2xcejqtf2nbrexx3vqjhp41"
-                     *       ],
                      *       "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *       "message_count": 1,
                      *       "open_count": 1,
@@ -23650,8 +23010,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23672,8 +23031,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23783,8 +23140,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23830,7 +23185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_shares`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_shares`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -23856,8 +23211,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -23878,8 +23231,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -23931,11 +23282,6 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "attachments": [
-                     *             {
-                     *               "n": 1
-                     *             }
-                     *           ],
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "parts": [
                      *             {
@@ -23951,14 +23297,6 @@ export interface operations {
                      *           "role": "user"
                      *         }
                      *       ],
-                     *       "files": [
-                     *         {
-                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "filename": "a filename",
-                     *           "media_type": "a media type",
-                     *           "size": 1
-                     *         }
-                     *       ],
                      *       "has_more": false,
                      *       "message_count": 1,
                      *       "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
@@ -23972,8 +23310,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24000,8 +23336,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24067,8 +23402,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24114,7 +23447,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24140,8 +23473,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24162,8 +23493,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -24278,8 +23607,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24300,8 +23628,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24411,8 +23737,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24458,7 +23782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24484,8 +23808,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24506,8 +23828,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -24597,8 +23917,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24625,8 +23943,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24669,8 +23986,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24716,7 +24031,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24742,8 +24057,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24764,8 +24077,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -24843,8 +24154,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24871,8 +24180,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24915,8 +24223,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -24962,7 +24268,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -24988,8 +24294,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25010,8 +24314,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -25124,8 +24426,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25146,8 +24447,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25257,8 +24556,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25304,7 +24601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25330,8 +24627,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25352,8 +24647,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -25421,8 +24714,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25449,8 +24740,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25493,8 +24783,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25515,8 +24803,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25540,7 +24826,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25566,8 +24852,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25588,8 +24872,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -25630,6 +24912,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25650,8 +24933,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25678,8 +24959,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25700,8 +24980,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25747,7 +25025,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_streams`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_streams`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -25773,8 +25051,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25795,8 +25071,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -25887,8 +25161,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25915,8 +25187,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25937,8 +25208,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -25984,7 +25253,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26010,8 +25279,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26032,8 +25299,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -26118,8 +25383,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26146,8 +25409,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26190,8 +25452,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26212,8 +25472,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26237,7 +25495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26263,8 +25521,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26285,8 +25541,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -26336,8 +25590,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26364,8 +25616,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26386,8 +25637,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26453,8 +25702,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26500,7 +25747,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26526,8 +25773,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26548,8 +25793,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -26667,8 +25910,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26689,8 +25931,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26800,8 +26040,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26847,7 +26085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -26873,8 +26111,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -26895,8 +26131,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -26940,12 +26174,10 @@ export interface operations {
             /** @description The content. */
             200: {
                 headers: {
-                    "Accept-Ranges"?: string;
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Range"?: string;
-                    /** @description The SHA-256 of the content. */
-                    ETag?: string;
-                    "Last-Modified"?: string;
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -26969,12 +26201,11 @@ export interface operations {
             /** @description The range. */
             206: {
                 headers: {
-                    "Accept-Ranges"?: string;
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
                     "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Range"?: string;
-                    /** @description The SHA-256 of the content. */
-                    ETag?: string;
-                    "Last-Modified"?: string;
+                    "Content-Range": components["headers"]["Content-Range"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -26998,6 +26229,8 @@ export interface operations {
             /** @description The client has the content already. */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -27008,8 +26241,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27036,8 +26267,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27080,6 +26310,7 @@ export interface operations {
             /** @description Requested Range Not Satisfiable. Codes: `range_not_satisfiable`. */
             416: {
                 headers: {
+                    "Content-Range": components["headers"]["Content-Range"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -27102,8 +26333,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27124,8 +26353,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27149,7 +26376,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27175,8 +26402,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27197,8 +26422,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -27273,8 +26496,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27301,8 +26522,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27345,8 +26565,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27392,7 +26610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27418,8 +26636,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27440,8 +26656,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -27476,6 +26690,7 @@ export interface operations {
             /** @description The thumbnail. */
             200: {
                 headers: {
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -27491,8 +26706,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27519,8 +26732,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27563,8 +26775,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27585,8 +26795,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27610,7 +26818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27636,8 +26844,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27658,8 +26864,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -27782,8 +26986,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27804,8 +27007,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27892,8 +27093,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27939,7 +27138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -27965,8 +27164,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -27987,8 +27184,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -28073,8 +27268,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28101,8 +27294,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28123,8 +27315,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28170,7 +27360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28196,8 +27386,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28218,8 +27406,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -28333,8 +27519,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28355,8 +27540,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28396,7 +27579,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `idempotency_in_progress`, `idempotency_reused`. */
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`, `idempotency_reused`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28407,7 +27590,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "idempotency_in_progress",
+                     *       "code": "conflict",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -28466,8 +27649,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28513,7 +27694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_files`, `too_many_uploads`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_files`, `too_many_requests`, `too_many_uploads`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28539,8 +27720,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28561,8 +27740,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -28634,8 +27811,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28662,8 +27837,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28706,8 +27880,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28753,7 +27925,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -28779,8 +27951,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28801,8 +27971,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -28874,8 +28042,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28902,8 +28068,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -28924,8 +28089,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29013,8 +28176,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29035,8 +28196,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29060,7 +28219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -29086,8 +28245,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29108,8 +28265,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -29249,8 +28404,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29271,8 +28425,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29404,8 +28556,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29426,8 +28576,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29451,7 +28599,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -29477,8 +28625,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29499,8 +28645,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -29543,6 +28687,7 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29577,8 +28722,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29605,8 +28748,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29627,8 +28769,6 @@ export interface operations {
             /** @description Not Found. Codes: `not_found`. */
             404: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29649,8 +28789,6 @@ export interface operations {
             /** @description Conflict. Codes: `sequence_ahead`. */
             409: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29672,8 +28810,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29694,8 +28830,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29719,7 +28853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_streams`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_streams`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -29745,8 +28879,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29767,8 +28899,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -29958,8 +29088,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -29986,8 +29114,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30008,8 +29135,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30055,7 +29180,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -30081,8 +29206,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30103,8 +29226,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -30209,8 +29330,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30231,8 +29351,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30342,8 +29460,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30389,7 +29505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -30415,8 +29531,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30437,8 +29551,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -30501,8 +29613,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30529,8 +29639,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30573,8 +29682,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30595,8 +29702,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30620,7 +29725,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -30646,8 +29751,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30668,8 +29771,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -30739,8 +29840,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30767,8 +29866,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30789,8 +29887,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30856,8 +29952,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30903,7 +29997,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -30929,8 +30023,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -30951,8 +30043,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -31058,8 +30148,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31080,8 +30169,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31191,8 +30278,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31238,7 +30323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -31264,8 +30349,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31286,8 +30369,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -31312,11 +30393,23 @@ export interface operations {
         parameters: {
             query?: {
                 archived?: "true" | "false" | "any";
+                /** @description The earliest time of creation, for example 2026-01-31T08:00:00Z, or a day (UTC). */
+                created_from?: string;
+                /** @description The end of the times of creation: a time, or a day (UTC) before which they must be. */
+                created_to?: string;
                 /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
                 cursor?: string;
                 /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
+                /** @description Entries that the metadata of a conversation must have, for example metadata[colour]=blue. */
+                metadata?: {
+                    [key: string]: string;
+                };
                 pinned?: "true" | "false" | "any";
+                /** @description The earliest updated_at: a time or a day (UTC). */
+                updated_from?: string;
+                /** @description The end of updated_at: a time, or a day (UTC) before which it must be. */
+                updated_to?: string;
             };
             header?: never;
             path: {
@@ -31372,8 +30465,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31400,8 +30491,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31444,8 +30534,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31491,7 +30579,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -31517,8 +30605,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31539,8 +30625,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -31658,8 +30742,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31680,8 +30763,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31791,8 +30872,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31838,7 +30917,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -31864,8 +30943,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -31886,8 +30963,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -31973,8 +31048,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32001,8 +31074,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32045,8 +31117,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32092,7 +31162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -32118,8 +31188,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32140,8 +31208,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -32257,8 +31323,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32279,8 +31344,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32390,8 +31453,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32437,7 +31498,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -32463,8 +31524,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32485,8 +31544,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -32535,8 +31592,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32563,8 +31618,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32585,8 +31639,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32652,8 +31704,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32674,8 +31724,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32699,7 +31747,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -32725,8 +31773,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32747,8 +31793,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -32806,8 +31850,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32834,8 +31876,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32878,8 +31919,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32925,7 +31964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -32951,8 +31990,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -32973,8 +32010,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -33072,8 +32107,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33094,8 +32128,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33205,8 +32237,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33252,7 +32282,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -33278,8 +32308,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33300,8 +32328,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -33407,8 +32433,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33429,8 +32454,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33540,8 +32563,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33587,7 +32608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -33613,8 +32634,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33635,8 +32654,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -33741,8 +32758,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33763,8 +32779,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33874,8 +32888,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33921,7 +32933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -33947,8 +32959,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -33969,8 +32979,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -33996,12 +33004,18 @@ export interface operations {
             query: {
                 /** @description The next_cursor of an earlier page of the same search. */
                 cursor?: string;
+                /** @description Find only what was created at this time or later: a time, for example 2026-01-31T08:00:00Z, or a day (UTC). */
+                from?: string;
                 /** @description Find objects of this kind only. Default: all kinds. */
                 kind?: "conversation" | "message" | "file";
                 /** @description The maximum number of results in the page. */
                 limit?: number;
                 /** @description 1 to 160 code points, without spaces at the ends. */
                 q: string;
+                /** @description Find messages of this role only, and no other kinds. Default: any role. */
+                role?: "user" | "assistant";
+                /** @description Find only what was created before this time, or before this day (UTC). */
+                to?: string;
             };
             header?: never;
             path: {
@@ -34062,8 +33076,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34090,8 +33102,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34134,8 +33145,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34181,7 +33190,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -34207,8 +33216,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34229,8 +33236,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -34289,8 +33294,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34317,8 +33320,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34361,8 +33363,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34383,8 +33383,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34408,7 +33406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -34434,8 +33432,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34456,8 +33452,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -34564,8 +33558,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34586,8 +33579,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -34697,1207 +33688,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "wrong_host",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 421,
-                     *       "title": "Misdirected Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
-            429: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "rate_limited",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 429,
-                     *       "title": "Too Many Requests",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error. Codes: `internal`. */
-            500: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "internal",
-                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 500,
-                     *       "title": "Internal Server Error",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable. Codes: `unavailable`. */
-            503: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unavailable",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 503,
-                     *       "title": "Service Unavailable",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    listWorkHistory: {
-        parameters: {
-            query?: {
-                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
-                cursor?: string;
-                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                project_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "at": "2026-03-01T12:30:15.250Z",
-                     *           "by": "user",
-                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "kind": "project_created",
-                     *           "other_project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "session_id": "sess_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "version": 3,
-                     *           "work_id": "work_01h2xcejqtf2nbrexx3vqjhp41"
-                     *         }
-                     *       ],
-                     *       "has_more": false,
-                     *       "next_cursor": "a next cursor"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ListWork"];
-                };
-            };
-            /** @description Bad Request. Codes: `invalid_header`. */
-            400: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid_header",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 400,
-                     *       "title": "Bad Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized. Codes: `unauthenticated`. */
-            401: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unauthenticated",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 401,
-                     *       "title": "Unauthorized",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found. Codes: `not_found`. */
-            404: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "not_found",
-                     *       "detail": "The resource does not exist, or you have no access to it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 404,
-                     *       "title": "Not Found",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Misdirected Request. Codes: `wrong_host`. */
-            421: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "wrong_host",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 421,
-                     *       "title": "Misdirected Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
-            429: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "rate_limited",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 429,
-                     *       "title": "Too Many Requests",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error. Codes: `internal`. */
-            500: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "internal",
-                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 500,
-                     *       "title": "Internal Server Error",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable. Codes: `unavailable`. */
-            503: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unavailable",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 503,
-                     *       "title": "Service Unavailable",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    getReady: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "checks": {
-                     *         "name": "a "
-                     *       },
-                     *       "draining": false,
-                     *       "scanner": "clamav",
-                     *       "status": "ready"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Readiness"];
-                };
-            };
-            /** @description Bad Request. Codes: `invalid_header`. */
-            400: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid_header",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 400,
-                     *       "title": "Bad Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized. Codes: `unauthenticated`. */
-            401: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unauthenticated",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 401,
-                     *       "title": "Unauthorized",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Misdirected Request. Codes: `wrong_host`. */
-            421: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "wrong_host",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 421,
-                     *       "title": "Misdirected Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
-            429: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "rate_limited",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 429,
-                     *       "title": "Too Many Requests",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error. Codes: `internal`. */
-            500: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "internal",
-                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 500,
-                     *       "title": "Internal Server Error",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not ready: a dependency is down, or the node is draining. */
-            503: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "checks": {
-                     *         "name": "a "
-                     *       },
-                     *       "draining": false,
-                     *       "scanner": "clamav",
-                     *       "status": "ready"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Readiness"];
-                };
-            };
-        };
-    };
-    search: {
-        parameters: {
-            query: {
-                /** @description Search in this conversation only. A conversation that does not exist contains nothing. */
-                conversation_id?: string;
-                /** @description The next_cursor of an earlier page of the same search. */
-                cursor?: string;
-                /** @description Find objects of this kind only. Default: all kinds. */
-                kind?: "conversation" | "message" | "file";
-                /** @description The maximum number of results in the page. */
-                limit?: number;
-                /** @description 1 to 160 code points, without spaces at the ends. */
-                q: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "at": "2026-03-01T12:30:15.250Z",
-                     *           "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "kind": "conversation",
-                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "passage": {
-                     *             "kind": "page",
-                     *             "length": 1,
-                     *             "match": 1,
-                     *             "offset": 1,
-                     *             "page": 1
-                     *           },
-                     *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "snippet": {
-                     *             "highlights": [
-                     *               {
-                     *                 "end": 0,
-                     *                 "start": 0
-                     *               }
-                     *             ],
-                     *             "text": "What is 6*7?"
-                     *           },
-                     *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
-                     *           "title": "Six times seven"
-                     *         }
-                     *       ],
-                     *       "has_more": false,
-                     *       "next_cursor": "a next cursor"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["ListSearchResult"];
-                };
-            };
-            /** @description Bad Request. Codes: `invalid_header`. */
-            400: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid_header",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 400,
-                     *       "title": "Bad Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized. Codes: `unauthenticated`. */
-            401: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unauthenticated",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 401,
-                     *       "title": "Unauthorized",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Misdirected Request. Codes: `wrong_host`. */
-            421: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "wrong_host",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 421,
-                     *       "title": "Misdirected Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
-            429: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "rate_limited",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 429,
-                     *       "title": "Too Many Requests",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error. Codes: `internal`. */
-            500: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "internal",
-                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 500,
-                     *       "title": "Internal Server Error",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable. Codes: `unavailable`. */
-            503: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unavailable",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 503,
-                     *       "title": "Service Unavailable",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    openShare: {
-        parameters: {
-            query?: {
-                /** @description The number of the page. A page that does not exist gets 404. */
-                page?: number;
-            };
-            header?: never;
-            path: {
-                /** @description The token of the share. */
-                token: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "created_at": "2026-03-01T12:30:15.250Z",
-                     *       "expires_at": "2026-03-01T12:30:15.250Z",
-                     *       "files": [
-                     *         {
-                     *           "filename": "a filename",
-                     *           "media_type": "a media type",
-                     *           "n": 1,
-                     *           "size": 1
-                     *         }
-                     *       ],
-                     *       "message_count": 1,
-                     *       "messages": [
-                     *         {
-                     *           "attachments": [
-                     *             {
-                     *               "n": 1
-                     *             }
-                     *           ],
-                     *           "created_at": "2026-03-01T12:30:15.250Z",
-                     *           "parts": [
-                     *             {
-                     *               "code": "a code",
-                     *               "filename": "a filename",
-                     *               "language": "en",
-                     *               "text": "What is 6*7?",
-                     *               "truncated": false,
-                     *               "type": "text"
-                     *             }
-                     *           ],
-                     *           "profile": "a profile",
-                     *           "role": "user"
-                     *         }
-                     *       ],
-                     *       "page": 1,
-                     *       "page_count": 1,
-                     *       "title": "Six times seven"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["SharedPage"];
-                };
-            };
-            /** @description Bad Request. Codes: `invalid_header`. */
-            400: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid_header",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 400,
-                     *       "title": "Bad Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found. Codes: `not_found`. */
-            404: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "not_found",
-                     *       "detail": "The resource does not exist, or you have no access to it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 404,
-                     *       "title": "Not Found",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Misdirected Request. Codes: `wrong_host`. */
-            421: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "wrong_host",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 421,
-                     *       "title": "Misdirected Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
-            422: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 422,
-                     *       "title": "Unprocessable Entity",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
-            429: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "rate_limited",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 429,
-                     *       "title": "Too Many Requests",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error. Codes: `internal`. */
-            500: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "internal",
-                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 500,
-                     *       "title": "Internal Server Error",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable. Codes: `unavailable`. */
-            503: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "Retry-After": components["headers"]["Retry-After"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "unavailable",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 503,
-                     *       "title": "Service Unavailable",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    getSharedFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match. */
-                "If-Modified-Since"?: string;
-                /** @description ETags of the content: if it has one of them, the response is 304. */
-                "If-None-Match"?: string;
-                /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
-                "If-Range"?: string;
-                /** @description One range of bytes, for example bytes=0-1023. */
-                Range?: string;
-            };
-            path: {
-                /** @description The number of the file in the files of the share. */
-                n: number;
-                /** @description The token of the share. */
-                token: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The content. */
-            200: {
-                headers: {
-                    "Accept-Ranges"?: string;
-                    "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Range"?: string;
-                    /** @description The SHA-256 of the content. */
-                    ETag?: string;
-                    "Last-Modified"?: string;
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /** @example a */
-                    "application/octet-stream": string;
-                    /** @example a */
-                    "image/gif": string;
-                    /** @example a */
-                    "image/jpeg": string;
-                    /** @example a */
-                    "image/png": string;
-                    /** @example a */
-                    "image/webp": string;
-                    /** @example a */
-                    "text/plain": string;
-                };
-            };
-            /** @description The range. */
-            206: {
-                headers: {
-                    "Accept-Ranges"?: string;
-                    "Content-Disposition": components["headers"]["Content-Disposition"];
-                    "Content-Range"?: string;
-                    /** @description The SHA-256 of the content. */
-                    ETag?: string;
-                    "Last-Modified"?: string;
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /** @example a */
-                    "application/octet-stream": string;
-                    /** @example a */
-                    "image/gif": string;
-                    /** @example a */
-                    "image/jpeg": string;
-                    /** @example a */
-                    "image/png": string;
-                    /** @example a */
-                    "image/webp": string;
-                    /** @example a */
-                    "text/plain": string;
-                };
-            };
-            /** @description The client has the content already. */
-            304: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Bad Request. Codes: `invalid_header`. */
-            400: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "invalid_header",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "errors": [
-                     *         {
-                     *           "field": "body",
-                     *           "message": "A human-readable explanation of the error."
-                     *         }
-                     *       ],
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 400,
-                     *       "title": "Bad Request",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not Found. Codes: `not_found`. */
-            404: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "not_found",
-                     *       "detail": "The resource does not exist, or you have no access to it.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 404,
-                     *       "title": "Not Found",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Requested Range Not Satisfiable. Codes: `range_not_satisfiable`. */
-            416: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "range_not_satisfiable",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 416,
-                     *       "title": "Requested Range Not Satisfiable",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Misdirected Request. Codes: `wrong_host`. */
-            421: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -35969,8 +33759,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -35991,10 +33779,888 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listWorkHistory: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                project_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "at": "2026-03-01T12:30:15.250Z",
+                     *           "by": "user",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "kind": "project_created",
+                     *           "other_project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "session_id": "sess_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "version": 3,
+                     *           "work_id": "work_01h2xcejqtf2nbrexx3vqjhp41"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListWork"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getReady: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checks": {
+                     *         "name": "a "
+                     *       },
+                     *       "draining": false,
+                     *       "scanner": "clamav",
+                     *       "status": "ready"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not ready: a dependency is down, or the node is draining. */
+            503: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checks": {
+                     *         "name": "a "
+                     *       },
+                     *       "draining": false,
+                     *       "scanner": "clamav",
+                     *       "status": "ready"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description Search in this conversation only. A conversation that does not exist contains nothing. */
+                conversation_id?: string;
+                /** @description The next_cursor of an earlier page of the same search. */
+                cursor?: string;
+                /** @description Find only what was created at this time or later: a time, for example 2026-01-31T08:00:00Z, or a day (UTC). */
+                from?: string;
+                /** @description Find objects of this kind only. Default: all kinds. */
+                kind?: "conversation" | "message" | "file";
+                /** @description The maximum number of results in the page. */
+                limit?: number;
+                /** @description 1 to 160 code points, without spaces at the ends. */
+                q: string;
+                /** @description Find messages of this role only, and no other kinds. Default: any role. */
+                role?: "user" | "assistant";
+                /** @description Find only what was created before this time, or before this day (UTC). */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "at": "2026-03-01T12:30:15.250Z",
+                     *           "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "kind": "conversation",
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "passage": {
+                     *             "kind": "page",
+                     *             "length": 1,
+                     *             "match": 1,
+                     *             "offset": 1,
+                     *             "page": 1
+                     *           },
+                     *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "snippet": {
+                     *             "highlights": [
+                     *               {
+                     *                 "end": 0,
+                     *                 "start": 0
+                     *               }
+                     *             ],
+                     *             "text": "What is 6*7?"
+                     *           },
+                     *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "title": "Six times seven"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListSearchResult"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    openShare: {
+        parameters: {
+            query?: {
+                /** @description The number of the page. A page that does not exist gets 404. */
+                page?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The token of the share. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "message_count": 1,
+                     *       "messages": [
+                     *         {
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "parts": [
+                     *             {
+                     *               "code": "a code",
+                     *               "filename": "a filename",
+                     *               "language": "en",
+                     *               "text": "What is 6*7?",
+                     *               "truncated": false,
+                     *               "type": "text"
+                     *             }
+                     *           ],
+                     *           "profile": "a profile",
+                     *           "role": "user"
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "page_count": 1,
+                     *       "title": "Six times seven"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SharedPage"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -36043,9 +34709,6 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
-                     *           "file_ids": [
-                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
-                     *           ],
                      *           "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *           "message_count": 1,
                      *           "open_count": 1,
@@ -36063,8 +34726,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36091,8 +34752,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36113,8 +34773,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36160,7 +34818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -36186,8 +34844,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36208,8 +34864,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -36268,8 +34922,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36296,8 +34948,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36340,8 +34991,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36362,8 +35011,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36387,7 +35034,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -36413,8 +35060,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36435,8 +35080,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -36484,8 +35127,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36512,8 +35153,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36534,8 +35174,6 @@ export interface operations {
             /** @description Forbidden. Codes: `csrf`, `origin`. */
             403: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36578,8 +35216,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36600,8 +35236,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36625,7 +35259,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -36651,8 +35285,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36673,8 +35305,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -36751,8 +35381,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36779,8 +35407,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36801,8 +35428,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36848,7 +35473,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -36874,8 +35499,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36896,8 +35519,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -36950,8 +35571,6 @@ export interface operations {
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -36978,8 +35597,7 @@ export interface operations {
             /** @description Unauthorized. Codes: `unauthenticated`. */
             401: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -37000,8 +35618,6 @@ export interface operations {
             /** @description Misdirected Request. Codes: `wrong_host`. */
             421: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -37022,8 +35638,6 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -37047,7 +35661,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`. */
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -37073,8 +35687,6 @@ export interface operations {
             /** @description Internal Server Error. Codes: `internal`. */
             500: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -37095,8 +35707,6 @@ export interface operations {
             /** @description Service Unavailable. Codes: `unavailable`. */
             503: {
                 headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "Retry-After": components["headers"]["Retry-After"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
