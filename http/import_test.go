@@ -66,7 +66,7 @@ func TestAnImportIsReceivedShownAndCancelled(t *testing.T) {
 
 // runImport runs the job of an import.
 func runImport(w *world, account protocol.AccountID, id protocol.ImportID) error {
-	return w.DB.Imports.Continue(w.t.Context(), imports.RunArgs{AccountID: account, ImportID: id})
+	return w.DB.Imports.Continue(w.t.Context(), imports.RunArgs{AccountID: account, ImportID: id}, nil)
 }
 
 // The upload of a session that ends is aborted.

@@ -94,7 +94,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
-	s.Imports = imports.New(db, s.queue, config.Objects)
+	s.Imports = imports.New(db, s.queue, config.Objects, s.Files)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)
 	return s, nil
@@ -113,6 +113,8 @@ type JobWorkers struct {
 	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
 	// ReadText reads the text of a content; see package providers/extract.
 	ReadText files.ReadText
+	// ReceiveFile receives a file of an import.
+	ReceiveFile imports.ReceiveFile
 	// Observe gets the outcome of every job.
 	Observe jobs.Observe
 }
@@ -128,7 +130,10 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {
-		kinds = append(kinds, s.Imports.RunJob(), s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.SweepJob(), s.Files.ReconcileJob())
+		kinds = append(kinds, s.Imports.SweepJob(), s.Erasures.Job(), s.Uploads.ReapJob(), s.Files.PurgeJob(), s.Files.SweepJob(), s.Files.ReconcileJob())
+	}
+	if s.hasObjects && workers.ReceiveFile != nil {
+		kinds = append(kinds, s.Imports.RunJob(workers.ReceiveFile))
 	}
 	if s.hasObjects && workers.ReadText != nil {
 		kinds = append(kinds, s.FileTexts.ExtractJob(workers.ReadText))

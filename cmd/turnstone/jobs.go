@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -11,14 +12,16 @@ import (
 	"turnstone/actors/title"
 	"turnstone/persistence"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 )
 
 // startJobs starts to process the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
-		Title:    s.title,
-		ReadText: s.readText,
-		Observe:  s.telemetry.JobEnded,
+		Title:       s.title,
+		ReadText:    s.readText,
+		ReceiveFile: s.receiveFile,
+		Observe:     s.telemetry.JobEnded,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
 		},
@@ -28,6 +31,16 @@ func (s *service) startJobs(ctx context.Context) error {
 	}
 	s.onClose("the background jobs", jobs.Close)
 	return nil
+}
+
+// receiveFile receives a file of an import, within the limits of an upload.
+func (s *service) receiveFile(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+	if most := s.config.Limits.MaxUploadBytes; spec.Size > most {
+		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", most)
+	}
+	spec.CreatedAt = time.Now()
+	spec.ExpiresAt = spec.CreatedAt.Add(time.Duration(s.config.Limits.UploadLifetime))
+	return s.uploads.ReceiveFile(ctx, spec, open)
 }
 
 // readText reads a content. The larger version of a picture is kept only if a model accepts pictures.

@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"mime"
 	stdhttp "net/http"
@@ -64,7 +63,7 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 	spec := &uploadlog.Spec{
 		AccountID: router.CallerOf(ctx).AccountID, UploadID: protocol.NewUploadID(), Filename: name, MediaType: media, Size: body.Size,
 		Purpose: body.Purpose, ConversationID: body.ConversationID, ProjectID: body.ProjectID, SessionID: &router.CallerOf(ctx).SessionID,
-		ObjectName: randomName(), CreatedAt: h.Now(),
+		ObjectName: uploadlog.NewObjectName(), CreatedAt: h.Now(),
 	}
 	spec.ExpiresAt = spec.CreatedAt.Add(h.Lifetime)
 	if body.SHA256 != nil {
@@ -73,13 +72,6 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 		}
 	}
 	return spec, nil
-}
-
-// randomName returns the name of the objects of a session: 128 random bits.
-func randomName() string {
-	name := make([]byte, 16)
-	_, _ = rand.Read(name) // never fails
-	return hex.EncodeToString(name)
 }
 
 // InUpload is embedded by inputs of routes below an upload session.

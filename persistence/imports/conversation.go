@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	batchMessages = 500
 	batchBytes    = 1 << 20
 	batchSegments = 5000
+	// batchFollowUps is for items of up to 16,000 characters.
+	batchFollowUps = 50
 )
 
 // conversation imports one conversation, unless an earlier run has handled it.
@@ -32,7 +35,9 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 	}
 	tree := c.Arrange()
 	w := &writing{run: r, c: c, tree: tree, id: protocol.NewConversationID()}
-	if len(tree.Messages) == 0 && c.Draft == "" {
+	if own, is := w.own(); is {
+		w.id = own.Renew()
+	} else if len(tree.Messages) == 0 && c.Draft == "" {
 		return w.skip(ctx, protocol.ImportNoMessages, nil)
 	}
 	existing, err := w.existing(ctx)
@@ -41,6 +46,11 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 	}
 	if existing != nil {
 		return w.skip(ctx, protocol.ImportAlreadyImported, existing)
+	}
+	for _, step := range []func(context.Context) error{w.link, w.findProject} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	w.prepare()
 	w.noteAll(&w.id)
@@ -60,15 +70,21 @@ type writing struct {
 	branches []protocol.BranchID
 	messages []protocol.MessageID
 	parts    []string // JSON
-	whole    bool     // one transaction writes everything
+	project  *protocol.ProjectID
+	whole    bool // one transaction writes everything
 
 	at position
 }
 
 // position is what the committed transactions have written.
 type position struct {
-	begun           bool
-	branch, message int // the next ones
+	begun                     bool
+	branch, message, followUp int // the next ones
+}
+
+// own returns the identifier of a conversation of this service; false: it is of another one.
+func (w *writing) own() (id protocol.ConversationID, is bool) {
+	return id, w.c.Kind == protocol.ImportFromTurnstone && id.UnmarshalText([]byte(w.c.ID)) == nil
 }
 
 // hash identifies the conversation in its source.
@@ -91,10 +107,7 @@ const existingSQL = `
 	limit 1`
 
 func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error) {
-	var own protocol.ConversationID
-	if w.c.Kind == protocol.ImportFromTurnstone {
-		_ = own.UnmarshalText([]byte(w.c.ID)) // zero: it is no identifier of ours
-	}
+	own, _ := w.own() // zero: it is no identifier of ours
 	found, err := pg.Rows(ctx, w.db, w.account, pgx.RowTo[protocol.ConversationID], existingSQL,
 		pgx.NamedArgs{"account": w.account, "hash": w.hash(), "own": own})
 	if err != nil || len(found) == 0 {
@@ -147,17 +160,26 @@ func (w *writing) noteAll(id *protocol.ConversationID) {
 	}
 }
 
-// prepare creates the identifiers. Those of messages are in the order of the tree: parents before children.
+// prepare creates the identifiers. Those of messages are in the order of the tree (parents before children) or, for an export of
+// this service, in that of the identifiers there.
 func (w *writing) prepare() {
 	w.branches = make([]protocol.BranchID, len(w.tree.Branches))
 	for i := range w.branches {
 		w.branches[i] = protocol.NewBranchID()
+		var id protocol.BranchID
+		if from := w.tree.Branches[i].Source; from != nil && id.UnmarshalText([]byte(from.ID)) == nil {
+			w.branches[i] = id.Renew()
+		}
 	}
 	w.messages = make([]protocol.MessageID, len(w.tree.Messages))
 	w.parts = make([]string, len(w.tree.Messages))
 	size := 0
 	for i := range w.messages {
 		w.messages[i] = protocol.NewMessageID()
+		var id protocol.MessageID
+		if w.c.Kind == protocol.ImportFromTurnstone && id.UnmarshalText([]byte(w.tree.Messages[i].ID)) == nil {
+			w.messages[i] = id.Renew()
+		}
 		parts := w.tree.Messages[i].Parts
 		if parts == nil {
 			parts = []protocol.Part{}
@@ -169,7 +191,7 @@ func (w *writing) prepare() {
 		w.parts[i], w.tree.Messages[i].Parts = string(text), nil
 		size += len(text)
 	}
-	w.whole = len(w.messages) <= batchMessages && size <= batchBytes && len(w.branches) <= batchMessages
+	w.whole = len(w.messages) <= batchMessages && size <= batchBytes && len(w.branches) <= batchMessages && len(w.c.FollowUps) <= batchFollowUps
 }
 
 // write writes the next part of the conversation in a transaction, and reports whether more follows.
@@ -191,33 +213,40 @@ func (w *writing) write(ctx context.Context) (more bool, err error) {
 
 // insertSQL creates the conversation. A tombstone hides one that other transactions complete.
 const insertSQL = `
-	insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, draft, draft_version, draft_updated_at,
-		active_branch_id, message_count, read_message_id, read_at, created_at, updated_at, last_activity_at, deleted_at)
-	values (@account, @conversation, @title, @title_source, @profile, @metadata, @draft, case when @draft = '' then 0 else 1 end,
-		case when @draft = '' then null else now() end,
-		@branch, @count, @read, now(), @created, @created, @activity, case when @hidden then now() end)`
+	insert into conversations (account_id, conversation_id, title, title_source, profile, metadata, project_id, pinned_at, archived_at,
+		draft, draft_attachments, draft_version, draft_updated_at,
+		active_branch_id, message_count, read_message_id, read_at, version, created_at, updated_at, last_activity_at, deleted_at)
+	values (@account, @conversation, @title, @title_source, @profile, @metadata, @project, @pinned, @archived,
+		@draft, @draft_files, @draft_version, @draft_updated,
+		@branch, @count, @read, now(), @version, @created, @updated, @activity, case when @hidden then now() end)`
 
 // Segments of later branches name earlier ones, so the branches are in the order of the tree.
 const (
 	insertBranchesSQL = `
-	insert into branches (account_id, branch_id, conversation_id, name, base_message_id, head_message_id, head_depth, created_at)
-	select @account, b.id, @conversation, b.name, b.base, b.head, b.depth, @created
-	from unnest(@ids::uuid[], @names::text[], @bases::uuid[], @heads::uuid[], @depths::int[]) as b (id, name, base, head, depth)`
+	insert into branches (account_id, branch_id, conversation_id, name, base_message_id, head_message_id, head_depth, version, created_at)
+	select @account, b.id, @conversation, b.name, b.base, b.head, b.depth, b.version, b.created
+	from unnest(@ids::uuid[], @names::text[], @bases::uuid[], @heads::uuid[], @depths::int[], @versions::bigint[], @created::timestamptz[])
+		as b (id, name, base, head, depth, version, created)`
 	insertSegmentsSQL = `
 	insert into branch_segments (account_id, branch_id, source_branch_id, from_depth, to_depth)
 	select @account, s.branch, s.source, s.first, s.last
 	from unnest(@branches::uuid[], @sources::uuid[], @firsts::int[], @lasts::int[]) as s (branch, source, first, last)`
 	insertMessagesSQL = `
 	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, sibling_index, role, status,
-		parts, profile, model_id, routing, usage, created_at)
+		parts, attachments, profile, model_id, routing, usage, feedback, created_at)
 	select @account, m.id, @conversation, m.branch, m.depth, m.parent, m.sibling, m.role, m.status,
-		m.parts::json, m.profile, m.model, m.routing::jsonb, m.usage::jsonb, m.created
+		m.parts::json, m.files::uuid[], m.profile, m.model, m.routing::jsonb, m.usage::jsonb, m.feedback::jsonb, m.created
 	from unnest(@ids::uuid[], @branches::uuid[], @depths::int[], @parents::uuid[], @siblings::int[], @roles::text[], @statuses::text[],
-		@parts::text[], @profiles::text[], @models::text[], @routings::text[], @usages::text[], @created::timestamptz[])
-		as m (id, branch, depth, parent, sibling, role, status, parts, profile, model, routing, usage, created)`
+		@parts::text[], @files::text[], @profiles::text[], @models::text[], @routings::text[], @usages::text[], @feedbacks::text[], @created::timestamptz[])
+		as m (id, branch, depth, parent, sibling, role, status, parts, files, profile, model, routing, usage, feedback, created)`
+	insertFollowUpsSQL = `
+	insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, version, created_at)
+	select @account, f.id, @conversation, f.state, f.content, f.files::uuid[], f.profile, f.position, f.version, f.created
+	from unnest(@ids::uuid[], @states::text[], @contents::text[], @files::text[], @profiles::text[], @positions::bigint[], @versions::bigint[], @created::timestamptz[])
+		as f (id, state, content, files, profile, position, version, created)`
 )
 
-// writeSome writes the conversation, its branches, their segments and the messages, as far as the limits of a
+// writeSome writes the conversation, its branches, their segments, the messages and the follow-ups, as far as the limits of a
 // transaction allow.
 func (w *writing) writeSome(ctx context.Context, tx *pg.Tx) (more bool, err error) {
 	if !w.at.begun {
@@ -225,7 +254,7 @@ func (w *writing) writeSome(ctx context.Context, tx *pg.Tx) (more bool, err erro
 			return false, err
 		}
 	}
-	for _, step := range []func(context.Context, *pg.Tx) (bool, error){w.writeBranches, w.writeMessages} {
+	for _, step := range []func(context.Context, *pg.Tx) (bool, error){w.writeBranches, w.writeMessages, w.writeFollowUps} {
 		if more, err = step(ctx, tx); err != nil || more {
 			return more, err
 		}
@@ -239,13 +268,25 @@ func (w *writing) begin(ctx context.Context, tx *pg.Tx) error {
 		metadata = map[string]string{}
 	}
 	var read *protocol.MessageID
-	if n := len(w.messages); n > 0 {
-		read = &w.messages[n-1]
+	for i := range w.messages {
+		if !w.c.Unread && (read == nil || bytes.Compare(w.messages[i][:], read[:]) > 0) {
+			read = &w.messages[i]
+		}
+	}
+	if err := w.join(ctx, tx); err != nil {
+		return err
+	}
+	var drafted *time.Time
+	version := w.c.DraftVersion
+	if w.c.Draft != "" || version > 0 {
+		drafted, version = nullTime(w.c.DraftUpdatedAt), max(1, version)
 	}
 	_, err := tx.Exec(ctx, insertSQL, pgx.NamedArgs{
 		"account": w.account, "conversation": w.id, "title": w.c.Title, "title_source": w.c.TitleSource, "profile": w.c.Profile,
-		"metadata": metadata, "draft": w.c.Draft, "branch": w.branches[w.tree.Active], "count": len(w.messages), "read": read,
-		"created": w.c.CreatedAt, "activity": w.activity(), "hidden": !w.whole,
+		"metadata": metadata, "project": w.project, "pinned": nullTime(w.c.PinnedAt), "archived": nullTime(w.c.ArchivedAt),
+		"draft": w.c.Draft, "draft_files": uuids(w.c.DraftAttachments), "draft_version": version, "draft_updated": drafted,
+		"branch": w.branches[w.tree.Active], "count": len(w.messages), "read": read, "version": w.c.Version,
+		"created": w.c.CreatedAt, "updated": w.c.ChangedAt, "activity": w.activity(), "hidden": !w.whole,
 	})
 	if err != nil {
 		return fmt.Errorf("creating an imported conversation: %w", err)
@@ -278,10 +319,17 @@ func (w *writing) writeBranches(ctx context.Context, tx *pg.Tx) (more bool, err 
 		names                   []string
 		bases, heads            []*protocol.MessageID
 		depths, firsts, lasts   []int
+		versions                []int64
+		created                 []time.Time
 	}
 	for ; w.at.branch < len(w.branches) && len(b.ids) < batchMessages && len(b.firsts) < batchSegments; w.at.branch++ {
 		from, id := &w.tree.Branches[w.at.branch], w.branches[w.at.branch]
-		b.ids, b.names = append(b.ids, id), append(b.names, from.Name)
+		named := source.SourceBranch{Version: 1, CreatedAt: w.c.CreatedAt}
+		if from.Source != nil {
+			named = *from.Source
+		}
+		b.ids, b.names = append(b.ids, id), append(b.names, named.Name)
+		b.versions, b.created = append(b.versions, named.Version), append(b.created, named.CreatedAt)
 		b.bases, b.heads, b.depths = append(b.bases, w.messageID(from.Base)), append(b.heads, w.messageID(from.Head)), append(b.depths, from.HeadDepth)
 		for _, s := range from.Segments {
 			last := s.To
@@ -299,7 +347,7 @@ func (w *writing) writeBranches(ctx context.Context, tx *pg.Tx) (more bool, err 
 	batch := &pgx.Batch{}
 	batch.Queue(insertBranchesSQL, pgx.NamedArgs{
 		"account": w.account, "conversation": w.id, "ids": b.ids, "names": b.names, "bases": b.bases, "heads": b.heads,
-		"depths": b.depths, "created": w.c.CreatedAt,
+		"depths": b.depths, "versions": b.versions, "created": b.created,
 	})
 	batch.Queue(insertSegmentsSQL, pgx.NamedArgs{
 		"account": w.account, "branches": b.segmentOf, "sources": b.sources, "firsts": b.firsts, "lasts": b.lasts,
@@ -317,7 +365,9 @@ func (w *writing) writeMessages(ctx context.Context, tx *pg.Tx) (more bool, err 
 		parents                            []*protocol.MessageID
 		depths, siblings                   []int
 		roles, statuses, parts             []string
+		files                              []string
 		profiles, models, routings, usages []*string
+		feedbacks                          []*string
 		created                            []time.Time
 	}
 	size := 0
@@ -329,19 +379,51 @@ func (w *writing) writeMessages(ctx context.Context, tx *pg.Tx) (more bool, err 
 		m.parts, size = append(m.parts, w.parts[w.at.message]), size+len(w.parts[w.at.message])
 		m.profiles, m.models = append(m.profiles, (*string)(from.Profile)), append(m.models, from.ModelID)
 		m.routings, m.usages = append(m.routings, jsonOf(from.Routing)), append(m.usages, jsonOf(from.Usage))
+		m.files, m.feedbacks = append(m.files, arrayText(from.Attachments)), append(m.feedbacks, jsonOf(from.Feedback))
 		m.created = append(m.created, from.CreatedAt)
 	}
 	if len(m.ids) > 0 {
 		_, err = tx.Exec(ctx, insertMessagesSQL, pgx.NamedArgs{
 			"account": w.account, "conversation": w.id, "ids": m.ids, "branches": m.branches, "depths": m.depths, "parents": m.parents,
-			"siblings": m.siblings, "roles": m.roles, "statuses": m.statuses, "parts": m.parts, "profiles": m.profiles, "models": m.models,
-			"routings": m.routings, "usages": m.usages, "created": m.created,
+			"siblings": m.siblings, "roles": m.roles, "statuses": m.statuses, "parts": m.parts, "files": m.files, "profiles": m.profiles, "models": m.models,
+			"routings": m.routings, "usages": m.usages, "feedbacks": m.feedbacks, "created": m.created,
 		})
 		if err != nil {
 			return false, fmt.Errorf("creating imported messages: %w", err)
 		}
 	}
 	return w.at.message < len(w.messages), nil
+}
+
+func (w *writing) writeFollowUps(ctx context.Context, tx *pg.Tx) (more bool, err error) {
+	var f struct {
+		ids                     []protocol.FollowUpID
+		states, contents, files []string
+		profiles                []*string
+		positions, versions     []int64
+		created                 []time.Time
+	}
+	for ; w.at.followUp < len(w.c.FollowUps) && len(f.ids) < batchFollowUps; w.at.followUp++ {
+		from := &w.c.FollowUps[w.at.followUp]
+		id := protocol.NewFollowUpID()
+		var source protocol.FollowUpID
+		if source.UnmarshalText([]byte(from.ID)) == nil {
+			id = source.Renew()
+		}
+		f.ids, f.states, f.contents = append(f.ids, id), append(f.states, string(from.State)), append(f.contents, from.Content)
+		f.files, f.profiles = append(f.files, arrayText(from.Attachments)), append(f.profiles, (*string)(from.Profile))
+		f.positions, f.versions, f.created = append(f.positions, from.Position), append(f.versions, from.Version), append(f.created, from.CreatedAt)
+	}
+	if len(f.ids) > 0 {
+		_, err = tx.Exec(ctx, insertFollowUpsSQL, pgx.NamedArgs{
+			"account": w.account, "conversation": w.id, "ids": f.ids, "states": f.states, "contents": f.contents, "files": f.files,
+			"profiles": f.profiles, "positions": f.positions, "versions": f.versions, "created": f.created,
+		})
+		if err != nil {
+			return false, fmt.Errorf("creating imported follow-ups: %w", err)
+		}
+	}
+	return w.at.followUp < len(w.c.FollowUps), nil
 }
 
 // jsonOf encodes a value; nil if there is none.

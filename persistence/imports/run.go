@@ -40,8 +40,10 @@ const (
 	abandonedAfter = time.Minute
 )
 
-// RunJob returns the job that runs imports.
-func (s *Store) RunJob() jobs.Job { return jobs.NewLong(runTimeout, s.Continue) }
+// RunJob returns the job that runs imports, with the function that receives their files.
+func (s *Store) RunJob(receive ReceiveFile) jobs.Job {
+	return jobs.NewLong(runTimeout, func(ctx context.Context, args RunArgs) error { return s.Continue(ctx, args, receive) })
+}
 
 // maxLostRuns is the number of runs that may end with their processes. The content of the upload is probably the cause, and
 // must not end the next node too.
@@ -54,7 +56,7 @@ const (
 		lost_runs = lost_runs + case when state = 'running' and active_at > '-infinity' then 1 else 0 end
 	where account_id = @account and import_id = @import
 	  and (state = 'queued' or state = 'running' and active_at < now() - @abandoned::interval)
-	returning run, size, handled, report, unfinished_id, lost_runs`
+	returning run, size, handled, parts, report, unfinished_id, lost_runs`
 	endedSQL = `
 	select unfinished_id from imports
 	where account_id = @account and import_id = @import and state in ('completed', 'failed', 'cancelled') and stored
@@ -68,16 +70,21 @@ type run struct {
 	account protocol.AccountID
 	id      protocol.ImportID
 	spool   *spool
+	receive ReceiveFile
 	report  protocol.ImportReport
 	handled int64 // conversations that an earlier run has handled
 	seen    int64 // conversations of this run
 	lost    int   // earlier runs that ended with their processes
 	args    pgx.NamedArgs
+
+	handledParts int64 // projects, instructions and files that an earlier run has handled
+	parts        int64 // of this run
+	archive      bool  // the file is an archive of this service
 }
 
 // Continue runs an import that no other run works on, to its end. It does nothing if there is none, except that it deletes
-// the upload of one that has ended.
-func (s *Store) Continue(ctx context.Context, args RunArgs) error {
+// the upload of one that has ended. receive receives the files of the export.
+func (s *Store) Continue(ctx context.Context, args RunArgs, receive ReceiveFile) error {
 	r, err := s.claim(ctx, args)
 	if err != nil {
 		return err
@@ -85,6 +92,7 @@ func (s *Store) Continue(ctx context.Context, args RunArgs) error {
 	if r == nil {
 		return s.deleteIfEnded(ctx, args)
 	}
+	r.receive = receive
 	if r.lost >= maxLostRuns {
 		err = r.end(ctx, "The service was interrupted twice while it read the file, and has given up. What was imported before stays.")
 	} else if err = r.read(ctx); err == nil {
@@ -123,6 +131,9 @@ func (s *Store) deleteIfEnded(ctx context.Context, job RunArgs) error {
 	if err != nil || !ended {
 		return err
 	}
+	if err := s.hideDeleted(ctx, job); err != nil {
+		return err
+	}
 	return s.deleteUpload(ctx, job.AccountID, job.ImportID)
 }
 
@@ -135,7 +146,7 @@ func (s *Store) claim(ctx context.Context, args RunArgs) (*run, error) {
 		var report []byte
 		var unfinished *protocol.ConversationID
 		err := tx.QueryRow(ctx, claimSQL, pgx.NamedArgs{"account": args.AccountID, "import": args.ImportID, "abandoned": abandonedAfter}).
-			Scan(&number, &r.spool.size, &r.handled, &report, &unfinished, &r.lost)
+			Scan(&number, &r.spool.size, &r.handled, &r.handledParts, &report, &unfinished, &r.lost)
 		if found = err == nil; errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -166,8 +177,12 @@ func (r *run) read(ctx context.Context) error {
 	r.spool.ctx = ctx
 	err := source.Read(ctx, r.spool, r.spool.size, time.Now(), source.Handler{
 		Conversation: func(c *source.Conversation) error { return r.conversation(ctx, c) },
+		Archive:      func() error { r.archive = true; return nil },
+		Project:      func(p *source.Project) error { return r.project(ctx, p) },
+		Instructions: func(i *source.Instructions) error { return r.instructions(ctx, i) },
+		File:         func(f *source.File) error { return r.file(ctx, f) },
 		Problem: func(reason protocol.ImportReason, name, detail string, count int) error {
-			if r.seen >= r.handled { // an earlier run has noted it otherwise
+			if r.seen >= r.handled && r.parts >= r.handledParts { // an earlier run has noted it otherwise
 				r.note(protocol.ImportEntry{Reason: reason, Title: name, Detail: detail, Count: count})
 			}
 			return nil
@@ -222,10 +237,11 @@ func (r *run) note(entry protocol.ImportEntry) {
 
 const endSQL = `
 	update imports
-	set state = @state, failure = @failure, report = @report, read_bytes = size, finished_at = now()
+	set state = @state, failure = @failure, report = @report, source = coalesce(source, @source), read_bytes = size, finished_at = now()
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
-// end ends the import: as failed if there is a failure, or if the file has no conversation at all.
+// end ends the import: as failed if there is a failure, or if the file has no conversation at all and is not an archive of this
+// service.
 func (r *run) end(ctx context.Context, failure string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout) // the time of the run may be over
 	defer cancel()
@@ -235,9 +251,11 @@ func (r *run) end(ctx context.Context, failure string) error {
 	}
 	args := pgx.NamedArgs{
 		"account": r.account, "import": r.id, "run": r.args["run"], "report": report,
-		"state": protocol.ImportCompleted, "failure": nil,
+		"state": protocol.ImportCompleted, "failure": nil, "source": nil,
 	}
-	if failure == "" && r.seen == 0 {
+	if r.archive {
+		args["source"] = protocol.ImportFromTurnstone
+	} else if failure == "" && r.seen == 0 {
 		failure = "The file has no conversations that can be imported."
 	}
 	if failure != "" {

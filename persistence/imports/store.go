@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/files"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
@@ -25,14 +26,15 @@ type Store struct {
 	db      *pg.DB
 	queue   *jobs.Queue
 	objects objects.Store
+	files   *files.Store
 }
 
 // New returns a store that keeps uploads in an object store.
-func New(db *pg.DB, queue *jobs.Queue, objects objects.Store) *Store {
-	return &Store{db, queue, objects}
+func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, files *files.Store) *Store {
+	return &Store{db, queue, objects, files}
 }
 
-const importColumns = `import_id, state, source, size, read_bytes, imported, skipped, messages, report, failure, created_at, finished_at`
+const importColumns = `import_id, state, source, size, read_bytes, imported, skipped, messages, projects, files, report, failure, created_at, finished_at`
 
 const (
 	openImportsSQL = ` state in ('receiving', 'queued', 'running')`

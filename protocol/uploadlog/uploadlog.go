@@ -5,6 +5,8 @@
 package uploadlog
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"time"
 
 	"turnstone/protocol"
@@ -25,6 +27,13 @@ type Spec struct {
 	ObjectName     string              // random; the names of the session's objects consist of it
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
+}
+
+// NewObjectName returns a name for the objects of a session: 128 random bits.
+func NewObjectName() string {
+	name := make([]byte, 16)
+	_, _ = rand.Read(name) // never fails
+	return hex.EncodeToString(name)
 }
 
 // Content describes the content that was received.

@@ -24,9 +24,14 @@ const (
 // names are the files of an archive that have conversations: one file, a numbered list of files, or a file for each.
 var names = regexp.MustCompile(`^(conversations([-_]\d+)?|conv_[0-9a-z]{26})\.json$`)
 
-// Handler receives what is read.
+// Handler receives what is read. Of an archive of this service, it gets the projects first, then their instructions, the
+// files, and the conversations. Every reading of the same file calls it in the same order.
 type Handler struct {
 	Conversation func(*Conversation) error
+	Archive      func() error // the file is an archive of this service
+	Project      func(*Project) error
+	Instructions func(*Instructions) error
+	File         func(*File) error
 	// Problem receives a problem of the file that belongs to no conversation. name is that of a file in the archive, or
 	// empty.
 	Problem func(reason protocol.ImportReason, name string, detail string, count int) error
@@ -118,7 +123,15 @@ func brief(err error) string {
 	return "it is not valid"
 }
 
-// readArchive reads the files of an archive that have conversations, in the order of its directory.
+// unpacking is an archive that is read, with the bytes that may still be unpacked.
+type unpacking struct {
+	archive *zip.Reader
+	source  *readerAt
+	left    int64
+}
+
+// readArchive reads the files of an archive that have conversations, in the order of its directory. Of an archive of this
+// service, it reads everything.
 func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
 	if err := checkDirectory(from, size); err != nil {
 		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+err.Error(), 1)
@@ -129,36 +142,57 @@ func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
 	if err != nil {
 		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+brief(err), 1)
 	}
-	left, others := int64(maxUnpacked), 0
+	u := &unpacking{archive, from, maxUnpacked}
+	var own *ownArchive
+	if root, is := u.ownRoot(); is {
+		own = &ownArchive{unpacking: u, to: to, now: now, root: root}
+		if err := own.read(); err != nil || from.err != nil {
+			return err
+		}
+	}
+	others := 0
 	for _, file := range archive.File {
 		if !names.MatchString(path.Base(file.Name)) {
-			others++
+			if own == nil || !own.isKnown(file.Name) {
+				others++
+			}
 			continue
 		}
-		if left <= 0 {
+		if u.left <= 0 {
 			if err := to.Problem(protocol.ImportArchiveLimit, file.Name, fmt.Sprintf("More than %d GiB were unpacked.", maxUnpacked>>30), 1); err != nil {
 				return err
 			}
 			break
 		}
-		content, err := file.Open()
-		if err != nil {
-			if err := to.Problem(protocol.ImportUnreadable, file.Name, "The file cannot be unpacked.", 1); err != nil {
-				return err
-			}
-			continue
-		}
-		unpacked := &unpacker{from: content, left: left, packed: int64(file.CompressedSize64)} //nolint:gosec // below the size of the archive, or the file cannot be read
-		err = readJSON(unpacked, file.Name, now, to)
-		_ = content.Close() // the file was only read
-		if left = unpacked.left; err != nil || from.err != nil {
+		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, now, to) }); err != nil {
 			return err
 		}
+	}
+	if own != nil {
+		others -= own.used
 	}
 	if others > 0 {
 		return to.Problem(protocol.ImportFilesSkipped, "", "", others)
 	}
 	return nil
+}
+
+// unpack calls read with the content of a file of the archive.
+func (u *unpacking) unpack(file *zip.File, to Handler, read func(io.Reader) error) error {
+	content, err := file.Open()
+	if err != nil {
+		if u.source.err != nil {
+			return u.source.err
+		}
+		return to.Problem(protocol.ImportUnreadable, file.Name, "The file cannot be unpacked.", 1)
+	}
+	unpacked := &unpacker{from: content, left: u.left, packed: int64(file.CompressedSize64)} //nolint:gosec // below the size of the archive, or the file cannot be read
+	err = read(unpacked)
+	_ = content.Close() // the file was only read
+	if u.left -= unpacked.read; err == nil {
+		err = u.source.err
+	}
+	return err
 }
 
 var errUnpacked = errors.New("it unpacks to too many bytes")

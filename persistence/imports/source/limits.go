@@ -20,10 +20,11 @@ const (
 	maxLiteral   = 256       // bytes of a number or a name like true
 	maxID        = 200       // bytes of an identifier
 	maxModelName = 100       // bytes
-	maxName      = 200       // characters of the name of a file or a tool, of a language or of a kind
+	maxName      = 255       // characters of the name of a file or a tool, of a language or of a kind
 	maxOutput    = 256 << 10 // bytes of the output of a tool
-	maxDetails   = 64 << 10  // bytes of the input, the error, the citations and the sources of a part, as JSON
+	maxDetails   = 512 << 10 // bytes of the input, the error, the citations and the sources of a part, as JSON
 	maxReason    = 1000      // bytes of the reason of a routing
+	maxFollowUps = 1000      // also those that were started or cancelled
 
 	// The memory that a message, a part and the name of a branch need besides their texts.
 	messageOverhead = 500

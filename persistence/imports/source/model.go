@@ -24,8 +24,21 @@ type Conversation struct {
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	Messages    []Message
-	Active      string            // the last message of the path that was shown
-	BranchNames map[string]string // by last message
+	Active      string // the last message of the path that was shown
+
+	// Only in exports of this service.
+	ProjectID        protocol.ProjectID // in the export; zero: none
+	PinnedAt         time.Time          // zero: never
+	ArchivedAt       time.Time
+	ChangedAt        time.Time // updated_at; UpdatedAt is the last activity
+	Unread           bool
+	Version          int64
+	DraftAttachments []protocol.FileID // in the export
+	DraftVersion     int64
+	DraftUpdatedAt   time.Time
+	FollowUps        []FollowUp
+	Branches         []SourceBranch // in the order of their creation
+	ActiveBranch     string
 
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
@@ -49,7 +62,43 @@ type Message struct {
 	CreatedAt  time.Time
 	Hidden     bool // its children belong to its parent
 
+	// Only in exports of this service.
+	Branch      string
+	Sibling     int
+	Attachments []protocol.FileID // in the export
+	Feedback    *protocol.Feedback
+
 	size int // bytes of the parts, as JSON
+}
+
+// SourceBranch is a branch of an export of this service.
+type SourceBranch struct {
+	ID, Name, Base string
+	Version        int64
+	CreatedAt      time.Time
+}
+
+// FollowUp is a follow-up of an export of this service.
+type FollowUp struct {
+	ID          string
+	State       protocol.FollowUpState
+	Content     string
+	Attachments []protocol.FileID // in the export
+	Profile     *protocol.Profile
+	Position    int64
+	Version     int64
+	CreatedAt   time.Time
+}
+
+// own reports whether the conversation is from an export of this service.
+func (c *Conversation) own() bool { return c.Kind == protocol.ImportFromTurnstone }
+
+// most is the size of a message above which it becomes several. What this service has exported is as it was stored.
+func (c *Conversation) most() int {
+	if c.own() {
+		return maxValue
+	}
+	return maxMessage
 }
 
 // note counts a reason.
@@ -71,19 +120,19 @@ func (c *Conversation) add(m Message) {
 		return
 	}
 	m.ID, m.Parent = clip(m.ID, maxID), clip(m.Parent, maxID)
-	if !m.Hidden && (c.visible >= maxMessages || c.memory >= maxMemory-maxMessage) { // cleaning the parts would be in vain
+	if !m.Hidden && (c.visible >= maxMessages || c.memory >= maxMemory-c.most()) { // cleaning the parts would be in vain
 		c.note(protocol.ImportMessagesCut, 1)
 		m.Hidden, m.Parts = true, nil
 	}
 	parts := c.clean(m.Parts)
-	if m.Parts = nil; len(parts) == 0 && c.Kind != protocol.ImportFromTurnstone {
+	if m.Parts = nil; len(parts) == 0 && !c.own() {
 		m.Hidden = true
 	}
 	if m.Hidden {
 		c.append(m, nil)
 		return
 	}
-	pieces := pieces(parts)
+	pieces := pieces(parts, c.most())
 	if len(pieces) > 1 {
 		c.note(protocol.ImportMessagesSplit, 1)
 	}
@@ -91,6 +140,7 @@ func (c *Conversation) add(m Message) {
 		next := m
 		if n < len(pieces)-1 { // the last piece has the identifier, so that what follows the message follows it
 			next.ID = fmt.Sprintf("%s\x00%d", m.ID, n)
+			next.Attachments, next.Feedback = nil, nil
 			m.Parent = next.ID
 		}
 		c.append(next, piece)
@@ -113,7 +163,7 @@ func (c *Conversation) append(m Message, parts []sizedPart) {
 			c.text, c.memory, c.visible, m.size = c.text+text, c.memory+memory, c.visible+1, text
 		}
 	}
-	c.memory += messageOverhead + len(m.ID) + len(m.Parent)
+	c.memory += messageOverhead + len(m.ID) + len(m.Parent) + len(m.Branch)
 	c.Messages = append(c.Messages, m)
 }
 
@@ -123,12 +173,12 @@ type sizedPart struct {
 	size int
 }
 
-// pieces distributes parts over messages of at most maxMessage bytes; one part is never larger than that by much.
-func pieces(parts []sizedPart) [][]sizedPart {
+// pieces distributes parts over messages of at most a size in bytes; one part is never larger than that by much.
+func pieces(parts []sizedPart, most int) [][]sizedPart {
 	var all [][]sizedPart
 	from, size := 0, 0
 	for i := range parts {
-		if i > from && size+parts[i].size > maxMessage {
+		if i > from && size+parts[i].size > most {
 			all, from, size = append(all, parts[from:i]), i, 0
 		}
 		size += parts[i].size
@@ -141,12 +191,12 @@ func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
 	var kept []sizedPart
 	for i := range parts {
 		c.cleanPart(&parts[i])
-		for _, p := range divide(parts[i]) {
+		for _, p := range divide(parts[i], c.most()/2) { // JSON needs more bytes than the text
 			if p.PartID.IsZero() {
 				p.PartID = protocol.NewPartID()
 			}
 			text, err := json.Marshal(p)
-			if err == nil && (p.Type == protocol.PartTool || p.Text != "" || p.Code != "") {
+			if err == nil && (c.own() || p.Type == protocol.PartTool || p.Text != "" || p.Code != "") {
 				kept = append(kept, sizedPart{p, len(text)})
 			}
 		}
@@ -177,9 +227,8 @@ func (c *Conversation) cleanPart(p *protocol.Part) {
 	}
 }
 
-// divide divides a part with a long text into parts that fit into a message.
-func divide(p protocol.Part) []protocol.Part {
-	const most = maxMessage / 2 // JSON needs more bytes than the text
+// divide divides a part with a text of more than most bytes.
+func divide(p protocol.Part, most int) []protocol.Part {
 	long := &p.Text
 	if p.Type == protocol.PartCode {
 		long = &p.Code
@@ -222,17 +271,49 @@ func (c *Conversation) finish(now time.Time) {
 	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
 	c.CreatedAt = bounded(c.CreatedAt, now, now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
+	c.finishOwn(now)
 	for i := range c.Messages {
 		c.Messages[i].CreatedAt = bounded(c.Messages[i].CreatedAt, c.CreatedAt, now)
 	}
 }
 
+// finishOwn cleans the fields that only exports of this service have.
+func (c *Conversation) finishOwn(now time.Time) {
+	c.Version, c.ChangedAt = version(c.Version), bounded(c.ChangedAt, c.CreatedAt, now)
+	c.PinnedAt, c.ArchivedAt = bounded(c.PinnedAt, time.Time{}, now), bounded(c.ArchivedAt, time.Time{}, now)
+	if c.Draft == "" && len(c.DraftAttachments) == 0 && c.DraftUpdatedAt.IsZero() {
+		c.DraftVersion = 0
+	}
+	c.DraftUpdatedAt = bounded(c.DraftUpdatedAt, now, now)
+	for i := range c.Branches {
+		c.Branches[i].CreatedAt = bounded(c.Branches[i].CreatedAt, c.CreatedAt, now)
+	}
+	for i := range c.FollowUps {
+		f := &c.FollowUps[i]
+		f.CreatedAt = bounded(f.CreatedAt, c.CreatedAt, now)
+		c.cleanText(&f.Content)
+		if content := clipRunes(f.Content, protocol.MaxInputRunes); content != f.Content {
+			f.Content = content
+			c.note(protocol.ImportTextCut, 1)
+		}
+	}
+}
+
 // line returns a text as one line of at most limit characters.
 func (c *Conversation) line(text string, limit int) string {
+	clean, cut := oneLine(text, limit)
+	if cut {
+		c.note(protocol.ImportTitleCut, 1)
+	}
+	return clean
+}
+
+// oneLine returns a text as one line of at most limit characters, and whether it was longer.
+func oneLine(text string, limit int) (clean string, cut bool) {
 	const most = 16 // bytes of a character with the white space around it
 	short := prefix(text, most*limit)
-	cut := len(short) < len(text)
-	clean := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+	cut = len(short) < len(text)
+	clean = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
@@ -241,10 +322,7 @@ func (c *Conversation) line(text string, limit int) string {
 	if utf8.RuneCountInString(clean) > limit {
 		clean, cut = strings.TrimSpace(string([]rune(clean)[:limit])), true
 	}
-	if cut {
-		c.note(protocol.ImportTitleCut, 1)
-	}
-	return clean
+	return clean, cut
 }
 
 // bounded returns a time, or otherwise if it is missing or cannot be right.

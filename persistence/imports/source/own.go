@@ -20,21 +20,88 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 	case "messages":
 		return d.ownMessages(c)
 	case "follow_ups":
-		n := 0
-		err := d.elements(func() error { n++; return d.skip() })
-		c.note(protocol.ImportFollowUpsSkipped, n)
-		return err
+		return d.ownFollowUps(c)
 	case "draft":
 		var draft struct {
-			Content text `json:"content"`
+			Content     text   `json:"content"`
+			Attachments []text `json:"attachments"`
+			Version     int64  `json:"version"`
+			UpdatedAt   when   `json:"updated_at"`
 		}
 		err := d.value(&draft)
-		const most = utf8.UTFMax * (protocol.MaxInputRunes + 1) // bytes; one character too many lets finish note the cut
-		c.Draft = prefix(string(draft.Content), most)
+		c.Draft, c.DraftVersion, c.DraftUpdatedAt = prefix(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
+		c.DraftAttachments = c.attachments(draft.Attachments)
+		return err
+	case "incomplete":
+		var why text
+		err := d.value(&why)
+		if why != "" {
+			c.note(protocol.ImportIncomplete, 1)
+		}
 		return err
 	}
 	return d.skip()
 }
+
+// maxInput is the size of an input or a draft in bytes; one character too many lets a later step note that it is cut.
+const maxInput = utf8.UTFMax * (protocol.MaxInputRunes + 1)
+
+// version returns a version that can be stored and raised.
+func version(of int64) int64 {
+	const most = 1 << 40
+	return min(max(of, 1), most)
+}
+
+// attachments returns the identifiers of the files of one message. What is none, or over the limit of a message, is noted as absent.
+func (c *Conversation) attachments(from []text) []protocol.FileID {
+	var files []protocol.FileID
+	for _, name := range from {
+		var id protocol.FileID
+		if id.UnmarshalText([]byte(name)) != nil || len(files) == protocol.MaxAttachments || c.memory > maxMemory {
+			c.note(protocol.ImportAttachmentsAbsent, 1)
+			continue
+		}
+		files, c.memory = append(files, id), c.memory+len(id)
+	}
+	return files
+}
+
+// ownFollowUps reads the queue of follow-ups.
+func (d *decoder) ownFollowUps(c *Conversation) error {
+	return d.elements(func() error {
+		var from struct {
+			ID          text   `json:"follow_up_id"`
+			State       text   `json:"state"`
+			Content     text   `json:"content"`
+			Attachments []text `json:"attachments"`
+			Profile     text   `json:"profile"`
+			Position    int64  `json:"position"`
+			Version     int64  `json:"version"`
+			CreatedAt   when   `json:"created_at"`
+		}
+		if err := d.value(&from); err != nil {
+			return err
+		}
+		f := FollowUp{
+			ID: clip(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: prefix(string(from.Content), maxInput),
+			Profile: profile(from.Profile), Position: from.Position, Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
+		}
+		need := messageOverhead + len(f.ID) + len(f.Content)
+		if !slices.Contains(followUpStates, f.State) || f.Content == "" && len(from.Attachments) == 0 || len(c.FollowUps) >= maxFollowUps || c.memory+need > maxMemory {
+			c.note(protocol.ImportFollowUpsSkipped, 1)
+			return nil
+		}
+		f.Attachments = c.attachments(from.Attachments)
+		if f.State == protocol.FollowUpQueued { // an import starts no turn
+			f.State = protocol.FollowUpHeld
+			c.note(protocol.ImportFollowUpsHeld, 1)
+		}
+		c.FollowUps, c.memory = append(c.FollowUps, f), c.memory+need
+		return nil
+	})
+}
+
+var followUpStates = []protocol.FollowUpState{protocol.FollowUpQueued, protocol.FollowUpHeld, protocol.FollowUpStarted, protocol.FollowUpCancelled}
 
 // own reads the member "conversation" of a protocol.ConversationExport.
 func (d *decoder) own(c *Conversation) error {
@@ -44,15 +111,25 @@ func (d *decoder) own(c *Conversation) error {
 		TitleSource text              `json:"title_source"`
 		Profile     text              `json:"profile"`
 		Metadata    map[string]string `json:"metadata"`
+		Project     text              `json:"project_id"`
+		PinnedAt    when              `json:"pinned_at"`
+		ArchivedAt  when              `json:"archived_at"`
+		Branch      text              `json:"active_branch_id"`
 		Head        text              `json:"head_message_id"`
+		Unread      bool              `json:"unread"`
+		Version     int64             `json:"version"`
 		CreatedAt   when              `json:"created_at"`
+		UpdatedAt   when              `json:"updated_at"`
 		ActivityAt  when              `json:"last_activity_at"`
 	}
 	err := d.value(&from)
 	const most = 64 << 10 // finish shortens them further
 	c.ID, c.Title, c.TitleSource = prefix(string(from.ID), most), prefix(string(from.Title), most), prefix(string(from.TitleSource), most)
 	c.Profile = profile(from.Profile)
-	c.CreatedAt, c.UpdatedAt = from.CreatedAt.Time, from.ActivityAt.Time
+	c.CreatedAt, c.UpdatedAt, c.ChangedAt = from.CreatedAt.Time, from.ActivityAt.Time, from.UpdatedAt.Time
+	c.PinnedAt, c.ArchivedAt, c.Unread, c.Version = from.PinnedAt.Time, from.ArchivedAt.Time, from.Unread, version(from.Version)
+	c.ActiveBranch = clip(string(from.Branch), maxID)
+	_ = c.ProjectID.UnmarshalText([]byte(from.Project)) // zero: in none
 	if c.Active == "" {
 		c.Active = clip(string(from.Head), maxID)
 	}
@@ -80,41 +157,43 @@ func profile(name text) *protocol.Profile {
 	return nil
 }
 
+// ownBranches reads the branches in the order of their creation.
 func (d *decoder) ownBranches(c *Conversation) error {
 	return d.elements(func() error {
 		var from struct {
-			Name   text `json:"name"`
-			Head   text `json:"head_message_id"`
-			Active bool `json:"active"`
+			ID        text  `json:"branch_id"`
+			Name      text  `json:"name"`
+			Base      text  `json:"base_message_id"`
+			Active    bool  `json:"active"`
+			Version   int64 `json:"version"`
+			CreatedAt when  `json:"created_at"`
 		}
-		err := d.value(&from)
-		if from.Active && from.Head != "" {
-			c.Active = clip(string(from.Head), maxID)
+		if err := d.value(&from); err != nil {
+			return err
 		}
-		if from.Name != "" && from.Head != "" {
-			c.nameBranch(clip(string(from.Head), maxID), c.line(string(from.Name), protocol.MaxTitle))
+		b := SourceBranch{
+			ID: clip(string(from.ID), maxID), Name: c.line(string(from.Name), protocol.MaxTitle), Base: clip(string(from.Base), maxID),
+			Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}
-		return err
+		need := branchOverhead + len(b.ID) + len(b.Name) + len(b.Base)
+		if b.ID == "" || len(c.Branches) >= maxMessages || c.memory+need > maxMemory {
+			c.note(protocol.ImportBranchesCut, 1)
+			return nil
+		}
+		if from.Active && c.ActiveBranch == "" {
+			c.ActiveBranch = b.ID
+		}
+		c.Branches, c.memory = append(c.Branches, b), c.memory+need
+		return nil
 	})
-}
-
-// nameBranch keeps the name of the branch that ends with a message.
-func (c *Conversation) nameBranch(head, name string) {
-	need := branchOverhead + len(head) + len(name)
-	if len(c.BranchNames) >= maxMessages || c.memory+need > maxMemory {
-		c.note(protocol.ImportBranchesCut, 1)
-		return
-	}
-	if c.BranchNames == nil {
-		c.BranchNames = map[string]string{}
-	}
-	c.BranchNames[head], c.memory = name, c.memory+need
 }
 
 // ownMessage is a protocol.Message of which each member may be of another type.
 type ownMessage struct {
 	ID          text                     `json:"message_id"`
+	Branch      text                     `json:"branch_id"`
 	Parent      text                     `json:"parent_message_id"`
+	Sibling     int                      `json:"sibling_index"`
 	Role        text                     `json:"role"`
 	Status      text                     `json:"status"`
 	Parts       []jsontext.Value         `json:"parts"`
@@ -124,6 +203,7 @@ type ownMessage struct {
 	CreatedAt   when                     `json:"created_at"`
 	Routing     *protocol.MessageRouting `json:"routing"`
 	Usage       *protocol.Usage          `json:"usage"`
+	Feedback    *protocol.Feedback       `json:"feedback"`
 }
 
 func (d *decoder) ownMessages(c *Conversation) error {
@@ -139,7 +219,7 @@ func (d *decoder) ownMessages(c *Conversation) error {
 
 func (c *Conversation) ownMessage(from *ownMessage) Message {
 	m := Message{
-		ID: string(from.ID), Parent: string(from.Parent), Role: string(from.Role), CreatedAt: from.CreatedAt.Time,
+		ID: string(from.ID), Parent: string(from.Parent), Branch: clip(string(from.Branch), maxID), Sibling: from.Sibling, Role: string(from.Role), CreatedAt: from.CreatedAt.Time,
 		Status: protocol.MessageStatus(from.Status), Profile: profile(from.Profile), Usage: from.Usage, Routing: from.Routing,
 	}
 	if m.Role != protocol.RoleUser && m.Role != protocol.RoleAssistant {
@@ -171,10 +251,31 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 		}
 		m.Parts = append(m.Parts, part)
 	}
-	for range from.Attachments {
-		m.Parts = append(m.Parts, c.absent(""))
-	}
+	m.Attachments = c.attachments(from.Attachments)
+	m.Feedback = c.feedback(from.Feedback, &m)
 	return m
+}
+
+// feedback returns the feedback on a message if it can be stored.
+func (c *Conversation) feedback(f *protocol.Feedback, on *Message) *protocol.Feedback {
+	if f == nil {
+		return nil
+	}
+	_, unfit := f.Unfit()
+	if on.Role != protocol.RoleAssistant || protocol.ReasonsFor[f.Rating] == nil || unfit || len(f.Reasons) > protocol.MaxFeedbackReasons {
+		c.note(protocol.ImportUnreadable, 1)
+		return nil
+	}
+	c.cleanText(&f.Comment)
+	if comment := clipRunes(f.Comment, protocol.MaxFeedbackComment); comment != f.Comment {
+		f.Comment = comment
+		c.note(protocol.ImportTextCut, 1)
+	}
+	if f.Reasons == nil {
+		f.Reasons = []protocol.FeedbackReason{}
+	}
+	c.memory += len(f.Comment)
+	return f
 }
 
 // ownPart reads a part; false if it is none.

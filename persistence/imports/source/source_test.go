@@ -22,6 +22,10 @@ import (
 // result is what was read from a file.
 type result struct {
 	conversations []*Conversation
+	projects      []*Project
+	instructions  []*Instructions
+	files         []*File
+	contents      []string // of the files
 	problems      []string
 }
 
@@ -35,6 +39,13 @@ func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
 	r := &result{}
 	err := Read(t.Context(), from, size, time.Now(), Handler{
 		Conversation: func(c *Conversation) error { r.conversations = append(r.conversations, c); return nil },
+		Archive:      func() error { return nil },
+		Project:      func(p *Project) error { r.projects = append(r.projects, p); return nil },
+		Instructions: func(i *Instructions) error { r.instructions = append(r.instructions, i); return nil },
+		File: func(f *File) error {
+			r.files, r.contents = append(r.files, f), append(r.contents, contentOf(f))
+			return nil
+		},
 		Problem: func(reason protocol.ImportReason, name, detail string, n int) error {
 			r.problems = append(r.problems, fmt.Sprintf("%s %s %s %d", reason, name, detail, n))
 			return nil
@@ -44,6 +55,23 @@ func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// contentOf returns the content of a file, or the error with which it ends.
+func contentOf(f *File) string {
+	if f.Open == nil {
+		return fmt.Sprintf("none, listed %t", f.Listed)
+	}
+	content, err := f.Open()
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = content.Close() }()
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 func testdata(t *testing.T, name string) []byte {
@@ -445,6 +473,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		"many own attachments":  {own + `"attachments":[""`, `,"a"`, 4 * most},
 		"many citations":        {own + `"parts":[{"type":"text","text":"a","citations":[{}`, `,{"index":1}`, 4 * most},
 		"many sources":          {own + `"parts":[{"type":"tool","sources":[{}`, `,{"filename":"a"}`, 4 * most},
+		"many branches":         {`[{"format":"turnstone.conversation","branches":[0`, `,{"branch_id":"abc","name":"abc"}`, 4 * most},
+		"many follow-ups":       {`[{"format":"turnstone.conversation","follow_ups":[0`, `,{"state":"held","content":"abc"}`, 4 * most},
+		"many attached files":   {own + `"attachments":[""`, `,"file_01h2xcejqtf2nbrexx3vqjhp41"`, 4 * most},
 		"many metadata":         {`[{"format":"turnstone.conversation","conversation":{"metadata":{"x":""`, `,"abc":"def"`, 4 * most},
 		"long branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"head_message_id":"` + strings.Repeat("h", 1000) + `","name":"` + strings.Repeat("n", 1<<20) + `"}`, 4 * most},
 		"long languages":        {`[{"format":"turnstone.conversation","messages":[0`, `,{"role":"user","parts":[{"type":"code","code":"x","language":"` + strings.Repeat("n", 1<<20) + `"}]}`, 4 * most},

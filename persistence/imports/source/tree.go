@@ -1,6 +1,11 @@
 package source
 
-import "turnstone/protocol"
+import (
+	"cmp"
+	"slices"
+
+	"turnstone/protocol"
+)
 
 // Limits of the branches of one conversation. A branch has one segment for each branch on its path.
 const (
@@ -13,7 +18,7 @@ const (
 type Tree struct {
 	Messages []Placed
 	Branches []Branch
-	Active   int // the branch that is shown; the first one
+	Active   int // the branch that is shown
 }
 
 // Placed is a message with its place. Indexes refer to the lists of the Tree.
@@ -29,23 +34,33 @@ type Placed struct {
 type Branch struct {
 	Base, Head int // messages; -1: none
 	HeadDepth  int
-	Name       string
+	Source     *SourceBranch // nil: none
 	Segments   []Segment
 }
 
 // Segment is a range of depths that a branch shows; 0 stands for an open end.
 type Segment struct{ Source, From, To int }
 
-// Arrange places the messages of a conversation on branches. The path that was shown becomes the first branch; a message
-// at which another path leaves it starts a branch. It adds to the notes what it leaves out.
+// Arrange places the messages of a conversation on branches. In an export of this service, each message names its branch. In
+// others, the path that was shown becomes the first branch; a message at which another path leaves it starts a branch. It
+// adds to the notes what it leaves out.
 func (c *Conversation) Arrange() *Tree {
-	a := &arrangement{c: c, tree: &Tree{}}
+	a := &arrangement{c: c, tree: &Tree{}, first: none}
 	a.link()
 	a.order()
 	a.merge()
+	if c.own() {
+		a.declare()
+		a.place(nil)
+		a.placeEmpty()
+		return a.tree
+	}
+	a.first = a.addBranch(&Branch{Base: none, Head: none})
 	a.place(a.activePath())
 	return a.tree
 }
+
+const none = -1
 
 type arrangement struct {
 	c        *Conversation
@@ -56,6 +71,28 @@ type arrangement struct {
 	merged   []int   // for each visible node: the node whose message has its parts
 	walk     []int   // nodes, parents before children
 	at       []int   // for each node: its index in the tree; -1: not placed
+
+	first    int // the branch of the path that was shown; none: each message names its branch
+	segments int
+	declared map[string]*declared // by identifier
+}
+
+// declared is a branch that the export names.
+type declared struct {
+	*SourceBranch
+	at int // its index in the tree; none: no message was placed on it
+}
+
+// declare notes the branches that the export names.
+func (a *arrangement) declare() {
+	a.declared = make(map[string]*declared, len(a.c.Branches))
+	for i := range a.c.Branches {
+		if b := &a.c.Branches[i]; a.declared[b.ID] == nil {
+			a.declared[b.ID] = &declared{b, none}
+		} else {
+			a.c.note(protocol.ImportBranchesCut, 1)
+		}
+	}
 }
 
 // link resolves the identifiers of parents.
@@ -99,6 +136,13 @@ func (a *arrangement) order() {
 		a.visible[i] = -1
 		if a.parent[i] == -1 {
 			a.walk = append(a.walk, i)
+		}
+	}
+	if a.c.own() { // others list the versions of a message in their order
+		bySibling := func(x, y int) int { return cmp.Compare(nodes[x].Sibling, nodes[y].Sibling) }
+		slices.SortStableFunc(a.walk, bySibling)
+		for _, children := range a.children {
+			slices.SortStableFunc(children, bySibling)
 		}
 	}
 	reached := make([]bool, len(nodes))
@@ -187,20 +231,21 @@ func (a *arrangement) activePath() map[int]bool {
 	return path
 }
 
-// place puts the messages on branches, parents before children. A message continues the branch of its parent if it is on
-// the active path, or if the parent is the head of a branch that no other message continues; otherwise it starts one.
+// place puts the messages on branches, parents before children. A message continues the branch that the export names for
+// it, if that ends with its parent. Otherwise it continues the branch of its parent if it is on the active path, or if the
+// parent is the head of a branch that no other message continues; or it starts one.
 func (a *arrangement) place(active map[int]bool) {
 	nodes := a.c.Messages
 	a.at = make([]int, len(nodes))
 	siblings := map[int]int{}
-	segments := 0
-	a.tree.Branches = []Branch{{Base: -1, Head: -1, Segments: []Segment{{Source: 0, From: 1}}}}
+	for i := range a.at {
+		a.at[i] = none
+	}
 	for _, i := range a.walk {
-		a.at[i] = -1
 		if nodes[i].Hidden || a.merged[i] != i {
 			continue
 		}
-		p := Placed{Message: nodes[i], ParentIndex: -1, Depth: 1}
+		p := Placed{Message: nodes[i], ParentIndex: none, Depth: 1}
 		if up := a.above(i); up >= 0 {
 			if p.ParentIndex = a.at[up]; p.ParentIndex < 0 { // its branch was left out
 				a.c.note(protocol.ImportBranchesCut, 1)
@@ -208,8 +253,7 @@ func (a *arrangement) place(active map[int]bool) {
 			}
 			p.Depth = a.tree.Messages[p.ParentIndex].Depth + 1
 		}
-		var is bool
-		if p.Branch, is = a.branchFor(&p, active[i], &segments); !is {
+		if p.Branch = a.branchFor(&p, active[i]); p.Branch == none {
 			a.c.note(protocol.ImportBranchesCut, 1)
 			continue
 		}
@@ -218,40 +262,96 @@ func (a *arrangement) place(active map[int]bool) {
 		a.at[i] = len(a.tree.Messages)
 		b := &a.tree.Branches[p.Branch]
 		b.Head, b.HeadDepth = a.at[i], p.Depth
-		b.Name = a.c.BranchNames[nodes[i].ID]
 		a.tree.Messages = append(a.tree.Messages, p)
 	}
 }
 
-// branchFor returns the branch of a message. It creates one if necessary; false: there are too many.
-func (a *arrangement) branchFor(p *Placed, active bool, segments *int) (int, bool) {
-	const first = 0
+// branchFor returns the branch of a message. It creates one if necessary; none: there are too many.
+func (a *arrangement) branchFor(p *Placed, active bool) int {
 	if active {
-		return first, true
+		return a.first
 	}
-	base := Branch{Base: p.ParentIndex, Head: -1}
+	own := a.declared[p.Message.Branch]
+	switch {
+	case own == nil: // of no branch that the export names
+	case own.at == none:
+		own.at = a.branchAfter(p.ParentIndex, own.SourceBranch)
+		return own.at
+	case a.tree.Branches[own.at].Head == p.ParentIndex && p.ParentIndex != none:
+		return own.at
+	}
 	if p.ParentIndex >= 0 {
-		from := a.tree.Messages[p.ParentIndex].Branch
-		source := &a.tree.Branches[from]
-		if from != first && source.Head == p.ParentIndex {
-			return from, true
+		if from := a.tree.Messages[p.ParentIndex].Branch; from != a.first && a.tree.Branches[from].Head == p.ParentIndex {
+			return from
 		}
-		for _, s := range source.Segments {
-			if s.From >= p.Depth {
+	}
+	return a.branchAfter(p.ParentIndex, nil)
+}
+
+// branchAfter creates a branch that shows the path to a message, and has its own messages after it.
+func (a *arrangement) branchAfter(message int, source *SourceBranch) int {
+	b := &Branch{Base: message, Head: message, Source: source}
+	if message >= 0 {
+		from := &a.tree.Messages[message]
+		b.HeadDepth = from.Depth
+		for _, s := range a.tree.Branches[from.Branch].Segments {
+			if s.From > from.Depth {
 				break
 			}
-			if s.To == 0 || s.To >= p.Depth {
-				s.To = p.Depth - 1
+			if s.To == 0 || s.To > from.Depth {
+				s.To = from.Depth
 			}
-			base.Segments = append(base.Segments, s)
+			b.Segments = append(b.Segments, s)
 		}
 	}
-	if len(base.Segments) >= maxNesting || *segments > maxSegments {
-		return 0, false
+	if len(b.Segments) >= maxNesting || a.segments > maxSegments {
+		return none
 	}
-	branch := len(a.tree.Branches)
-	base.Segments = append(base.Segments, Segment{Source: branch, From: p.Depth})
-	*segments += len(base.Segments)
-	a.tree.Branches = append(a.tree.Branches, base)
-	return branch, true
+	return a.addBranch(b)
+}
+
+// addBranch adds a branch with its own, open-ended segment.
+func (a *arrangement) addBranch(b *Branch) int {
+	at := len(a.tree.Branches)
+	b.Segments = append(b.Segments, Segment{Source: at, From: b.HeadDepth + 1})
+	a.segments += len(b.Segments)
+	a.tree.Branches = append(a.tree.Branches, *b)
+	return at
+}
+
+// placeEmpty adds the branches that the export names and that have no messages of their own, and finds the active one.
+func (a *arrangement) placeEmpty() {
+	index := make(map[string]int, len(a.c.Messages))
+	for i := range a.c.Messages {
+		if _, repeated := index[a.c.Messages[i].ID]; !repeated {
+			index[a.c.Messages[i].ID] = a.at[i]
+		}
+	}
+	for i := range a.c.Branches {
+		b := a.declared[a.c.Branches[i].ID]
+		if b.at != none {
+			continue
+		}
+		base, known := index[b.Base]
+		if b.Base != "" && (!known || base == none) {
+			a.c.note(protocol.ImportBranchesCut, 1)
+			continue
+		}
+		if b.Base == "" {
+			base = none
+		}
+		if b.at = a.branchAfter(base, b.SourceBranch); b.at == none {
+			a.c.note(protocol.ImportBranchesCut, 1)
+		}
+	}
+	switch active := a.declared[a.c.ActiveBranch]; {
+	case active != nil && active.at != none:
+		a.tree.Active = active.at
+	case len(a.tree.Branches) == 0:
+		a.tree.Active = a.addBranch(&Branch{Base: none, Head: none})
+	default:
+		if head, known := index[a.c.Active]; known && head != none {
+			a.tree.Active = a.tree.Messages[head].Branch
+		}
+	}
 }

@@ -1,0 +1,335 @@
+package imports
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"turnstone/persistence/imports/source"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+	"turnstone/protocol/filetype"
+	"turnstone/protocol/uploadlog"
+)
+
+// ReceiveFile receives the content of a file in an upload session, as if a client had sent it: within the quota of the account,
+// while the disk has space, into quarantine and through the malware scanner. It returns the session when that has ended. A
+// session with this identifier that an interrupted run has created is continued. open is called at most once.
+//
+// A session that has ended without a file is no error, and its failure says why. The errors are those of the creation of a
+// session, protocol.CodeUnavailable if another attempt may succeed, and those of open and of the reader.
+type ReceiveFile func(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error)
+
+// part imports a project, a version of instructions or a file of an export, unless an earlier run has handled it.
+func (r *run) part(write func() error) error {
+	if r.parts++; r.parts <= r.handledParts {
+		return nil
+	}
+	if err := r.db.CheckSpace(); err != nil {
+		return err
+	}
+	return write()
+}
+
+// countPartSQL counts a part as handled. As countSQL, it changes nothing if the import was cancelled or another run has started.
+const countPartSQL = `
+	update imports
+	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = @report, source = coalesce(source, 'turnstone'),
+		active_at = now(), read_bytes = greatest(read_bytes, @read)
+	where account_id = @account and import_id = @import and run = @run and state = 'running'`
+
+// countPart runs the statements of a part and counts it, in one transaction. counts are the columns that grow by one.
+func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArgs), counts ...string) error {
+	report, err := pg.JSONText(&r.report)
+	if err != nil {
+		return err
+	}
+	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": report, "read": r.spool.progress()}
+	maps.Copy(args, r.args)
+	for _, column := range counts {
+		args[column] = 1
+	}
+	return r.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, countPartSQL, args) // first: it fences the other statements
+		if err != nil {
+			return fmt.Errorf("counting a part of an import: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return errEnded
+		}
+		if queue == nil {
+			return nil
+		}
+		batch := &pgx.Batch{}
+		queue(batch, maps.Clone(args))
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("importing a part of an export: %w", err)
+		}
+		return nil
+	})
+}
+
+// projectsSQL finds what projects of an export are here: the account's own project, or what an import made of it.
+const projectsSQL = `
+	select distinct on (s.id) s.id, p.project_id
+	from unnest(@ids::uuid[]) as s (id)
+	left join import_items i on i.account_id = @account and i.kind = 'project' and i.source_id = s.id
+	join projects p on p.account_id = @account and p.project_id in (s.id, i.item_id) and p.deleted_at is null
+	order by s.id, p.project_id = s.id desc`
+
+type knownProject struct{ Source, Here protocol.ProjectID }
+
+// knownProjects returns those of the projects of an export that the account has.
+func (r *run) knownProjects(ctx context.Context, ids ...protocol.ProjectID) ([]knownProject, error) {
+	found, err := pg.Rows(ctx, r.db, r.account, pgx.RowToStructByPos[knownProject], projectsSQL, pgx.NamedArgs{"account": r.account, "ids": uuids(ids)})
+	if err != nil {
+		return nil, fmt.Errorf("finding projects of an export: %w", err)
+	}
+	return found, nil
+}
+
+func uuids[T ~[16]byte](ids []T) [][16]byte {
+	all := make([][16]byte, len(ids))
+	for i, id := range ids {
+		all[i] = id
+	}
+	return all
+}
+
+const (
+	insertProjectSQL = `
+	insert into projects (account_id, project_id, name, archived_at, settings, settings_version, version, created_at, updated_at)
+	values (@account, @item, @name, @archived, @settings, @settings_version, @version, @created, @updated)`
+	// An item can be imported again once it was deleted.
+	insertItemSQL = `
+	insert into import_items (account_id, kind, source_id, item_id, import_id, name, hidden)
+	values (@account, @kind, @source, @item, @import, @missing, @hidden)
+	on conflict (account_id, kind, source_id) do update
+	set item_id = excluded.item_id, import_id = excluded.import_id, name = excluded.name, hidden = excluded.hidden`
+)
+
+// project imports a project.
+func (r *run) project(ctx context.Context, p *source.Project) error {
+	return r.part(func() error {
+		known, err := r.knownProjects(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		if len(known) > 0 {
+			r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: p.Name, Count: 1})
+			return r.countPart(ctx, nil)
+		}
+		settings, err := pg.JSONText(&p.Settings)
+		if err != nil {
+			return err
+		}
+		id := p.ID.Renew()
+		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+			maps.Copy(args, pgx.NamedArgs{
+				"kind": "project", "source": p.ID, "item": id, "missing": nil, "hidden": false,
+				"name": p.Name, "archived": nullTime(p.ArchivedAt), "settings": settings, "settings_version": p.Settings.Version,
+				"version": p.Version, "created": p.CreatedAt, "updated": p.UpdatedAt,
+			})
+			batch.Queue(insertProjectSQL, args)
+			batch.Queue(insertItemSQL, args)
+			projects.Work{Kind: protocol.WorkProjectCreated}.Queue(batch, r.account, id)
+		}, "projects")
+	})
+}
+
+// instructionsSQL adds a version to a project that this import has created, or one that did not complete. A version that the
+// account has written meanwhile stays.
+const instructionsSQL = `
+	with made as (
+		insert into project_instructions (account_id, project_id, version, content, created_at)
+		select p.account_id, p.project_id, @version, @content, @created
+		from import_items i
+		join imports m on m.account_id = i.account_id and m.import_id = i.import_id and m.state <> 'completed'
+		join projects p on p.account_id = i.account_id and p.project_id = i.item_id
+		where i.account_id = @account and i.kind = 'project' and i.source_id = @source
+		on conflict do nothing
+		returning project_id
+	)
+	update projects p set instructions_version = greatest(p.instructions_version, @version)
+	from made where p.account_id = @account and p.project_id = made.project_id`
+
+// instructions imports a version of the instructions of a project.
+func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
+	return r.part(func() error {
+		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+			maps.Copy(args, pgx.NamedArgs{"source": i.ProjectID, "version": i.Version, "content": i.Content, "created": i.CreatedAt})
+			batch.Queue(instructionsSQL, args)
+		})
+	})
+}
+
+// sameFileSQL finds a file of the account with the content of one of an export: its own, or what an import made of it. One that
+// was deleted from the library counts only for a file that was deleted in the export, too.
+const sameFileSQL = `
+	select f.file_id from files f
+	where f.account_id = @account and f.sha256 = @hash and (f.deleted_at is null or @deleted)
+	  and f.file_id = any (array[
+		(select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source), @source::uuid])
+	limit 1`
+
+// file imports a file.
+func (r *run) file(ctx context.Context, f *source.File) error {
+	return r.part(func() error {
+		same, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[protocol.FileID], sameFileSQL,
+			pgx.NamedArgs{"account": r.account, "hash": f.SHA256, "deleted": f.Deleted, "source": f.ID})
+		if err != nil {
+			return fmt.Errorf("finding a file of an export: %w", err)
+		}
+		if len(same) > 0 {
+			r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
+			return r.countPart(ctx, nil)
+		}
+		if f.Open == nil {
+			reason, detail := protocol.ImportFilesAbsent, "The export does not have its content."
+			if f.Listed {
+				reason, detail = protocol.ImportFilesDamaged, "The archive has no content of the size that its list says."
+			}
+			return r.skipFile(ctx, f, reason, detail)
+		}
+		spec, err := specOf(r.account, f)
+		if err != nil {
+			return r.skipFile(ctx, f, protocol.ImportFilesRefused, err.Error())
+		}
+		return r.receiveFile(ctx, f, spec)
+	})
+}
+
+// skipFile counts a file that is not imported.
+func (r *run) skipFile(ctx context.Context, f *source.File, reason protocol.ImportReason, detail string) error {
+	name, err := filetype.CleanName("", f.Name)
+	if err != nil {
+		name = ""
+	}
+	r.note(protocol.ImportEntry{Reason: reason, Title: name, Detail: detail, Count: 1})
+	return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+		maps.Copy(args, pgx.NamedArgs{"kind": "file", "source": f.ID, "item": nil, "missing": name, "hidden": false})
+		batch.Queue(insertItemSQL, args)
+	})
+}
+
+// specOf returns the session for a file, without its identifier and its lifetime. The error is what a client would get.
+func specOf(account protocol.AccountID, f *source.File) (*uploadlog.Spec, error) {
+	name, err := filetype.CleanName("filename", f.Name)
+	if err != nil {
+		return nil, err
+	}
+	media, _, err := mime.ParseMediaType(f.MediaType)
+	if err != nil || !filetype.Accepts(media) {
+		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of this type are not accepted.")
+	}
+	return &uploadlog.Spec{
+		AccountID: account, Filename: name, MediaType: media, Size: f.Size, SHA256: f.SHA256, Purpose: protocol.UploadForLibrary,
+		ObjectName: uploadlog.NewObjectName(),
+	}, nil
+}
+
+// maxSessions limits the upload sessions for one file: those of earlier runs can have expired.
+const maxSessions = 5
+
+// receiveFile receives the content of a file and counts it.
+func (r *run) receiveFile(ctx context.Context, f *source.File, spec *uploadlog.Spec) error {
+	var upload *protocol.Upload
+	for n := range maxSessions {
+		spec.UploadID = protocol.DeriveUploadID(r.id, f.ID, n)
+		var err error
+		upload, err = r.receive(ctx, spec, f.Open)
+		switch code := protocol.CodeOf(err); {
+		case code == protocol.CodeTooLarge || code == protocol.CodeTooManyFiles:
+			return r.skipFile(ctx, f, protocol.ImportFilesOverLimit, err.Error())
+		case err != nil:
+			return err
+		}
+		if upload.State != protocol.UploadExpired && (upload.State != protocol.UploadCancelled || upload.Failure != nil) {
+			break
+		}
+	}
+	detail := ""
+	if upload.Failure != nil {
+		detail = upload.Failure.Detail
+	}
+	switch {
+	case upload.State == protocol.UploadReady && upload.SHA256 != nil && *upload.SHA256 == hex.EncodeToString(f.SHA256):
+		return r.addFile(ctx, f, *upload.FileID)
+	case upload.State == protocol.UploadRejected:
+		return r.skipFile(ctx, f, protocol.ImportFilesRefused, detail)
+	case upload.State == protocol.UploadCancelled && upload.Failure != nil:
+		return r.skipFile(ctx, f, protocol.ImportFilesDamaged, detail)
+	}
+	return r.skipFile(ctx, f, protocol.ImportFilesFailed, detail)
+}
+
+const (
+	fileDatesSQL = `
+	update files set version = @version, created_at = @created, updated_at = @updated where account_id = @account and file_id = @item`
+	joinProjectSQL = `
+	insert into project_files (account_id, project_id, file_id)
+	select account_id, project_id, @item from projects where account_id = @account and project_id = @project and deleted_at is null
+	on conflict do nothing`
+)
+
+// addFile counts a file whose session is ready, and adds it to its projects.
+func (r *run) addFile(ctx context.Context, f *source.File, id protocol.FileID) error {
+	known, err := r.knownProjects(ctx, f.ProjectIDs...)
+	if err != nil {
+		return err
+	}
+	return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+		maps.Copy(args, pgx.NamedArgs{
+			"kind": "file", "source": f.ID, "item": id, "missing": nil, "hidden": f.Deleted,
+			"version": f.Version, "created": f.CreatedAt, "updated": f.UpdatedAt,
+		})
+		batch.Queue(fileDatesSQL, args)
+		batch.Queue(insertItemSQL, args)
+		for _, project := range known {
+			joined := maps.Clone(args)
+			joined["project"] = project.Here
+			batch.Queue(joinProjectSQL, joined)
+			projects.Work{Kind: protocol.WorkFileAdded, FileID: &id}.Queue(batch, r.account, project.Here)
+		}
+	}, "files")
+}
+
+const (
+	hiddenSQL = `
+	select item_id from import_items where account_id = @account and import_id = @import and hidden and item_id is not null
+	order by item_id limit 500`
+	notHiddenSQL = `update import_items set hidden = false where account_id = @account and import_id = @import and item_id = @item`
+)
+
+// hideDeleted deletes from the library the files that were deleted from it in the export. Until the end of the import they are
+// in it, because a deleted file without a message is erased.
+func (s *Store) hideDeleted(ctx context.Context, job RunArgs) error {
+	args := pgx.NamedArgs{"account": job.AccountID, "import": job.ImportID}
+	for {
+		hidden, err := pg.Rows(ctx, s.db, job.AccountID, pgx.RowTo[protocol.FileID], hiddenSQL, args)
+		if err != nil {
+			return fmt.Errorf("finding imported files that were deleted: %w", err)
+		}
+		if len(hidden) == 0 {
+			return nil
+		}
+		for _, id := range hidden {
+			err := s.files.Delete(ctx, job.AccountID, id, nil, nil)
+			if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // the account has deleted it
+				return err
+			}
+			args["item"] = id
+			if _, err := s.db.Exec(ctx, job.AccountID, notHiddenSQL, args); err != nil {
+				return fmt.Errorf("deleting an imported file: %w", err)
+			}
+			s.db.Log.Debug("an imported file was deleted from the library, as in the export", zap.Stringer("file", id))
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package imports_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+// fakeReceiver takes the place of the upload sessions of a node: it stores a content as a file, without a scanner. The tests of
+// package http use the real ones.
+type fakeReceiver struct {
+	*storetest.World
+	received int                                    // contents
+	refuse   func(*uploadlog.Spec) error            // nil: none
+	fail     func(*uploadlog.Spec) *protocol.Upload // a session that ends without a file; nil: none
+}
+
+func receiver(w *storetest.World) *fakeReceiver { return &fakeReceiver{World: w} }
+
+func (f *fakeReceiver) receive(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+	f.Helper()
+	if f.refuse != nil {
+		if err := f.refuse(spec); err != nil {
+			return nil, err
+		}
+	}
+	if f.fail != nil {
+		if ended := f.fail(spec); ended != nil {
+			return ended, nil
+		}
+	}
+	content, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }()
+	text, err := io.ReadAll(content)
+	sum := sha256.Sum256(text)
+	if err != nil || int64(len(text)) != spec.Size || !bytes.Equal(sum[:], spec.SHA256) {
+		return &protocol.Upload{State: protocol.UploadCancelled, Failure: &protocol.UploadFailure{Code: protocol.UploadHashMismatch, Detail: "The content has another SHA-256 than the upload declares."}}, nil
+	}
+	f.received++
+	_, err = f.Database.Objects(f.T).Put(ctx, uploadlog.ObjectKey(spec.AccountID, spec.ObjectName), bytes.NewReader(text), spec.Size)
+	f.Must(err)
+	id := protocol.DeriveFileID(spec.UploadID)
+	f.Database.Admin(f.T, `
+		insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+		values ($1, $2, $3, $4, 'text', $5, $6, $7, 'none', now(), now(), now()) on conflict do nothing`,
+		spec.AccountID, id, spec.Filename, spec.MediaType, spec.Size, spec.SHA256, spec.ObjectName)
+	f.Database.Admin(f.T, `insert into file_totals (account_id, bytes, files) values ($1, $2, 1)
+		on conflict (account_id) do update set bytes = file_totals.bytes + excluded.bytes, files = file_totals.files + 1`, spec.AccountID, spec.Size)
+	hash := hex.EncodeToString(sum[:])
+	return &protocol.Upload{State: protocol.UploadReady, SHA256: &hash, FileID: &id}, nil
+}

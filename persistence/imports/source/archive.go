@@ -1,0 +1,352 @@
+package source
+
+import (
+	"archive/zip"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"turnstone/protocol"
+)
+
+// Limits of an archive of this service. What is beyond them is left out.
+const (
+	maxManifest    = 1 << 20 // bytes that are read to find the format of the manifest
+	maxProjects    = 10_000
+	maxVersions    = 100_000 // of the instructions of all projects
+	maxListed      = 100_000 // files that the list of files has
+	maxProjectsOf  = 1000    // projects of one file
+	maxToolName    = 64      // characters, as for settings that users change
+	maxMediaType   = 255     // bytes
+	longName       = 1024    // characters of the name of a file, before it is cleaned
+	unnamedProject = "Project"
+)
+
+// Project is a project of an archive of this service.
+type Project struct {
+	ID         protocol.ProjectID // in the export
+	Name       string
+	ArchivedAt time.Time // zero: it is active
+	Settings   protocol.ProjectSettings
+	Version    int64
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// Instructions are one version of the instructions of a project.
+type Instructions struct {
+	ProjectID protocol.ProjectID // in the export
+	Version   int64
+	Content   string
+	CreatedAt time.Time
+}
+
+// File is a file of an archive of this service. Nothing in it was compared with its content.
+type File struct {
+	ID         protocol.FileID // in the export
+	Name       string
+	MediaType  string
+	Size       int64
+	SHA256     []byte // 32 bytes
+	ProjectIDs []protocol.ProjectID
+	Version    int64
+	Deleted    bool // from the library; messages have it
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+
+	// Open returns the content. It is valid until the handler returns; nil: the archive does not have it, or has another size.
+	Open func() (io.ReadCloser, error)
+	// Listed reports that the archive names a content, although Open is nil.
+	Listed bool
+}
+
+// ownArchive reads an archive of this service: first the projects, their instructions and the files, which conversations name.
+type ownArchive struct {
+	*unpacking
+	to    Handler
+	now   time.Time
+	root  string               // of the paths in the archive; empty, or a folder with / at its end
+	files map[string]*zip.File // by their paths below root
+	used  int                  // files with contents that the list names
+}
+
+// ownRoot returns the folder of the manifest of an archive of this service; false: it is of another service.
+func (u *unpacking) ownRoot() (root string, is bool) {
+	var manifest *zip.File
+	for _, file := range u.archive.File {
+		if path.Base(file.Name) == "manifest.json" && (manifest == nil || len(file.Name) < len(manifest.Name)) {
+			manifest = file
+		}
+	}
+	if manifest == nil {
+		return "", false
+	}
+	content, err := manifest.Open()
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	found := errors.New("found")
+	d := newDecoder(io.LimitReader(content, maxManifest), time.Time{})
+	var format text
+	_ = d.members(func(name string) error { // a damaged manifest is of no export
+		if name != "format" {
+			return d.skip()
+		}
+		if err := d.value(&format); err != nil {
+			return err
+		}
+		return found
+	})
+	return strings.TrimSuffix(manifest.Name, "manifest.json"), string(format) == protocol.ExportFormat
+}
+
+func (a *ownArchive) read() error {
+	a.files = make(map[string]*zip.File, len(a.archive.File))
+	for _, file := range a.archive.File {
+		if name, below := strings.CutPrefix(file.Name, a.root); below && a.files[name] == nil {
+			a.files[name] = file
+		}
+	}
+	if err := a.to.Archive(); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		path, name string
+		most       int
+		item       func(*decoder) error
+	}{
+		{"projects.json", "projects", maxProjects, a.project},
+		{"instructions.json", "instructions", maxVersions, a.instructions},
+		{"files.json", "files", maxListed, a.file},
+		{"shares.json", "shares", math.MaxInt, nil},
+	} {
+		if err := a.list(list.path, list.name, list.most, list.item); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"account.json", "settings.json", "usage.json"} {
+		if a.files[name] != nil {
+			return a.to.Problem(protocol.ImportAccountKept, "", "", 1)
+		}
+	}
+	return nil
+}
+
+// list reads one list of the archive. Without item, it only counts what it has.
+func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) error {
+	file := a.files[at]
+	if file == nil {
+		return nil
+	}
+	shares, over := 0, 0
+	err := a.unpack(file, a.to, func(content io.Reader) error {
+		n := 0
+		d := newDecoder(content, a.now)
+		err := d.members(func(member string) error {
+			if member != name {
+				return d.skip()
+			}
+			return d.elements(func() error {
+				switch n++; {
+				case item == nil:
+					shares++
+					return d.skip()
+				case n > most:
+					over++
+					return d.skip()
+				}
+				return item(d)
+			})
+		})
+		if failed := yielded(err); failed != nil || err == nil {
+			return failed
+		}
+		return a.to.Problem(protocol.ImportUnreadable, at, "The file is damaged: "+brief(err), 1)
+	})
+	if err == nil && over > 0 {
+		err = a.to.Problem(protocol.ImportArchiveLimit, at, "", over)
+	}
+	if err == nil && shares > 0 {
+		err = a.to.Problem(protocol.ImportSharesSkipped, "", "", shares)
+	}
+	return err
+}
+
+// yield marks an error of the handler.
+func yield(err error) error {
+	if err == nil {
+		return nil
+	}
+	return yieldError{err}
+}
+
+func (a *ownArchive) problem(reason protocol.ImportReason, name, detail string) error {
+	return yield(a.to.Problem(reason, name, detail, 1))
+}
+
+func (a *ownArchive) project(d *decoder) error {
+	var from struct {
+		ID         text  `json:"project_id"`
+		Name       text  `json:"name"`
+		ArchivedAt when  `json:"archived_at"`
+		Version    int64 `json:"version"`
+		CreatedAt  when  `json:"created_at"`
+		UpdatedAt  when  `json:"updated_at"`
+		Settings   struct {
+			DefaultProfile text            `json:"default_profile"`
+			MemoryScope    text            `json:"memory_scope"`
+			Tools          map[string]bool `json:"tools"`
+			ApprovalPolicy text            `json:"approval_policy"`
+			Version        int64           `json:"version"`
+		} `json:"settings"`
+	}
+	if err := d.value(&from); err != nil {
+		return err
+	}
+	p := &Project{Version: version(from.Version), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now), Settings: *protocol.DefaultProjectSettings()}
+	p.UpdatedAt, p.ArchivedAt = bounded(from.UpdatedAt.Time, p.CreatedAt, a.now), bounded(from.ArchivedAt.Time, time.Time{}, a.now)
+	if p.ID.UnmarshalText([]byte(from.ID)) != nil {
+		return a.problem(protocol.ImportUnreadable, "", "It is not a project.")
+	}
+	var cut bool
+	if p.Name, cut = oneLine(string(from.Name), protocol.MaxTitle); p.Name == "" {
+		p.Name = unnamedProject
+	}
+	if cut {
+		if err := a.problem(protocol.ImportTitleCut, p.Name, ""); err != nil {
+			return err
+		}
+	}
+	s := &p.Settings
+	s.DefaultProfile = profile(from.Settings.DefaultProfile)
+	if from.Settings.MemoryScope == protocol.MemoryOfProject {
+		s.MemoryScope = protocol.MemoryOfProject
+	}
+	if from.Settings.ApprovalPolicy == protocol.ApproveAll {
+		s.ApprovalPolicy = protocol.ApproveAll
+	}
+	for name, on := range from.Settings.Tools {
+		if n := utf8.RuneCountInString(name); n < 1 || n > maxToolName || strings.Contains(name, "\x00") || len(s.Tools) == protocol.MaxProjectTools {
+			if err := a.problem(protocol.ImportTextCut, p.Name, "Settings for tools were left out."); err != nil {
+				return err
+			}
+			break
+		}
+		s.Tools[name] = on
+	}
+	if from.Settings.Version > 0 {
+		s.Version = version(from.Settings.Version)
+	}
+	return yield(a.to.Project(p))
+}
+
+func (a *ownArchive) instructions(d *decoder) error {
+	var from struct {
+		ProjectID text  `json:"project_id"`
+		Version   int64 `json:"version"`
+		Content   text  `json:"content"`
+		CreatedAt when  `json:"created_at"`
+	}
+	if err := d.value(&from); err != nil {
+		return err
+	}
+	i := &Instructions{Version: from.Version, CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now)}
+	if i.ProjectID.UnmarshalText([]byte(from.ProjectID)) != nil || from.Version != version(from.Version) {
+		return a.problem(protocol.ImportUnreadable, "", "It is not a version of instructions.")
+	}
+	content := strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD")
+	if i.Content = clipRunes(content, protocol.MaxInstructions); len(i.Content) < len(from.Content) {
+		if err := a.problem(protocol.ImportTextCut, "", "Instructions were shortened."); err != nil {
+			return err
+		}
+	}
+	return yield(a.to.Instructions(i))
+}
+
+func (a *ownArchive) file(d *decoder) error {
+	var from struct {
+		ID         text   `json:"file_id"`
+		Name       text   `json:"filename"`
+		MediaType  text   `json:"media_type"`
+		Size       int64  `json:"size"`
+		SHA256     text   `json:"sha256"`
+		ProjectIDs []text `json:"project_ids"`
+		Version    int64  `json:"version"`
+		CreatedAt  when   `json:"created_at"`
+		UpdatedAt  when   `json:"updated_at"`
+		DeletedAt  when   `json:"deleted_at"`
+		Path       text   `json:"path"`
+	}
+	if err := d.value(&from); err != nil {
+		return err
+	}
+	f := &File{
+		Name: clipRunes(string(from.Name), longName), MediaType: clip(string(from.MediaType), maxMediaType), Size: from.Size, Version: version(from.Version),
+		Deleted: !from.DeletedAt.IsZero(), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now), Listed: from.Path != "",
+	}
+	f.UpdatedAt = bounded(from.UpdatedAt.Time, f.CreatedAt, a.now)
+	hash, err := hex.DecodeString(clip(string(from.SHA256), maxID))
+	if f.ID.UnmarshalText([]byte(from.ID)) != nil || err != nil || len(hash) != 32 || f.Size < 1 {
+		return a.problem(protocol.ImportUnreadable, clipRunes(f.Name, maxName), "It is not a file of a library.")
+	}
+	f.SHA256 = hash
+	for _, name := range from.ProjectIDs {
+		var id protocol.ProjectID
+		if id.UnmarshalText([]byte(name)) == nil && len(f.ProjectIDs) < maxProjectsOf {
+			f.ProjectIDs = append(f.ProjectIDs, id)
+		}
+	}
+	// The path is not used: the identifier says where the content is.
+	if entry := a.files["files/"+f.ID.String()]; entry != nil {
+		a.used++
+		if f.Listed = true; entry.UncompressedSize64 == uint64(f.Size) && a.left > 0 { //nolint:gosec // a size is positive
+			f.Open = func() (io.ReadCloser, error) { return a.open(entry) }
+		}
+	}
+	return yield(a.to.File(f))
+}
+
+// open opens the content of a file. Its size was compared with the list, so its ratio does not matter.
+func (a *ownArchive) open(entry *zip.File) (io.ReadCloser, error) {
+	content, err := entry.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &opened{ReadCloser: content, from: unpacker{from: content, left: a.left, packed: math.MaxInt64}, left: &a.left}, nil
+}
+
+// opened is the content of a file. Its Close counts what was unpacked.
+type opened struct {
+	io.ReadCloser
+	from unpacker
+	left *int64
+}
+
+// Read implements io.Reader.
+func (o *opened) Read(p []byte) (int, error) { return o.from.Read(p) }
+
+// Close implements io.Closer.
+func (o *opened) Close() error {
+	*o.left -= o.from.read
+	return o.ReadCloser.Close()
+}
+
+// isKnown reports whether an archive of this service has a file of this name for another purpose than to be imported: it repeats
+// what other files have, or read has reported it.
+func (a *ownArchive) isKnown(name string) bool {
+	name, below := strings.CutPrefix(name, a.root)
+	if !below {
+		return false
+	}
+	switch name {
+	case "manifest.json", "account.json", "settings.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+		return true
+	}
+	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")
+}
