@@ -69,6 +69,67 @@ func runImport(w *world, account protocol.AccountID, id protocol.ImportID) error
 	return w.DB.Imports.Continue(w.t.Context(), imports.RunArgs{AccountID: account, ImportID: id}, nil)
 }
 
+func TestAnUploadOfAnImportIsReplayedByItsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client().register("a@example.com")
+	const key = "Idempotency-Key"
+	post := func(status int, body string, headers ...string) *reply {
+		t.Helper()
+		return c.expect(status, "POST", "/account/imports", rawBody(body), append([]string{"Content-Type", "application/json"}, headers...)...)
+	}
+	post(400, "", key, "k") // after an error, the key is free
+	large := "[" + strings.Repeat(" ", 20<<20) + claudeExport[1:]
+	first := post(202, large, key, "k")
+	again := post(202, large, key, "k")
+	if string(again.body) != string(first.body) || again.header.Get("Location") != first.header.Get("Location") || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("first %s, then %s %v", first.body, again.body, again.header)
+	}
+	if other := post(422, claudeExport, key, "k"); other.Code != protocol.CodeIdempotencyMismatch {
+		t.Errorf("%s", other.body)
+	}
+	post(409, large) // another import is open
+	if n := query[int](w, `select count(*) from imports where state = 'queued'`); n[0] != 1 {
+		t.Errorf("%d imports are queued", n[0])
+	}
+	// A repeat costs no quota, and gets the first response also when the import has ended.
+	var made protocol.Import
+	first.into(t, &made)
+	c.expect(200, "DELETE", "/account/imports/"+made.ImportID.String(), nil)
+	if again := post(202, large, key, "k"); string(again.body) != string(first.body) || again.header.Get("RateLimit") != "" {
+		t.Errorf("%s %v", again.body, again.header)
+	}
+	// Of two requests at the same time, one proceeds.
+	body, writer := io.Pipe()
+	replied := make(chan int, 1)
+	go func() {
+		request := httptest.NewRequest("POST", "https://"+w.BaseURL.Host+"/account/imports", body)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set(auth.CSRFHeader, c.csrf)
+		request.Header.Set(key, "two")
+		request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: c.token()})
+		response := httptest.NewRecorder()
+		w.ServeHTTP(response, request)
+		replied <- response.Code
+	}()
+	if _, err := io.WriteString(writer, "["); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, func() bool {
+		return slices.Contains(query[string](w, `select state from imports`), "receiving")
+	})
+	if busy := post(409, claudeExport, key, "two"); busy.Code != protocol.CodeIdempotencyBusy {
+		t.Errorf("%s", busy.body)
+	}
+	if _, err := io.WriteString(writer, claudeExport[1:]); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	if status := <-replied; status != 202 {
+		t.Errorf("the first request got %d", status)
+	}
+}
+
 // The upload of a session that ends is aborted.
 func TestAnUploadEndsWithItsSession(t *testing.T) {
 	t.Parallel()

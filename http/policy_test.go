@@ -46,7 +46,6 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 	own := map[string]string{
 		"POST /chat":                                "replays by the turn that it started",
 		"POST /chat/steering":                       "replays by client_steering_id",
-		"POST /account/imports":                     "an account has one import at a time, and conversations that it has are skipped",
 		"POST /auth/logout":                         "creates nothing",
 		"POST /auth/password":                       "creates nothing",
 		"POST /auth/reauthenticate":                 "creates nothing",

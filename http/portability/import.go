@@ -34,8 +34,8 @@ var importMedia = []string{"application/zip", "application/json", "application/o
 func (h *Handlers) importRoutes() []route.Route {
 	const path = "/account/imports"
 	return []route.Route{
-		route.Stream("POST", path, "createImport", "Import an export", route.Writes, h.createImport).
-			DescribedAs(fmt.Sprintf("Receives an export as the body, of at most %d GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). This route takes no Idempotency-Key.", imports.MaxBytes>>30)).
+		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(imports.MaxBytes).
+			DescribedAs(fmt.Sprintf("Receives an export as the body, of at most %d GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.", imports.MaxBytes>>30)).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			Documented(documentImport),
 		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).

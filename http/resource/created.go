@@ -7,6 +7,7 @@ import (
 
 	"turnstone/http/response"
 	"turnstone/persistence/idempotency"
+	"turnstone/protocol"
 )
 
 // Addressed is a resource with a path of its own, as in Location. A path without a slash at its beginning follows that of
@@ -54,11 +55,14 @@ func locationAt(path, location string) string {
 	return path + "/" + location
 }
 
-// StoredCreated returns the 201 response to a request with an idempotency key. Its Location is the address of the
+// StoredCreated returns the 201 response to a request with an idempotency key; for an import, the 202 response. Its Location is the address of the
 // resource or, for a resource without one, the path of the request.
 func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
 	stored := &idempotency.StoredResponse{
 		Status: stdhttp.StatusCreated, Headers: map[string]string{"Content-Type": "application/json", "Location": path},
+	}
+	if _, is := made.(*protocol.Import); is { // a job reads what was received
+		stored.Status = stdhttp.StatusAccepted
 	}
 	if addressed, is := made.(Addressed); is {
 		location, version := addressed.Address()

@@ -38,6 +38,7 @@ type Policy struct {
 	Sudo       bool   // needs a sign-in that is at most ten minutes old
 	NoStore    bool   // Cache-Control: no-store instead of private, no-cache
 	Idempotent bool   // a creating POST that accepts Idempotency-Key
+	Streamed   bool   // the handler reads the body, so an Idempotency-Key is bound to it when it has ended
 	OneBody    bool   // an Idempotency-Key with another body is a conflict (409) instead of an invalid value (422)
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
@@ -55,6 +56,7 @@ var (
 	Writes       = Policy{Bucket: BucketWrites, Conflicts: true}
 	Creates      = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true}
 	Copies       = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Heavy: true}
+	Imports      = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Streamed: true}
 	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true, Heavy: true}
 	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared, Unindexed: true}

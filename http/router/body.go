@@ -100,23 +100,29 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took 
 // readStalling reads a body of at most most bytes. It gives up if a chunk does not arrive within bodyStall. It
 // removes the deadline at the end: left on the connection, the deadline would end a stream.
 func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]byte, error) {
+	var body bytes.Buffer
+	err := copyStalling(w, r, &body, most)
+	return body.Bytes(), err
+}
+
+// copyStalling is readStalling for a body that is not kept.
+func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64) error {
 	control := stdhttp.NewResponseController(w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the writers of some tests support no deadlines
-	var body bytes.Buffer
 	limited := stdhttp.MaxBytesReader(w, r.Body, most)
 	for {
 		_ = control.SetReadDeadline(time.Now().Add(bodyStall))
 		const chunk = 32 << 10
-		_, err := io.CopyN(&body, limited, chunk)
+		_, err := io.CopyN(to, limited, chunk)
 		if errors.Is(err, io.EOF) {
-			return body.Bytes(), nil
+			return nil
 		}
 		var over *stdhttp.MaxBytesError
 		if errors.As(err, &over) {
-			return nil, tooLarge(most)
+			return tooLarge(most)
 		}
 		if err != nil {
-			return nil, &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+			return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
 		}
 	}
 }

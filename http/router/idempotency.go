@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"io"
 	stdhttp "net/http"
 
 	"go.uber.org/zap"
@@ -36,6 +37,9 @@ func idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, 
 	if !policy.Idempotent || text == "" {
 		return nil, nil //nolint:nilnil // most requests have none
 	}
+	if policy.Streamed {
+		return &protocol.IdempotencyKey{Method: r.Method, Path: r.URL.Path, Key: text, Streamed: true}, nil
+	}
 	if _, err := takeBody(w, r, ex); err != nil {
 		return nil, err
 	}
@@ -59,8 +63,24 @@ func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exch
 	if err != nil || stored == nil {
 		return false, err
 	}
-	err = writeStored(w, ex, stored)
+	err = repeat(w, r, ex, key, stored)
 	return err == nil, err
+}
+
+// repeat writes a stored response. Of a body that is streamed, the hash is known only now.
+func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *protocol.IdempotencyKey, stored *idempotency.StoredResponse) error {
+	if key.Streamed {
+		hash := sha256.New()
+		if err := copyStalling(w, r, hash, ex.maxBody); err != nil {
+			return err
+		}
+		again := *key
+		again.Streamed, again.BodyHash = false, [sha256.Size]byte(hash.Sum(nil))
+		if err := again.Matches(stored.BodyHash); err != nil {
+			return err
+		}
+	}
+	return writeStored(w, ex, stored)
 }
 
 func writeStored(w stdhttp.ResponseWriter, ex *Exchange, stored *idempotency.StoredResponse) error {
@@ -93,14 +113,27 @@ func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exc
 		return err
 	}
 	if stored != nil {
-		return writeStored(w, ex, stored)
+		return repeat(w, r, ex, key, stored)
+	}
+	hash := sha256.New()
+	if key.Streamed {
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(r.Body, hash), r.Body}
+	}
+	build := func(resource any) (*idempotency.StoredResponse, error) {
+		if key.Streamed { // the body was read to its end
+			claim.Bind([sha256.Size]byte(hash.Sum(nil)))
+		}
+		return re.created(r.URL.Path, resource)
 	}
 	buffered := &bufferedResponse{ResponseWriter: w}
 	defer re.settle(r.Context(), ex, claim, buffered)
 	if err := failpoint.Before(failpoint.IdemAfterClaim); err != nil {
 		return err
 	}
-	handler(buffered, r.WithContext(idempotency.WithResponseStorer(r.Context(), &idempotency.ResponseStorer{Claim: claim, Build: func(resource any) (*idempotency.StoredResponse, error) { return re.created(r.URL.Path, resource) }})))
+	handler(buffered, r.WithContext(idempotency.WithResponseStorer(r.Context(), &idempotency.ResponseStorer{Claim: claim, Build: build})))
 	if err := failpoint.After(failpoint.IdemAfterClaim, nil); err != nil {
 		buffered.status = 0
 		return err

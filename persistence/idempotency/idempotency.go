@@ -61,6 +61,8 @@ type StoredResponse struct {
 	Headers map[string]string
 	Body    []byte
 	TurnID  *protocol.TurnID // POST /chat: the turn that it started; the response is the stream of that turn
+	// BodyHash is the SHA-256 of the body of the first request.
+	BodyHash []byte
 }
 
 // KeyRow is a row of idempotency. Status is nil while the first request is in progress.
@@ -79,19 +81,14 @@ func (k *KeyRow) Targets() []any {
 }
 
 // Matches returns an error if the key was used with another body.
-func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
-	if string(k.BodyHash) != string(key.BodyHash[:]) {
-		return protocol.Errorf(protocol.CodeIdempotencyMismatch, "the key was used with another body")
-	}
-	return nil
-}
+func (k *KeyRow) Matches(key protocol.IdempotencyKey) error { return key.Matches(k.BodyHash) }
 
 // Steers reports whether the key belongs to a steering input for the turn. Only the turn's record of that input shows
 // whether it was accepted.
 func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
 
 func (k *KeyRow) response() *StoredResponse {
-	return &StoredResponse{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID}
+	return &StoredResponse{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID, BodyHash: k.BodyHash}
 }
 
 // KeyBusy returns the error for a key whose first request is still in progress.
@@ -119,8 +116,12 @@ returning created_at`
 select body_hash, status, headers, body, resource_id, created_at from idempotency
 where account_id = @account and key_hash = @key and not ` + staleKey
 	completeKeySQL = `
-update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource
+update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource, body_hash = @hash
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+	renewKeySQL = `
+update idempotency set created_at = clock_timestamp()
+where account_id = @account and key_hash = @key and created_at = @claim and status is null
+returning created_at`
 	releaseKeySQL = `
 delete from idempotency
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
@@ -281,6 +282,28 @@ func (c *KeyClaim) Complete(ctx context.Context, response *StoredResponse) error
 	if err != nil {
 		return fmt.Errorf("storing a response: %w", err)
 	}
+	return nil
+}
+
+// Bind sets the hash of a body that was streamed, before the response is stored.
+func (c *KeyClaim) Bind(bodyHash [sha256.Size]byte) { c.key.BodyHash = bodyHash }
+
+// Renew keeps the claim of the request of ctx, if it has a key, while a long body is received. The error is
+// protocol.CodeUnavailable if the claim was taken over.
+func Renew(ctx context.Context) error {
+	storer, _ := ctx.Value(responseStorerKey{}).(*ResponseStorer)
+	if storer == nil {
+		return nil
+	}
+	c := storer.Claim
+	renewed, err := pg.Rows(ctx, c.db, c.account, pgx.RowTo[time.Time], renewKeySQL, c.args(nil))
+	if err != nil {
+		return fmt.Errorf("renewing the claim of a key: %w", err)
+	}
+	if len(renewed) == 0 {
+		return pg.Unavailable(errClaimLost)
+	}
+	c.claimed = renewed[0]
 	return nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 )
 
 // upload receives a file and runs its import, as the job does.
@@ -402,6 +405,76 @@ func TestAnImportWhoseRunsEndWithTheirProcessesFails(t *testing.T) {
 	}
 }
 
+// expiring is a context whose deadline passes when a test says so.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.done }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// An import whose time is over while it writes a conversation in several transactions names that conversation until its purge
+// is enqueued.
+func TestAFailedImportPurgesTheConversationThatItWasWriting(t *testing.T) {
+	w := storetest.NewWorld(t)
+	file := largeExport(1500)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	// The second transaction of the large conversation waits for a lock of the test.
+	conn := w.AdminConn()
+	_, err = conn.Exec(t.Context(), `select pg_advisory_lock(4711)`)
+	w.Must(err)
+	w.Database.Admin(t, `create function wait() returns trigger language plpgsql as $$ begin
+		if (select count(*) from messages) > 600 then perform pg_advisory_xact_lock(4711); end if; return null; end $$`)
+	w.Database.Admin(t, `create trigger wait after insert on messages for each statement execute function wait()`)
+	// The upload cannot be marked as deleted at first, so that the state after the failure shows.
+	w.Database.Admin(t, `create function keep() returns trigger language plpgsql as $$ begin raise exception 'killed' using errcode = '57P01'; end $$`)
+	w.Database.Admin(t, `create trigger keep before update on imports for each row when (old.state = 'failed') execute function keep()`)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	ctx := expiring{t.Context(), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- w.DB.Imports.Continue(ctx, args, nil) }()
+	watch := w.AdminConn()
+	storetest.Eventually(t, func() (waits bool) {
+		w.Must(watch.QueryRow(t.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
+			and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits))
+		return waits
+	})
+	close(ctx.done)
+	if err := <-ended; err == nil {
+		t.Fatal("the failed import was cleaned up although its row could not change")
+	}
+	_, err = conn.Exec(t.Context(), `select pg_advisory_unlock(4711)`)
+	w.Must(err)
+	failed, err := w.DB.Imports.Import(t.Context(), w.Account, received.ImportID)
+	w.Must(err)
+	if failed.State != protocol.ImportFailed || failed.Failure == nil || !strings.Contains(*failed.Failure, "longer than") {
+		t.Errorf("%+v", failed)
+	}
+	if n := w.Count(`select count(*) from imports i join conversations c on c.conversation_id = i.unfinished_id where i.stored and c.deleted_at is not null`); n != 1 {
+		t.Error("the failed import does not name the conversation that it was writing")
+	}
+	w.Database.Admin(t, `drop trigger keep on imports`)
+	for range 2 {
+		w.Must(w.DB.Imports.Continue(t.Context(), args, nil))
+	}
+	if n := w.Count(`select count(*) from imports where stored or unfinished_id is not null`); n != 0 {
+		t.Error("the upload or the unfinished conversation is still named")
+	}
+	if visible := trees(w, w.Account); len(visible) != 1 || w.Jobs("purge_conversation") != 1 {
+		t.Errorf("%d conversations are visible, %d purges", len(visible), w.Jobs("purge_conversation"))
+	}
+}
+
 func TestAnImportWaitsWhileTheDiskOfTheDatabaseIsNearlyFull(t *testing.T) {
 	full := true
 	database := pgtest.NewDatabase(t)
@@ -456,6 +529,112 @@ func TestACancelStopsARunningImport(t *testing.T) {
 	}
 	if visible := trees(w, w.Account); len(visible) != 1 {
 		t.Errorf("%d conversations are visible", len(visible))
+	}
+}
+
+// ownArchive is an archive of this service with a project, files and a conversation that names them.
+func ownArchive(w *storetest.World, files ...string) (archive []byte, contents map[string]string) {
+	w.Helper()
+	project, conversation, message := protocol.NewProjectID(), protocol.NewConversationID(), protocol.NewMessageID()
+	var list, attached []string
+	contents = map[string]string{}
+	parts := []string{}
+	for i, content := range files {
+		id := protocol.NewFileID()
+		sum := sha256.Sum256([]byte(content))
+		list = append(list, fmt.Sprintf(`{"file_id":%q,"filename":"%d.txt","media_type":"text/plain","size":%d,"sha256":"%x","project_ids":[%q],"path":"files/%s"}`, id, i, len(content), sum, project, id))
+		attached = append(attached, fmt.Sprintf("%q", id))
+		contents[id.String()] = content
+		parts = append(parts, "files/"+id.String(), content)
+	}
+	parts = append(parts, "manifest.json", `{"format":"turnstone.export"}`,
+		"projects.json", fmt.Sprintf(`{"projects":[{"project_id":%q,"name":"Tides"}]}`, project),
+		"instructions.json", fmt.Sprintf(`{"instructions":[{"project_id":%[1]q,"version":1,"content":"Be brief."},{"project_id":%[1]q,"version":2,"content":"Be kind."}]}`, project),
+		"files.json", `{"files":[`+strings.Join(list, ",")+`]}`,
+		"conversations/"+conversation.String()+".json", fmt.Sprintf(`{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c","project_id":%q},"branches":[],
+			"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[],"attachments":[%s]}]}`, conversation, project, message, strings.Join(attached, ",")))
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for i := 0; i < len(parts); i += 2 {
+		to, err := z.Create(parts[i])
+		w.Must(err)
+		_, err = io.WriteString(to, parts[i+1])
+		w.Must(err)
+	}
+	w.Must(z.Close())
+	return out.Bytes(), contents
+}
+
+// Every step of an archive can be the last one of a process.
+func TestAnArchiveWhoseImportIsInterruptedIsImportedOnce(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive, _ := ownArchive(w, "one", "two", "three")
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(archive), int64(len(archive)))
+	w.Must(err)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	fake := receiver(w)
+	w.Database.Admin(t, `create function die() returns trigger language plpgsql as $$ begin raise exception 'killed' using errcode = '57P01'; end $$`)
+	for part := range 7 { // a project, two versions of instructions, three files, a conversation
+		column := "parts"
+		if part == 6 {
+			column = "handled"
+		}
+		w.Database.Admin(t, fmt.Sprintf(`create or replace trigger die before update of %[1]s on imports for each row when (new.%[1]s > old.%[1]s and new.parts + new.handled > %[2]d) execute function die()`, column, part))
+		if err := w.DB.Imports.Continue(t.Context(), args, fake.receive); protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Fatalf("part %d: got %v", part, err)
+		}
+		w.Database.Admin(t, `drop trigger die on imports`)
+	}
+	done := run(w, w.Account, received.ImportID)
+	if done.State != protocol.ImportCompleted || done.Projects != 1 || done.Files != 3 || done.Imported != 1 || len(done.Report.Reasons) != 0 {
+		t.Errorf("%+v", done)
+	}
+	for sql, want := range map[string]int{
+		`select count(*) from projects where instructions_version = 2 and file_count = 3 and conversation_count = 1`: 1,
+		`select count(*) from project_instructions`: 2, `select count(*) from files`: 3, `select count(*) from message_files`: 3, `select count(*) from conversations`: 1,
+	} {
+		if n := w.Count(sql); n != want {
+			t.Errorf("%s: %d, want %d", sql, n, want)
+		}
+	}
+}
+
+func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive, _ := ownArchive(w, "refused", "over", "failed", "kept")
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(archive), int64(len(archive)))
+	w.Must(err)
+	fake := receiver(w)
+	fake.refuse = func(spec *uploadlog.Spec) error {
+		if spec.Filename == "1.txt" {
+			return protocol.Errorf(protocol.CodeTooLarge, "The account can store 0 more bytes.")
+		}
+		return nil
+	}
+	fake.fail = func(spec *uploadlog.Spec) *protocol.Upload {
+		switch spec.Filename {
+		case "0.txt":
+			return &protocol.Upload{State: protocol.UploadRejected, Failure: &protocol.UploadFailure{Code: protocol.UploadMalware, Detail: "The file has malware."}}
+		case "2.txt":
+			return &protocol.Upload{State: protocol.UploadFailed, Failure: &protocol.UploadFailure{Code: protocol.UploadNoVerdict, Detail: "The scanner gave no verdict."}}
+		}
+		return nil
+	}
+	w.Must(w.DB.Imports.Continue(t.Context(), imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}, fake.receive))
+	done, err := w.DB.Imports.Import(t.Context(), w.Account, received.ImportID)
+	w.Must(err)
+	want := map[protocol.ImportReason]int64{
+		protocol.ImportFilesRefused: 1, protocol.ImportFilesOverLimit: 1, protocol.ImportFilesFailed: 1, protocol.ImportAttachmentsLost: 3,
+	}
+	if done.State != protocol.ImportCompleted || done.Files != 1 || !maps.Equal(done.Report.Reasons, want) || done.Report.Entries[0].Detail != "The file has malware." {
+		t.Errorf("%+v", done)
+	}
+	if n := w.Count(`select count(*) from messages where json_array_length(parts) = 3 and parts::text like '%0.txt%' and cardinality(attachments) = 1`); n != 1 {
+		t.Error("the message does not name its absent files")
+	}
+	// The reasons are gone: the same archive has the files.
+	if again := upload(w, w.Account, archive); again.Files != 3 || again.Report.Reasons[protocol.ImportAlreadyImported] != 3 {
+		t.Errorf("again: %+v", again)
 	}
 }
 

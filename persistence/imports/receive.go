@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"turnstone/persistence/idempotency"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -42,8 +43,9 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 		return nil, err
 	}
 	r := &reception{store: s, account: account, id: id}
+	var received *protocol.Import
 	if err = r.copy(ctx, body); err == nil {
-		err = r.finish(ctx)
+		received, err = r.finish(ctx)
 	}
 	switch {
 	case errors.Is(err, errEnded):
@@ -57,7 +59,7 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 		r.discard(ctx, "The upload ended early.")
 		return nil, err
 	}
-	return s.Import(ctx, account, id)
+	return received, nil
 }
 
 func tooLarge() error {
@@ -119,18 +121,22 @@ func (r *reception) show(ctx context.Context) error {
 	if err == nil && changed == 0 {
 		return errEnded
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return idempotency.Renew(ctx)
 }
 
 func (r *reception) args() pgx.NamedArgs {
 	return pgx.NamedArgs{"account": r.account, "import": r.id, "size": r.size, "chunks": r.chunks}
 }
 
-func (r *reception) finish(ctx context.Context) error {
+// finish queues the import, and stores the response to an idempotent request.
+func (r *reception) finish(ctx context.Context) (received *protocol.Import, err error) {
 	if r.size == 0 {
-		return protocol.Errorf(protocol.CodeInvalidBody, "The body is empty.")
+		return nil, protocol.Errorf(protocol.CodeInvalidBody, "The body is empty.")
 	}
-	return r.store.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
+	err = r.store.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
 		tag, err := tx.Exec(ctx, receivedSQL, r.args())
 		if err != nil {
 			return fmt.Errorf("storing an upload: %w", err)
@@ -138,8 +144,15 @@ func (r *reception) finish(ctx context.Context) error {
 		if tag.RowsAffected() == 0 {
 			return errEnded
 		}
-		return r.store.queue.Insert(ctx, tx, RunArgs{r.account, r.id})
+		if received, err = readImport(ctx, tx, getImportSQL, r.args()); err != nil {
+			return err
+		}
+		if err := r.store.queue.Insert(ctx, tx, RunArgs{r.account, r.id}); err != nil {
+			return err
+		}
+		return idempotency.StoreResponseIn(ctx, tx, received)
 	})
+	return received, err
 }
 
 // discard ends the import as failed and deletes what was received. If that fails, the sweep does it.

@@ -1,0 +1,294 @@
+package http
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/actors/uploads"
+	"turnstone/http/route"
+	"turnstone/persistence/imports"
+	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
+)
+
+// receiveFile receives a file of an import as a node does, with the host of uploads.
+func (w *world) receiveFile(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+	spec.CreatedAt = time.Now()
+	spec.ExpiresAt = spec.CreatedAt.Add(time.Hour)
+	return w.Uploads.(*uploads.Host).ReceiveFile(ctx, spec, open)
+}
+
+// importArchive imports an export, and returns the import when its job has ended.
+func (c *client) importArchive(archive []byte) *protocol.Import {
+	c.t.Helper()
+	var made protocol.Import
+	c.expect(202, "POST", "/account/imports", rawBody(archive), "Content-Type", "application/zip").into(c.t, &made)
+	args := imports.RunArgs{AccountID: c.account.AccountID, ImportID: made.ImportID}
+	if err := c.DB.Imports.Continue(c.t.Context(), args, c.receiveFile); err != nil {
+		c.t.Fatal(err)
+	}
+	var done protocol.Import
+	c.expect(200, "GET", "/account/imports/"+made.ImportID.String(), nil).into(c.t, &done)
+	return &done
+}
+
+// unzip returns the files of an archive by their paths.
+func unzip(t *testing.T, archive []byte) map[string]string {
+	t.Helper()
+	reader, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, file := range reader.File {
+		content, err := file.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[file.Name] = string(text)
+	}
+	return files
+}
+
+func zipped(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	out := zip.NewWriter(&archive)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		to, err := out.Create(name)
+		if err == nil {
+			_, err = io.WriteString(to, files[name])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+var (
+	exportedIDs = regexp.MustCompile(`\b(conv|msg|br|file|proj|fu)_[0-7][0-9a-z]{25}`)
+	// differs are the values that an import cannot or must not restore: turns, the time of the scan and of the deletion of a file.
+	differs = regexp.MustCompile(`"turn_id":"turn_\w+"|"scan":\{[^}]*\}|"deleted_at":"[^"]*"`)
+)
+
+// comparable returns the files of an archive that an import restores. Identifiers are replaced by their numbers in the order in
+// which they are met.
+func comparableArchive(t *testing.T, archive []byte) map[string]string {
+	t.Helper()
+	files := unzip(t, archive)
+	var manifest protocol.ExportManifest
+	if err := json.Unmarshal([]byte(files["manifest.json"]), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	delete(manifest.Counts, "usage_records")
+	delete(manifest.Counts, "shares")
+	for _, name := range []string{"manifest.json", "account.json", "settings.json", "usage.json", "shares.json"} {
+		delete(files, name)
+	}
+	names := map[string]string{}
+	number := func(id string) string {
+		if names[id] == "" {
+			kind, _, _ := strings.Cut(id, "_")
+			names[id] = fmt.Sprintf("%s-%d", kind, len(names))
+		}
+		return names[id]
+	}
+	compared := map[string]string{"counts": fmt.Sprint(manifest.Counts)}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		text := differs.ReplaceAllStringFunc(files[path], func(match string) string {
+			name, _, _ := strings.Cut(match, ":")
+			if name == `"deleted_at"` {
+				return name + `:"then"`
+			}
+			return name + ":null"
+		})
+		compared[exportedIDs.ReplaceAllStringFunc(path, number)] = exportedIDs.ReplaceAllStringFunc(text, number)
+	}
+	return compared
+}
+
+// everything gives an account everything that an export has.
+func everything(t *testing.T, w *world) *user {
+	t.Helper()
+	u := signUp(t, w)
+	id := func(text string) protocol.ConversationID { return u.parse(text) }
+	tides, plain := u.project("Tides"), u.project("Plain")
+	old := u.project("Old")
+	for _, text := range []string{"Be brief.", "Be kind.\n\nUse 日本語."} {
+		version := u.do(200, "GET", "/projects/"+tides+"/instructions", nil).at("version")
+		u.do(200, "PUT", "/projects/"+tides+"/instructions", route.Object{"content": text}, "If-Match", fmt.Sprintf(`"v%v"`, version))
+	}
+	u.do(200, "PUT", "/projects/"+tides+"/settings", route.Object{"default_profile": "coding", "memory_scope": "project", "tools": route.Object{"now": false}, "approval_policy": "all"}, "If-Match", `"v0"`)
+	var kept []*protocol.File
+	for _, text := range []string{"The moon.", "The sun.", strings.Repeat("Spring tides. ", 50_000), "gone", "drafted"} {
+		kept = append(kept, u.storeFile(text))
+	}
+	u.addFile(tides, kept[0].FileID.String())
+	u.addFile(tides, kept[1].FileID.String())
+	u.addFile(plain, kept[1].FileID.String())
+	u.do(200, "PATCH", "/files/"+kept[2].FileID.String(), route.Object{"filename": "spring tides ☾.txt"})
+
+	// A conversation with versions of messages, in a project, with files.
+	ask := func(conversation any, text string, more route.Object, files ...*protocol.File) {
+		u.t.Helper()
+		input := []route.Object{{"type": "text", "text": text}}
+		for _, file := range files {
+			input = append(input, route.Object{"type": "file", "file_id": file.FileID})
+		}
+		body := route.Object{"conversation_id": conversation, "input": input}
+		maps.Copy(body, more)
+		u.expect(200, "POST", "/chat", body)
+	}
+	branched := u.do(201, "POST", "/conversations", route.Object{"title": "Branched ☂", "project_id": tides, "profile": "deep_reasoning", "metadata": route.Object{"colour": "blue"}}).at("conversation_id").(string)
+	ask(branched, "Why are there tides? [[script tokens=20 code=go reasoning=5]]", nil, kept[0], kept[3])
+	messages := func() []any { return u.do(200, "GET", "/conversations/"+branched+"/messages", nil).at("data").([]any) }
+	message := func(n int) string { return messages()[n].(map[string]any)["message_id"].(string) }
+	u.do(200, "PUT", "/conversations/"+branched+"/feedback", route.Object{"rating": "down", "reasons": []any{"unclear", "other"}, "comment": "Too \"long\"\n☹"})
+	first, answer := message(0), message(1)
+	edit := u.do(201, "POST", "/conversations/"+branched+"/branches", route.Object{"message_id": first, "mode": "edit", "name": "Another question"})
+	ask(branched, "Why are there winds?", nil, kept[2])
+	ask(branched, "And storms?", nil)
+	u.do(201, "POST", "/conversations/"+branched+"/branches", route.Object{"message_id": answer, "mode": "regenerate"})
+	ask(branched, "", route.Object{"input": []any{}})
+	u.do(201, "POST", "/conversations/"+branched+"/branches", route.Object{"message_id": answer, "mode": "regenerate", "name": "Empty"})
+	version := u.do(200, "GET", "/conversations/"+branched, nil).at("version")
+	u.do(200, "PUT", "/conversations/"+branched+"/active-branch", route.Object{"branch_id": edit.at("branch_id")}, "If-Match", fmt.Sprintf(`"v%v"`, version))
+	u.do(200, "PUT", "/conversations/"+branched+"/draft", route.Object{"content": "A draft", "attachments": []any{kept[4].FileID}})
+	u.do(204, "DELETE", "/files/"+kept[3].FileID.String(), nil)
+
+	// A tool with its sources, and citations of them.
+	w.database.Admin(t, `update messages set parts = $2::json where account_id = $1 and message_id = $3`, u.account.AccountID, fmt.Sprintf(`[
+		{"type":"tool","part_id":"%[1]s","tool_id":"tl_01h2xcejqtf2nbrexx3vqjhp41","tool_name":"search_files","kind":"files","title":"Search","input":{"q":"moon"},"state":"succeeded","output":"[1] The moon.",
+			"sources":[{"number":1,"file_id":"%[2]s","title":"a.txt","size":9}],"duration_ms":12},
+		{"type":"text","part_id":"%[1]s","text":"The moon [1].","citations":[{"index":1,"title":"a.txt","marker":"[1]","file_id":"%[2]s","offset":0,"length":9},{"index":2,"title":"web","url":"https://example.org/"}]},
+		{"type":"code","part_id":"%[1]s","language":"日本","filename":"a.go","code":"","truncated":true}]`, protocol.NewPartID(), kept[0].FileID), mustMessage(t, answer))
+
+	// The queue of follow-ups.
+	for n, state := range []string{"started", "cancelled", "held", "held"} {
+		w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, version) values ($1, $2, $3, $4, $5, array[$6::uuid], 'coding', $7, 2)`,
+			u.account.AccountID, protocol.NewFollowUpID(), id(branched), state, "follow-up "+state, kept[0].FileID, n)
+	}
+
+	// Pinned, archived, unread and empty conversations, and one of an archived project.
+	set := func(conversation, name string, body route.Object) {
+		u.t.Helper()
+		version := u.do(200, "GET", "/conversations/"+conversation, nil).at("version")
+		u.do(200, "PUT", "/conversations/"+conversation+"/"+name, body, "If-Match", fmt.Sprintf(`"v%v"`, version))
+	}
+	for _, title := range []string{"one", "two", "three"} {
+		c := u.conversation(title)
+		ask(c, title, nil)
+		if title != "two" {
+			set(c, "pin", route.Object{"pinned": true})
+		}
+		if title == "three" {
+			set(c, "archive", route.Object{"archived": true})
+			u.do(200, "PUT", "/conversations/"+c+"/read", route.Object{"message_id": u.do(200, "GET", "/conversations/"+c+"/messages", nil).at("data.1.message_id")})
+		}
+	}
+	u.expect(200, "POST", "/chat", route.Object{"input": []route.Object{{"type": "text", "text": "A conversation without a title"}}, "project_id": plain})
+	u.do(201, "POST", "/conversations", route.Object{"title": "Empty", "project_id": old, "metadata": route.Object{"a": "b"}})
+	u.do(200, "PUT", "/projects/"+old+"/archive", route.Object{"archived": true}, "If-Match", `"v1"`)
+	u.do(201, "POST", "/conversations/"+branched+"/shares", route.Object{})
+	// Times in the past show what an import keeps.
+	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "files"} {
+		w.database.Admin(t, fmt.Sprintf(`update %s set created_at = created_at - interval '40 days' where account_id = $1`, table), u.account.AccountID)
+	}
+	return u
+}
+
+func mustMessage(t *testing.T, text string) (id protocol.MessageID) {
+	t.Helper()
+	if err := id.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	u := everything(t, w)
+	archive := u.expect(200, "GET", "/account/export", nil).body
+	other := signUp(t, w)
+	done := other.importArchive(archive)
+	if done.State != protocol.ImportCompleted || done.Failure != nil || done.Skipped != 0 || done.Imported != 6 || done.Projects != 3 || done.Files != 5 || *done.Source != protocol.ImportFromTurnstone {
+		t.Errorf("%+v", done)
+	}
+	if want := map[protocol.ImportReason]int64{protocol.ImportSharesSkipped: 1, protocol.ImportAccountKept: 1}; !maps.Equal(done.Report.Reasons, want) {
+		t.Errorf("the report has %v, want %v: %+v", done.Report.Reasons, want, done.Report.Entries)
+	}
+	want, got := comparableArchive(t, archive), comparableArchive(t, other.expect(200, "GET", "/account/export", nil).body)
+	compareArchives(t, want, got)
+	if bytes.Contains(other.expect(200, "GET", "/account/export", nil).body, []byte(u.account.AccountID.String())) {
+		t.Error("the second archive names the first account")
+	}
+	// The content of every file is the same, and can be read by its new account alone.
+	for _, file := range unzipFiles(t, other.expect(200, "GET", "/account/export", nil).body) {
+		content := other.expect(200, "GET", "/files/"+file.FileID.String()+"/content", nil).body
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != file.SHA256 {
+			t.Errorf("%s has another content", file.Filename)
+		}
+		u.expect(404, "GET", "/files/"+file.FileID.String(), nil)
+	}
+	// Once more, into both accounts: nothing is doubled.
+	for _, c := range []*user{other, u} {
+		again := c.importArchive(archive)
+		if again.State != protocol.ImportCompleted || again.Imported+again.Projects+again.Files != 0 || again.Report.Reasons[protocol.ImportAlreadyImported] != 6+3+5 {
+			t.Errorf("again: %+v", again)
+		}
+		compareArchives(t, want, comparableArchive(t, c.expect(200, "GET", "/account/export", nil).body))
+	}
+}
+
+// unzipFiles returns the list of the files of an archive.
+func unzipFiles(t *testing.T, archive []byte) []protocol.File {
+	t.Helper()
+	var list struct {
+		Files []protocol.File `json:"files"`
+	}
+	if err := json.Unmarshal([]byte(unzip(t, archive)["files.json"]), &list); err != nil || len(list.Files) == 0 {
+		t.Fatalf("%d files, %v", len(list.Files), err)
+	}
+	return list.Files
+}
+
+func compareArchives(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	for path, text := range want {
+		if got[path] == text {
+			continue
+		}
+		at := 0
+		for at < min(len(text), len(got[path])) && text[at] == got[path][at] {
+			at++
+		}
+		from := max(0, at-150)
+		t.Errorf("%s differs:\n got …%s\nwant …%s", path, got[path][min(from, len(got[path])):min(at+150, len(got[path]))], text[from:min(at+150, len(text))])
+	}
+	for path := range got {
+		if _, is := want[path]; !is {
+			t.Errorf("%s is new", path)
+		}
+	}
+}
