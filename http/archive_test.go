@@ -19,6 +19,7 @@ import (
 	"turnstone/actors/uploads"
 	"turnstone/http/route"
 	"turnstone/persistence/imports"
+	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -228,8 +229,14 @@ func mustMessage(t *testing.T, text string) (id protocol.MessageID) {
 func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
+	w.readTexts(readAsIs)
 	u := everything(t, w)
-	archive := u.expect(200, "GET", "/account/export", nil).body
+	export := func(u *user) []byte {
+		t.Helper()
+		storetest.Eventually(t, func() bool { return query[int](w, `select count(*) from file_texts where state = 'pending'`)[0] == 0 })
+		return u.expect(200, "GET", "/account/export", nil).body
+	}
+	archive := export(u)
 	other := signUp(t, w)
 	done := other.importArchive(archive)
 	if done.State != protocol.ImportCompleted || done.Failure != nil || done.Skipped != 0 || done.Imported != 6 || done.Projects != 3 || done.Files != 5 || *done.Source != protocol.ImportFromTurnstone {
@@ -238,13 +245,13 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	if want := map[protocol.ImportReason]int64{protocol.ImportSharesSkipped: 1, protocol.ImportAccountKept: 1}; !maps.Equal(done.Report.Reasons, want) {
 		t.Errorf("the report has %v, want %v: %+v", done.Report.Reasons, want, done.Report.Entries)
 	}
-	want, got := comparableArchive(t, archive), comparableArchive(t, other.expect(200, "GET", "/account/export", nil).body)
+	want, got := comparableArchive(t, archive), comparableArchive(t, export(other))
 	compareArchives(t, want, got)
-	if bytes.Contains(other.expect(200, "GET", "/account/export", nil).body, []byte(u.account.AccountID.String())) {
+	if bytes.Contains(export(other), []byte(u.account.AccountID.String())) {
 		t.Error("the second archive names the first account")
 	}
 	// The content of every file is the same, and can be read by its new account alone.
-	for _, file := range unzipFiles(t, other.expect(200, "GET", "/account/export", nil).body) {
+	for _, file := range unzipFiles(t, export(other)) {
 		content := other.expect(200, "GET", "/files/"+file.FileID.String()+"/content", nil).body
 		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != file.SHA256 {
 			t.Errorf("%s has another content", file.Filename)
@@ -257,7 +264,7 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 		if again.State != protocol.ImportCompleted || again.Imported+again.Projects+again.Files != 0 || again.Report.Reasons[protocol.ImportAlreadyImported] != 6+3+5 {
 			t.Errorf("again: %+v", again)
 		}
-		compareArchives(t, want, comparableArchive(t, c.expect(200, "GET", "/account/export", nil).body))
+		compareArchives(t, want, comparableArchive(t, export(c)))
 	}
 }
 

@@ -152,10 +152,12 @@ function stateOf({ state, size, read_bytes }: Import, t: Localization["t"]): str
   return t(`pages.data.imports.state.${size > 0 && read_bytes === size ? "nothing_found" : "upload_failed"}`);
 }
 
-function countsOf({ imported, messages, skipped }: Import, t: Localization["t"]): string[] {
+function countsOf({ imported, messages, projects, files, skipped }: Import, t: Localization["t"]): string[] {
   return [
     t("pages.data.imports.imported", { count: imported }),
     ...(messages > 0 ? [t("pages.data.imports.messages", { count: messages })] : []),
+    ...(projects > 0 ? [t("pages.data.imports.projects", { count: projects })] : []),
+    ...(files > 0 ? [t("pages.data.imports.files", { count: files })] : []),
     ...(skipped > 0 ? [t("pages.data.imports.skipped", { count: skipped })] : []),
   ];
 }
