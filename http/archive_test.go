@@ -299,3 +299,45 @@ func compareArchives(t *testing.T, want, got map[string]string) {
 		}
 	}
 }
+
+// A file of an archive passes the same checks as an upload. What is wrong with it is in the report.
+func TestFilesOfAHostileArchiveAreChecked(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	type entry struct {
+		content, stored string // stored: in the archive
+		size            int    // 0: that of content
+	}
+	files := map[string]string{"manifest.json": `{"format":"turnstone.export"}`}
+	var list []string
+	for _, e := range []entry{
+		{content: eicar(), stored: eicar()}, {content: "good", stored: "evil"}, {content: "long", stored: "long!"}, {content: "short", stored: "short", size: 1 << 40}, {content: "The moon.", stored: "The moon."},
+	} {
+		id, sum := protocol.NewFileID(), sha256.Sum256([]byte(e.content))
+		if e.size == 0 {
+			e.size = len(e.content)
+		}
+		files["files/"+id.String()] = e.stored
+		item := fmt.Sprintf(`{"file_id":%q,"filename":"../%d.txt","media_type":"text/plain","size":%d,"sha256":"%x","path":"../../etc/passwd"}`, id, len(list), e.size, sum)
+		list = append(list, item, item) // each is named twice
+	}
+	files["files.json"] = `{"files":[` + strings.Join(list, ",") + `]}`
+	done := c.importArchive(zipped(t, files))
+	want := map[protocol.ImportReason]int64{
+		protocol.ImportFilesRefused: 2, // malware, also when it is named again
+		protocol.ImportFilesDamaged: 6, protocol.ImportAlreadyImported: 1,
+	}
+	if done.State != protocol.ImportCompleted || done.Files != 1 || !maps.Equal(done.Report.Reasons, want) {
+		t.Errorf("%+v, %+v", done, done.Report)
+	}
+	if names := query[string](w, `select filename from files`); !slices.Equal(names, []string{".._8.txt"}) {
+		t.Errorf("the files are %q", names)
+	}
+	if open := query[int](w, `select count(*) from uploads where state not in ('ready', 'rejected', 'cancelled')`); open[0] != 0 {
+		t.Errorf("%d sessions are open", open[0])
+	}
+	if totals := query[int](w, `select sessions + reserved from file_totals`); totals[0] != 0 {
+		t.Errorf("%d is reserved", totals[0])
+	}
+}

@@ -550,6 +550,96 @@ type readerFunc func(p []byte, at int64) (int, error)
 
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
+const (
+	manifest = `{"format":"turnstone.export"}`
+	projectA = "proj_01h2xcejqtf2nbrexx3vqjhp41"
+	fileA    = "file_01h2xcejqtf2nbrexx3vqjhp41"
+	fileB    = "file_01h2xcejqtf2nbrexx3vqjhp42"
+	hash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
+	const root = "turnstone-export/"
+	r := read(t, zipOf(t,
+		root+"conversations/conv_01h2xcejqtf2nbrexx3vqjhp41.json", `{"format":"turnstone.conversation","conversation":{"conversation_id":"conv_01h2xcejqtf2nbrexx3vqjhp41"}}`,
+		root+"conversations/conv_01h2xcejqtf2nbrexx3vqjhp41.md", "# c",
+		root+"projects.json", `{"projects":[{"project_id":"`+projectA+`","name":"Tides","settings":{"memory_scope":"project","tools":{"now":false}}}]}`,
+		root+"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":1,"content":"Be brief."}]}`,
+		root+"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"a","size":1,"sha256":"`+hash+`","path":"files/`+fileA+`"},{"file_id":"`+fileB+`","filename":"b","size":1,"sha256":"`+hash+`","path":null}]}`,
+		root+"files/"+fileA, "x", root+"files/unlisted", "y", "elsewhere.json", "{}",
+		root+"shares.json", `{"shares":[{},{}]}`, root+"usage.json", `{}`, root+"manifest.json", manifest))
+	if len(r.conversations) != 1 || len(r.projects) != 1 || r.projects[0].Settings.MemoryScope != protocol.MemoryOfProject || len(r.instructions) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if want := []string{"x", "none, listed false"}; !slices.Equal(r.contents, want) {
+		t.Errorf("contents %q, want %q", r.contents, want)
+	}
+	if want := []string{"shares_skipped   2", "account_kept   1", "other_files_skipped   2"}; !slices.Equal(r.problems, want) {
+		t.Errorf("problems %q, want %q", r.problems, want)
+	}
+}
+
+func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
+	long := strings.Repeat("n", 1<<20)
+	r := read(t, zipOf(t, "manifest.json", manifest,
+		"projects.json", `{"x":[[[]]],"projects":[{"project_id":"`+projectA+`","name":"`+long+`","settings":{"tools":{"`+long+`":true}}},{"project_id":"../x"},7,{"project_id":"`+projectA+`","name":"\u0000\n"}]}`,
+		"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":-1},{"project_id":"`+projectA+`","version":1,"content":"`+long+`"}`,
+		"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"`+long+`","size":5,"sha256":"`+hash+`","path":"/etc/passwd"},{"file_id":"`+fileA+`","size":-1,"sha256":"`+hash+`"},{"file_id":"`+fileA+`","size":1,"sha256":"x"}]}`,
+		"files/"+fileA, "x"))
+	if len(r.projects) != 2 || len(r.projects[0].Name) != protocol.MaxTitle || len(r.projects[0].Settings.Tools) != 0 || r.projects[1].Name != unnamedProject {
+		t.Errorf("%+v", r.projects)
+	}
+	if len(r.instructions) != 1 || len(r.instructions[0].Content) != protocol.MaxInstructions {
+		t.Errorf("%d instructions", len(r.instructions))
+	}
+	if len(r.files) != 1 || len(r.files[0].Name) > longName || r.contents[0] != "none, listed true" {
+		t.Errorf("%+v", r.files)
+	}
+	for _, want := range []string{"title_cut", "text_cut", "unreadable", "unreadable instructions.json The file is damaged"} {
+		if !slices.ContainsFunc(r.problems, func(problem string) bool { return strings.HasPrefix(problem, want) }) {
+			t.Errorf("no %s in %.300q", want, r.problems)
+		}
+	}
+	// A list with more items than an account can have, and a manifest of another service.
+	many := `{"projects":[` + strings.Repeat(`{"project_id":"`+projectA+`","name":"x"},`, maxProjects+5) + `{}]}`
+	r = read(t, zipOf(t, "manifest.json", manifest, "projects.json", many))
+	if len(r.projects) != maxProjects || !slices.Equal(r.problems, []string{"archive_limit projects.json  6"}) {
+		t.Errorf("%d projects, %q", len(r.projects), r.problems)
+	}
+	r = read(t, zipOf(t, "manifest.json", `{"x":[`+strings.Repeat("1,", maxManifest)+`1],"format":"turnstone.export"}`, "projects.json", many))
+	if len(r.projects) != 0 || !slices.Equal(r.problems, []string{"other_files_skipped   2"}) {
+		t.Errorf("%d projects, %q", len(r.projects), r.problems)
+	}
+}
+
+func TestBranchesOfThisServiceKeepTheirNamesAndOrder(t *testing.T) {
+	own := func(branches string, messages ...string) *Tree {
+		r := read(t, []byte(`{"format":"turnstone.conversation","conversation":{"conversation_id":"c","active_branch_id":"b2"},"branches":[`+branches+`],"messages":[`+strings.Join(messages, ",")+`]}`))
+		if len(r.conversations) != 1 {
+			t.Fatalf("%+v", r)
+		}
+		tree := r.conversations[0].Arrange()
+		checkTree(t, tree)
+		return tree
+	}
+	at := func(id, parent, branch string, sibling int) string {
+		return fmt.Sprintf(`{"message_id":%q,"parent_message_id":%q,"branch_id":%q,"sibling_index":%d,"role":"user","parts":[]}`, id, parent, branch, sibling)
+	}
+	const branches = `{"branch_id":"b1","name":"first"},{"branch_id":"b2","name":"second","base_message_id":"m1"},{"branch_id":"b3","name":"empty","base_message_id":"m2"}`
+	tree := own(branches, at("m1", "", "b1", 0), at("m3", "m1", "b2", 1), at("m2", "m1", "b1", 0))
+	if len(tree.Branches) != 3 || tree.Branches[tree.Active].Source.Name != "second" || tree.Messages[1].ID != "m2" || tree.Messages[2].SiblingIndex != 1 {
+		t.Errorf("%+v", tree)
+	}
+	if empty := tree.Branches[2]; empty.Source.Name != "empty" || empty.Head != empty.Base || empty.HeadDepth != 2 || len(empty.Segments) != 2 {
+		t.Errorf("%+v", empty)
+	}
+	// Branches that the messages contradict.
+	own(branches, at("m1", "", "b2", 0), at("m2", "", "b2", 0), at("m3", "m1", "b1", 0), at("m4", "m2", "b1", 0), at("m5", "m4", "none", 0), at("m6", "m4", "b2", 0))
+	if tree := own(`{"branch_id":"b1","base_message_id":"nowhere"}`); len(tree.Branches) != 1 || tree.Branches[0].Head != none {
+		t.Errorf("%+v", tree)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"chatgpt_single.json", "chatgpt_split_0.json", "claude.json"} {
 		text, err := os.ReadFile("testdata/" + name)

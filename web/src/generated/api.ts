@@ -83,7 +83,7 @@ export interface paths {
         put?: never;
         /**
          * Import an export
-         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). This route takes no Idempotency-Key.
+         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.
          */
         post: operations["createImport"];
         delete?: never;
@@ -3268,6 +3268,11 @@ export interface components {
             created_at: string;
             /** @description Why the import failed. */
             failure: string | null;
+            /**
+             * Format: int64
+             * @description The number of files that were created.
+             */
+            files: number;
             /** Format: date-time */
             finished_at: string | null;
             import_id: string;
@@ -3281,6 +3286,11 @@ export interface components {
              * @description The number of messages that were created.
              */
             messages: number;
+            /**
+             * Format: int64
+             * @description The number of projects that were created.
+             */
+            projects: number;
             /**
              * Format: int64
              * @description The number of these bytes that were read: the progress.
@@ -3312,7 +3322,7 @@ export interface components {
             count: number;
             detail?: string;
             reason: string;
-            /** @description The title of the conversation in the export. */
+            /** @description The title of the conversation in the export, or the name of a project or a file. */
             title?: string;
         };
         ImportReport: {
@@ -5600,10 +5610,12 @@ export interface operations {
                      *         {
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "failure": "a failure",
+                     *           "files": 1,
                      *           "finished_at": "2026-03-01T12:30:15.250Z",
                      *           "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "imported": 1,
                      *           "messages": 1,
+                     *           "projects": 1,
                      *           "read_bytes": 1,
                      *           "report": {
                      *             "entries": [
@@ -5798,6 +5810,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -5854,6 +5868,7 @@ export interface operations {
             /** @description The upload is stored, and the import is queued. */
             202: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     Location: components["headers"]["Location"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -5865,10 +5880,12 @@ export interface operations {
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
+                     *       "files": 1,
                      *       "finished_at": "2026-03-01T12:30:15.250Z",
                      *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "imported": 1,
                      *       "messages": 1,
+                     *       "projects": 1,
                      *       "read_bytes": 1,
                      *       "report": {
                      *         "entries": [
@@ -5985,7 +6002,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `conflict`. */
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6072,7 +6089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
+            /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6081,11 +6098,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "invalid",
+                     *       "code": "idempotency_mismatch",
                      *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
-                     *           "field": "body",
+                     *           "field": "header.Idempotency-Key",
                      *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
@@ -6188,10 +6205,12 @@ export interface operations {
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
+                     *       "files": 1,
                      *       "finished_at": "2026-03-01T12:30:15.250Z",
                      *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "imported": 1,
                      *       "messages": 1,
+                     *       "projects": 1,
                      *       "read_bytes": 1,
                      *       "report": {
                      *         "entries": [
@@ -6425,10 +6444,12 @@ export interface operations {
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
+                     *       "files": 1,
                      *       "finished_at": "2026-03-01T12:30:15.250Z",
                      *       "import_id": "imp_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "imported": 1,
                      *       "messages": 1,
+                     *       "projects": 1,
                      *       "read_bytes": 1,
                      *       "report": {
                      *         "entries": [
