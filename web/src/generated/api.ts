@@ -1059,7 +1059,7 @@ export interface paths {
         put?: never;
         /**
          * Share a conversation
-         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
+         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
          */
         post: operations["createShare"];
         delete?: never;
@@ -1783,6 +1783,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/shared/{token}/files/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file of a share
+         * @description Sends the content of a file that the share carries, or one range of it. Needs no session. Any other file, one that was deleted, and a token that grants no access get the same 404. An address may download 8 files at once. The download ends when the share ends or the file is deleted, and a client that accepts nothing for 30 seconds is disconnected.
+         */
+        get: operations["getSharedFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/shares": {
         parameters: {
             query?: never;
@@ -2153,6 +2173,8 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
+            /** @description The files that readers may download, by their numbers. A file that was deleted is left out. */
+            file_ids: string[];
             /** Format: date-time */
             last_opened_at: string | null;
             /** Format: int64 */
@@ -2188,7 +2210,7 @@ export interface components {
              * @enum {integer}
              */
             expires_in_days: 1 | 7 | 30 | 90;
-            /** @description The files that readers may download. There are no files yet, so every identifier gets 404. */
+            /** @description The files of the messages that readers may download. Default: none. */
             file_ids?: string[];
             /** @description The last message of the snapshot. Default: the last finished message of the active branch. */
             message_id?: string | null;
@@ -4093,6 +4115,8 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
+            /** @description The files that readers may download, by their numbers. A file that was deleted is left out. */
+            file_ids: string[];
             /** Format: date-time */
             last_opened_at: string | null;
             /** Format: int64 */
@@ -4106,7 +4130,41 @@ export interface components {
             /** @description The title that readers see. */
             title: string;
         };
+        ShareableFile: {
+            file_id: string;
+            filename: string;
+            media_type: string;
+            /**
+             * Format: int64
+             * @description Bytes.
+             */
+            size: number;
+        };
+        SharedAttachment: {
+            /**
+             * Format: int64
+             * @description The number of the file in the files of the share. null: the file is not shared.
+             */
+            n: number | null;
+        };
+        SharedFile: {
+            /** @description The name that the file had when the snapshot was taken. */
+            filename: string;
+            media_type: string;
+            /**
+             * Format: int64
+             * @description The number of the file, for GET /shared/{token}/files/{n}.
+             */
+            n: number;
+            /**
+             * Format: int64
+             * @description Bytes.
+             */
+            size: number;
+        };
         SharedMessage: {
+            /** @description One for each file of the message, shared or not. Snapshots from before files could be shared have none. */
+            attachments: components["schemas"]["SharedAttachment"][];
             /** Format: date-time */
             created_at: string;
             parts: components["schemas"]["SharedPart"][];
@@ -4123,6 +4181,8 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
+            /** @description The files of the share, on every page. A file that was deleted since the snapshot was taken is left out. */
+            files: components["schemas"]["SharedFile"][];
             /**
              * Format: int64
              * @description Of all pages.
@@ -4154,8 +4214,10 @@ export interface components {
             type: "text" | "code";
         };
         SharePreview: {
-            /** @description The messages of this page, oldest first. */
+            /** @description The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers. */
             data: components["schemas"]["SharedMessage"][];
+            /** @description The files of the snapshot that a share may carry, at most 200, in the order of its messages. Only the first page has them. */
+            files: components["schemas"]["ShareableFile"][];
             has_more: boolean;
             /**
              * Format: int64
@@ -22749,6 +22811,9 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "file_ids": [
+                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
                      *           "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *           "message_count": 1,
                      *           "open_count": 1,
@@ -22988,6 +23053,9 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "file_ids": [
+                     *         "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *       ],
                      *       "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *       "message_count": 1,
                      *       "open_count": 1,
@@ -23303,6 +23371,11 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "attachments": [
+                     *             {
+                     *               "n": 1
+                     *             }
+                     *           ],
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "parts": [
                      *             {
@@ -23316,6 +23389,14 @@ export interface operations {
                      *           ],
                      *           "profile": "a profile",
                      *           "role": "user"
+                     *         }
+                     *       ],
+                     *       "files": [
+                     *         {
+                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "filename": "a filename",
+                     *           "media_type": "a media type",
+                     *           "size": 1
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -34507,9 +34588,22 @@ export interface operations {
                      * @example {
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "files": [
+                     *         {
+                     *           "filename": "a filename",
+                     *           "media_type": "a media type",
+                     *           "n": 1,
+                     *           "size": 1
+                     *         }
+                     *       ],
                      *       "message_count": 1,
                      *       "messages": [
                      *         {
+                     *           "attachments": [
+                     *             {
+                     *               "n": 1
+                     *             }
+                     *           ],
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "parts": [
                      *             {
@@ -34700,6 +34794,288 @@ export interface operations {
             };
         };
     };
+    getSharedFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match. */
+                "If-Modified-Since"?: string;
+                /** @description ETags of the content: if it has one of them, the response is 304. */
+                "If-None-Match"?: string;
+                /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
+                "If-Range"?: string;
+                /** @description One range of bytes, for example bytes=0-1023. */
+                Range?: string;
+            };
+            path: {
+                /** @description The number of the file in the files of the share. */
+                n: number;
+                /** @description The token of the share. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
+                };
+            };
+            /** @description The range. */
+            206: {
+                headers: {
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Content-Range": components["headers"]["Content-Range"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
+                };
+            };
+            /** @description The client has the content already. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Requested Range Not Satisfiable. Codes: `range_not_satisfiable`. */
+            416: {
+                headers: {
+                    "Content-Range": components["headers"]["Content-Range"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "range_not_satisfiable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 416,
+                     *       "title": "Requested Range Not Satisfiable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listShares: {
         parameters: {
             query?: {
@@ -34730,6 +35106,9 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "file_ids": [
+                     *             "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
                      *           "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *           "message_count": 1,
                      *           "open_count": 1,
@@ -34930,6 +35309,9 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "file_ids": [
+                     *         "file_01h2xcejqtf2nbrexx3vqjhp41"
+                     *       ],
                      *       "last_opened_at": "2026-03-01T12:30:15.250Z",
                      *       "message_count": 1,
                      *       "open_count": 1,
