@@ -2,10 +2,8 @@ package protocol
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -125,30 +123,10 @@ func NewFileID() FileID                 { return newID[fileKind]() }
 // the past, the new identifier is one of now.
 func (id ID[K]) Renew() ID[K] {
 	made := newID[K]()
-	if id.isPast(made) {
+	if id[6]>>4 == made[6]>>4 && bytes.Compare(id[:8], made[:8]) <= 0 {
 		copy(made[:8], id[:8])
 	}
 	return made
-}
-
-// isPast reports whether id is a UUIDv7 from before another one.
-func (id ID[K]) isPast(now ID[K]) bool {
-	const version7 = 0x70
-	return id[6]&0xf0 == version7 && !id.IsZero() && bytes.Compare(id[:8], now[:8]) <= 0
-}
-
-// DeriveUploadID derives the identifier of the upload session in which the n-th attempt of an import receives a file of an
-// export. It sorts where the file does.
-func DeriveUploadID(of ImportID, file FileID, n int) UploadID {
-	hash := sha256.New()
-	_, _ = fmt.Fprintf(hash, "%s %s %d", of, file, n) // never fails
-	id := UploadID(of)
-	if file.isPast(FileID(of)) {
-		copy(id[:8], file[:8])
-	}
-	copy(id[8:], hash.Sum(nil))
-	id[8] = id[8]&0x3f | 0x80
-	return id
 }
 
 func newUUIDv7() uuid.UUID {

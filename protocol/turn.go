@@ -124,12 +124,3 @@ type IdempotencyKey struct {
 	BodyHash          [32]byte
 	Streamed          bool // BodyHash is known only when the handler has read the body
 }
-
-// Matches returns an error if the key was used with another body than that of a hash. A body whose hash is not known yet is
-// compared later.
-func (k *IdempotencyKey) Matches(bodyHash []byte) error {
-	if !k.Streamed && string(bodyHash) != string(k.BodyHash[:]) {
-		return Errorf(CodeIdempotencyMismatch, "the key was used with another body")
-	}
-	return nil
-}

@@ -27,7 +27,7 @@ func (h *Host) ReceiveFile(ctx context.Context, spec *uploadlog.Spec, open func(
 		return nil, err
 	}
 	if current.State == protocol.UploadPending {
-		if current, err = h.receiveImported(ctx, spec, open); err != nil {
+		if current, err = receiveImported(ctx, h, spec, open); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func (h *Host) ReceiveFile(ctx context.Context, spec *uploadlog.Spec, open func(
 }
 
 // receiveImported receives the content of a session that waits for it.
-func (h *Host) receiveImported(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+func receiveImported(ctx context.Context, h *Host, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 	content, err := open()
 	body := &importedBody{from: content, failed: err}
 	if err == nil {
@@ -64,11 +64,11 @@ func (h *Host) receiveImported(ctx context.Context, spec *uploadlog.Spec, open f
 	if code := protocol.CodeOf(body.failed); body.failed != nil && (code == protocol.CodeUnavailable || ctx.Err() != nil) {
 		return nil, body.failed
 	}
-	return h.refuseImported(ctx, spec)
+	return refuseImported(ctx, h, spec)
 }
 
 // refuseImported ends a session whose content is not the declared one.
-func (h *Host) refuseImported(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error) {
+func refuseImported(ctx context.Context, h *Host, spec *uploadlog.Spec) (*protocol.Upload, error) {
 	interrupted, err := h.Store.Upload(ctx, spec.AccountID, spec.UploadID)
 	if err != nil {
 		return nil, err

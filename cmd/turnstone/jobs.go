@@ -10,7 +10,10 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/title"
+	"turnstone/actors/uploads"
+	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
+	"turnstone/persistence/imports"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -20,7 +23,7 @@ func (s *service) startJobs(ctx context.Context) error {
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
 		Title:       s.title,
 		ReadText:    s.readText,
-		ReceiveFile: s.receiveFile,
+		ReceiveFile: receiver(s.uploads, &s.config.Limits),
 		Observe:     s.telemetry.JobEnded,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
 			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
@@ -33,14 +36,16 @@ func (s *service) startJobs(ctx context.Context) error {
 	return nil
 }
 
-// receiveFile receives a file of an import, within the limits of an upload.
-func (s *service) receiveFile(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
-	if most := s.config.Limits.MaxUploadBytes; spec.Size > most {
-		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", most)
+// receiver returns the function that receives a file of an import, within the limits of an upload.
+func receiver(host *uploads.Host, limits *settings.Limits) imports.ReceiveFile {
+	return func(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+		if spec.Size > limits.MaxUploadBytes {
+			return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", limits.MaxUploadBytes)
+		}
+		spec.CreatedAt = time.Now()
+		spec.ExpiresAt = spec.CreatedAt.Add(time.Duration(limits.UploadLifetime))
+		return host.ReceiveFile(ctx, spec, open)
 	}
-	spec.CreatedAt = time.Now()
-	spec.ExpiresAt = spec.CreatedAt.Add(time.Duration(s.config.Limits.UploadLifetime))
-	return s.uploads.ReceiveFile(ctx, spec, open)
 }
 
 // readText reads a content. The larger version of a picture is kept only if a model accepts pictures.

@@ -74,9 +74,7 @@ func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *pro
 		if err := copyStalling(w, r, hash, ex.maxBody); err != nil {
 			return err
 		}
-		again := *key
-		again.Streamed, again.BodyHash = false, [sha256.Size]byte(hash.Sum(nil))
-		if err := again.Matches(stored.BodyHash); err != nil {
+		if err := idempotency.SameBody(stored.BodyHash, [sha256.Size]byte(hash.Sum(nil))); err != nil {
 			return err
 		}
 	}

@@ -80,8 +80,22 @@ func (k *KeyRow) Targets() []any {
 	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
 }
 
-// Matches returns an error if the key was used with another body.
-func (k *KeyRow) Matches(key protocol.IdempotencyKey) error { return key.Matches(k.BodyHash) }
+// Matches returns an error if the key was used with another body. A body whose hash is not known yet is compared later, with
+// SameBody.
+func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
+	if key.Streamed {
+		return nil
+	}
+	return SameBody(k.BodyHash, key.BodyHash)
+}
+
+// SameBody returns an error if the hash of a body is not that of the first request with its key.
+func SameBody(first []byte, hash [sha256.Size]byte) error {
+	if string(first) != string(hash[:]) {
+		return protocol.Errorf(protocol.CodeIdempotencyMismatch, "the key was used with another body")
+	}
+	return nil
+}
 
 // Steers reports whether the key belongs to a steering input for the turn. Only the turn's record of that input shows
 // whether it was accepted.

@@ -324,7 +324,7 @@ func (w *writing) writeBranches(ctx context.Context, tx *pg.Tx) (more bool, err 
 	}
 	for ; w.at.branch < len(w.branches) && len(b.ids) < batchMessages && len(b.firsts) < batchSegments; w.at.branch++ {
 		from, id := &w.tree.Branches[w.at.branch], w.branches[w.at.branch]
-		named := source.SourceBranch{Version: 1, CreatedAt: w.c.CreatedAt}
+		named := source.OwnBranch{Version: 1, CreatedAt: w.c.CreatedAt}
 		if from.Source != nil {
 			named = *from.Source
 		}

@@ -1,7 +1,9 @@
 package imports
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -235,6 +237,19 @@ func specOf(account protocol.AccountID, f *source.File) (*uploadlog.Spec, error)
 	}, nil
 }
 
+// sessionID returns the identifier of the session in which the n-th attempt of an import receives a file: the same one in every run.
+// It sorts where the file does in the export, and so does the file that the session creates.
+func sessionID(of protocol.ImportID, file protocol.FileID, n int) protocol.UploadID {
+	id := protocol.UploadID(of)
+	if file[6]>>4 == of[6]>>4 && bytes.Compare(file[:8], of[:8]) <= 0 { // a UUIDv7 from before the import
+		copy(id[:8], file[:8])
+	}
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", of, file, n))
+	copy(id[8:], hash[:])
+	id[8] = id[8]&0x3f | 0x80 // the variant of a UUID
+	return id
+}
+
 // maxSessions limits the upload sessions for one file: those of earlier runs can have expired.
 const maxSessions = 5
 
@@ -242,7 +257,7 @@ const maxSessions = 5
 func (r *run) receiveFile(ctx context.Context, f *source.File, spec *uploadlog.Spec) error {
 	var upload *protocol.Upload
 	for n := range maxSessions {
-		spec.UploadID = protocol.DeriveUploadID(r.id, f.ID, n)
+		spec.UploadID = sessionID(r.id, f.ID, n)
 		var err error
 		upload, err = r.receive(ctx, spec, f.Open)
 		switch code := protocol.CodeOf(err); {

@@ -37,7 +37,7 @@ type Conversation struct {
 	DraftVersion     int64
 	DraftUpdatedAt   time.Time
 	FollowUps        []FollowUp
-	Branches         []SourceBranch // in the order of their creation
+	Branches         []OwnBranch // in the order of their creation
 	ActiveBranch     string
 
 	// Notes count what was left out or changed.
@@ -71,8 +71,8 @@ type Message struct {
 	size int // bytes of the parts, as JSON
 }
 
-// SourceBranch is a branch of an export of this service.
-type SourceBranch struct {
+// OwnBranch is a branch of an export of this service.
+type OwnBranch struct {
 	ID, Name, Base string
 	Version        int64
 	CreatedAt      time.Time

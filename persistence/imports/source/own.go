@@ -171,7 +171,7 @@ func (d *decoder) ownBranches(c *Conversation) error {
 		if err := d.value(&from); err != nil {
 			return err
 		}
-		b := SourceBranch{
+		b := OwnBranch{
 			ID: clip(string(from.ID), maxID), Name: c.line(string(from.Name), protocol.MaxTitle), Base: clip(string(from.Base), maxID),
 			Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}

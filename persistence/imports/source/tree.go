@@ -34,7 +34,7 @@ type Placed struct {
 type Branch struct {
 	Base, Head int // messages; -1: none
 	HeadDepth  int
-	Source     *SourceBranch // nil: none
+	Source     *OwnBranch // nil: none
 	Segments   []Segment
 }
 
@@ -79,7 +79,7 @@ type arrangement struct {
 
 // declared is a branch that the export names.
 type declared struct {
-	*SourceBranch
+	*OwnBranch
 	at int // its index in the tree; none: no message was placed on it
 }
 
@@ -275,7 +275,7 @@ func (a *arrangement) branchFor(p *Placed, active bool) int {
 	switch {
 	case own == nil: // of no branch that the export names
 	case own.at == none:
-		own.at = a.branchAfter(p.ParentIndex, own.SourceBranch)
+		own.at = a.branchAfter(p.ParentIndex, own.OwnBranch)
 		return own.at
 	case a.tree.Branches[own.at].Head == p.ParentIndex && p.ParentIndex != none:
 		return own.at
@@ -289,7 +289,7 @@ func (a *arrangement) branchFor(p *Placed, active bool) int {
 }
 
 // branchAfter creates a branch that shows the path to a message, and has its own messages after it.
-func (a *arrangement) branchAfter(message int, source *SourceBranch) int {
+func (a *arrangement) branchAfter(message int, source *OwnBranch) int {
 	b := &Branch{Base: message, Head: message, Source: source}
 	if message >= 0 {
 		from := &a.tree.Messages[message]
@@ -340,7 +340,7 @@ func (a *arrangement) placeEmpty() {
 		if b.Base == "" {
 			base = none
 		}
-		if b.at = a.branchAfter(base, b.SourceBranch); b.at == none {
+		if b.at = a.branchAfter(base, b.OwnBranch); b.at == none {
 			a.c.note(protocol.ImportBranchesCut, 1)
 		}
 	}
