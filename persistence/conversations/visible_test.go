@@ -22,6 +22,7 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"projects/reindex.go":              "moves the conversations of a deleted project",
 		"erasure/store.go":                 "counts files, which have a deletion of their own",
 		"search/files.go":                  "reads files, which have a deletion of their own",
+		"shares/files.go":                  "reads files, which have a deletion of their own",
 		"conversations/attachments.go":     "reads files, which have a deletion of their own",
 		"conversations/temporary_files.go": "deletes files, which a conversation of a deleted project still has",
 	}
