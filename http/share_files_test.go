@@ -387,7 +387,7 @@ func TestADownloadEndsWithItsShare(t *testing.T) {
 	}
 	s.u.do(204, "DELETE", "/shares/"+s.created.at("share_id").(string), nil)
 	for range most {
-		if cause := <-aborted; cause != stdhttp.ErrAbortHandler { //nolint:errorlint // the value of a panic
+		if cause := <-aborted; cause != stdhttp.ErrAbortHandler {
 			t.Errorf("a download ended with %v", cause)
 		}
 	}
