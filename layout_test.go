@@ -318,57 +318,18 @@ func TestNoFileImportsABannedPackage(t *testing.T) {
 	})
 }
 
-// The limits of a package and of a type. A new area becomes a package of its own instead of a part of a large one.
-const (
-	maxPackageLines = 3000 // tests excluded
-	maxMethods      = 32
-	maxFileLines    = 600
-)
+// maxFileLines is the limit of a file. Packages and types have no limit: they would be split where the limit is, and not where
+// their responsibilities end (ADR 15).
+const maxFileLines = 600
 
-func TestPackagesFilesAndTypesAreSmall(t *testing.T) {
-	lines, methods := map[string]int{}, map[string]int{}
-	for at, file := range parsed(t) {
-		folder := path.Dir(at)
+func TestFilesAreSmall(t *testing.T) {
+	for at := range parsed(t) {
 		text, err := os.ReadFile(at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := bytes.Count(text, []byte{'\n'})
-		if lines[folder] += n; n > maxFileLines {
+		if n := bytes.Count(text, []byte{'\n'}); n > maxFileLines {
 			t.Errorf("%s has %d lines, want at most %d", at, n, maxFileLines)
-		}
-		for _, declaration := range file.Decls {
-			if function, is := declaration.(*ast.FuncDecl); is && function.Recv != nil {
-				methods[folder+"."+receiverOf(function)]++
-			}
-		}
-	}
-	for folder, n := range lines {
-		if n > maxPackageLines {
-			t.Errorf("%s has %d lines without tests, want at most %d", folder, n, maxPackageLines)
-		}
-	}
-	for name, n := range methods {
-		if n > maxMethods {
-			t.Errorf("%s has %d methods, want at most %d", name, n, maxMethods)
-		}
-	}
-}
-
-func receiverOf(method *ast.FuncDecl) string {
-	of := method.Recv.List[0].Type
-	for {
-		switch one := of.(type) {
-		case *ast.StarExpr:
-			of = one.X
-		case *ast.IndexExpr:
-			of = one.X
-		case *ast.IndexListExpr:
-			of = one.X
-		case *ast.Ident:
-			return one.Name
-		default:
-			return ""
 		}
 	}
 }
