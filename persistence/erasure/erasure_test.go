@@ -85,6 +85,7 @@ func populate(w *storetest.World) {
 	for _, sql := range []string{
 		`insert into import_sources (account_id, source_hash, conversation_id) values ($1, 'hash', gen_random_uuid())`,
 		`insert into import_items (account_id, kind, source_id, import_id, name) values ($1, 'file', gen_random_uuid(), gen_random_uuid(), 'canary-7f3a9')`,
+		`update conversations set metadata = '{"canary-7f3a9": "canary-7f3a9"}' where account_id = $1`, // its trigger fills conversation_metadata
 		`insert into token_days (account_id, day, used) values ($1, now(), 1)`,
 		`insert into passkeys (account_id, passkey_id, credential_id, public_key, sign_count, aaguid, name, backup_eligible, backed_up, created_at)
 			values ($1, gen_random_uuid(), 'canary-7f3a9', 'canary-7f3a9', 1, gen_random_uuid(), 'canary-7f3a9', false, false, now())`,
