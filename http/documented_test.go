@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
 )
 
@@ -129,7 +130,7 @@ func checkDocumented(t *testing.T, r *stdhttp.Request, status int, header stdhtt
 	}
 	seenHeaders.mu.Unlock()
 	for sent := range header {
-		if listed[sent] == nil && !slices.Contains(generalHeaders, sent) && !isRotation(sent, header, responses) {
+		if listed[sent] == nil && !slices.Contains(generalHeaders, sent) && !isRotation(sent, header, responses) && !isBusy(sent, status, response) {
 			t.Errorf("%s: the header %s is sent, but not in the document: %s", at, sent, header.Get(sent))
 		}
 	}
@@ -151,6 +152,12 @@ func isRotation(sent string, header stdhttp.Header, responses map[string]any) bo
 	return sent == "Set-Cookie" && ofSession && !slices.ContainsFunc(header.Values(sent), func(cookie string) bool {
 		return !strings.HasPrefix(cookie, "__Host-session=") && !strings.HasPrefix(cookie, "session=")
 	})
+}
+
+// isBusy reports whether a header is that of a request whose Idempotency-Key is in use: the description of the key names it.
+func isBusy(sent string, status int, response map[string]any) bool {
+	description, _ := response["description"].(string)
+	return sent == "Retry-After" && status == stdhttp.StatusConflict && strings.Contains(description, "`"+string(protocol.CodeIdempotencyBusy)+"`")
 }
 
 // checkedHeaders checks, after all tests, that each header of the document was sent.

@@ -5872,7 +5872,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -14326,7 +14326,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -16791,7 +16791,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -19415,7 +19415,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -23015,7 +23015,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -24440,7 +24440,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -27532,7 +27532,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -29352,7 +29352,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -30751,7 +30751,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. */
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
                 "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
