@@ -215,6 +215,9 @@ func (w *walk) signUp() {
 }
 
 func (w *walk) settings() {
+	if email := w.call("getAccount", nil, nil).Text(w.t, http.StatusOK, "email"); email != w.email {
+		w.t.Errorf("the account has the address %s", email)
+	}
 	got := w.call("getSettings", nil, nil)
 	settings := object(got.Value(w.t, http.StatusOK))
 	settings["theme"], settings["language"] = "dark", "ja"
@@ -303,6 +306,12 @@ func (w *walk) lists() {
 	if id := oldest.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
 		w.t.Errorf("the message before it is %s", id)
 	}
+	if id := w.call("getMessage", args{"conversation_id": w.conversation, "message_id": w.reply}, nil).Text(w.t, http.StatusOK, "message_id"); id != w.reply {
+		w.t.Errorf("the message is %s", id)
+	}
+	if turn := w.call("listTurns", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "turn_id"); turn != w.turn {
+		w.t.Errorf("the first turn of the list is %s", turn)
+	}
 	around := w.call("listMessages", args{"conversation_id": w.conversation, "around": w.question}, nil)
 	if id := around.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
 		w.t.Errorf("the message around the question is %s", id)
@@ -319,6 +328,9 @@ func (w *walk) titleAndDraft() {
 	w.call("setTitle", w.here(), map[string]any{"title": " "}).Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
 	draft := w.call("putDraft", w.here(), map[string]any{"content": "A draft with " + sitetest.Canary})
 	version := draft.Value(w.t, http.StatusOK, "version")
+	if stored := w.call("getDraft", w.here(), nil).Value(w.t, http.StatusOK, "version"); stored != version {
+		w.t.Errorf("the draft has the version %v", stored)
+	}
 	w.call("putDraft", w.here(), map[string]any{"content": "", "version": version}).Value(w.t, http.StatusOK)
 	w.call("putDraft", w.here(), map[string]any{"content": "Stale", "version": version}).Value(w.t, http.StatusConflict, "current", "version")
 	if unread := w.call("markRead", w.here(), map[string]any{"message_id": w.reply}).Value(w.t, http.StatusOK, "unread"); unread != false {
@@ -413,6 +425,9 @@ func (w *walk) queue() {
 	item := w.call("startTurn", nil, body).Text(w.t, http.StatusAccepted, "follow_up_id")
 	if id := w.call("listFollowUps", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "follow_up_id"); id != item {
 		w.t.Errorf("the first item of the queue is %s", id)
+	}
+	if state := w.call("getFollowUp", args{"conversation_id": w.conversation, "follow_up_id": item}, nil).Text(w.t, http.StatusOK, "state"); state != "queued" {
+		w.t.Errorf("the item is %s", state)
 	}
 	w.finish(s, protocol.TurnCompleted)
 	next := ""
@@ -537,6 +552,9 @@ func (w *walk) branches() {
 	if name := w.call("renameBranch", here, map[string]any{"name": "First try"}).Text(w.t, http.StatusOK, "name"); name != "First try" {
 		w.t.Errorf("the branch is named %q", name)
 	}
+	if name := w.call("getBranch", here, nil).Text(w.t, http.StatusOK, "name"); name != "First try" {
+		w.t.Errorf("the branch is read as %q", name)
+	}
 	fork := w.call("createBranch", w.here(), map[string]any{"message_id": w.reply, "mode": "fork"}).Text(w.t, http.StatusCreated, "conversation_id")
 	w.forked = append(w.forked, fork)
 	list := w.call("listBranches", w.here(), nil)
@@ -591,6 +609,9 @@ func (w *walk) shares() {
 			w.t.Errorf("%s: %s", id, listed)
 		}
 	}
+	if title := w.call("getShare", args{"share_id": share}, nil).Text(w.t, http.StatusOK, "title"); title != "For everybody" {
+		w.t.Errorf("the owner's share has the title %s", title)
+	}
 	w.call("revokeShare", args{"share_id": share}, nil).Want(w.t, http.StatusNoContent, nil)
 	stranger.call(w.t, "openShare", args{"token": token}, nil).Text(w.t, http.StatusNotFound, "code")
 }
@@ -606,6 +627,10 @@ func (w *walk) usage() {
 	again := w.call("recordUsage", once, speech)
 	if first.Text(w.t, http.StatusCreated, "usage_id") != again.Text(w.t, http.StatusCreated, "usage_id") || again.Header.Get("Idempotent-Replayed") != "true" {
 		w.t.Errorf("the same key: %s and %s", first.Body, again.Body)
+	}
+	usage := args{"conversation_id": w.conversation, "usage_id": first.Text(w.t, http.StatusCreated, "usage_id")}
+	if quantity := w.call("getUsage", usage, nil).Value(w.t, http.StatusOK, "quantity"); quantity != 2.5 {
+		w.t.Errorf("the quantity is %v", quantity)
 	}
 	w.call("recordUsage", w.here(), map[string]any{"kind": "speech", "quantity": 1, "unit": "seconds", "occurred_at": "2100-01-01T00:00:00Z"}).
 		Value(w.t, http.StatusUnprocessableEntity, "errors", 0)
@@ -690,6 +715,19 @@ func (w *walk) files() {
 	w.call("deleteFile", file, nil).Want(w.t, http.StatusNoContent, nil)
 	w.call("getFile", file, nil).Text(w.t, http.StatusNotFound, "code")
 	w.picture()
+	w.sharedFile(w.call("putUploadContent", start(), client.Content(text)).Text(w.t, http.StatusOK, "file_id"), text)
+}
+
+// sharedFile sends a file in a message, and shares both.
+func (w *walk) sharedFile(id, content string) {
+	w.finish(w.say("", map[string]any{"input": []any{map[string]any{"type": "text", "text": "Read it."}, map[string]any{"type": "file", "file_id": id}}}), protocol.TurnCompleted)
+	last := w.call("listMessages", w.here(), nil).Text(w.t, http.StatusOK, "data", -1, "message_id")
+	share := w.call("createShare", w.here(), map[string]any{"message_id": last, "file_ids": []any{id}})
+	file := args{"token": share.Text(w.t, http.StatusCreated, "token"), "n": "1"}
+	if got := w.newGuest().call(w.t, "getSharedFile", file, nil); string(got.Body) != content {
+		w.t.Errorf("the shared file is %q", got.Body)
+	}
+	w.call("revokeShare", args{"share_id": share.Text(w.t, http.StatusCreated, "share_id")}, nil).Want(w.t, http.StatusNoContent, nil)
 }
 
 func (w *walk) search() {

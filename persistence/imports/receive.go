@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -38,13 +39,20 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 	if size > MaxBytes {
 		return nil, tooLarge()
 	}
+	buffered := bufio.NewReader(body)
+	switch _, err := buffered.Peek(1); { // whether another import is open does not matter for a body that is wrong
+	case errors.Is(err, io.EOF):
+		return nil, protocol.Errorf(protocol.CodeInvalidBody, "The body is empty.")
+	case err != nil:
+		return nil, unreadable(err)
+	}
 	id, err := s.begin(ctx, account, size)
 	if err != nil {
 		return nil, err
 	}
 	r := &reception{store: s, account: account, id: id}
 	var received *protocol.Import
-	if err = r.copy(ctx, body); err == nil {
+	if err = r.copy(ctx, buffered); err == nil {
 		received, err = r.finish(ctx)
 	}
 	switch {
@@ -64,6 +72,10 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 
 func tooLarge() error {
 	return protocol.Errorf(protocol.CodeTooLarge, "The body must have at most %d GiB.", MaxBytes>>30)
+}
+
+func unreadable(err error) error {
+	return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
 }
 
 // reception is an upload that is being received.
@@ -95,7 +107,7 @@ func (r *reception) copy(ctx context.Context, body io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
+			return unreadable(err)
 		}
 		if time.Since(r.shown) > activeInterval {
 			if err := r.show(ctx); err != nil {
@@ -133,9 +145,6 @@ func (r *reception) args() pgx.NamedArgs {
 
 // finish queues the import, and stores the response to an idempotent request.
 func (r *reception) finish(ctx context.Context) (received *protocol.Import, err error) {
-	if r.size == 0 {
-		return nil, protocol.Errorf(protocol.CodeInvalidBody, "The body is empty.")
-	}
 	err = r.store.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
 		tag, err := tx.Exec(ctx, receivedSQL, r.args())
 		if err != nil {
