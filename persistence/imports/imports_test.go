@@ -265,13 +265,13 @@ func TestAnUploadThatEndsEarlyFailsAndLeavesNothing(t *testing.T) {
 	storetest.WantCode(t, err, protocol.CodeInvalidBody)
 	_, err = w.DB.Imports.Receive(t.Context(), w.Account, strings.NewReader(""), imports.MaxBytes+1)
 	storetest.WantCode(t, err, protocol.CodeTooLarge)
-	if n := w.Count(`select count(*) from imports where state = 'failed' and not stored and failure is not null`); n != 2 {
+	if n := w.Count(`select count(*) from imports where state = 'failed' and not stored and failure is not null`); n != 1 {
 		t.Errorf("%d uploads have failed", n)
 	}
 	// A node that receives an upload dies.
 	w.Database.Admin(t, `insert into imports (account_id, import_id, active_at) values ($1, $2, now() - interval '2 minutes')`, w.Account, protocol.NewImportID())
 	w.Must(w.DB.Imports.Sweep(t.Context()))
-	if n := w.Count(`select count(*) from imports where state = 'failed'`); n != 3 || w.Jobs("run_import") != 1 {
+	if n := w.Count(`select count(*) from imports where state = 'failed'`); n != 2 || w.Jobs("run_import") != 1 {
 		t.Errorf("%d uploads have failed, %d jobs", n, w.Jobs("run_import"))
 	}
 	w.Database.Admin(t, `update imports set size = 4294967296 where account_id = $1 and not stored`, w.Account)
