@@ -23,6 +23,8 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"erasure/store.go":                 "counts files, which have a deletion of their own",
 		"search/files.go":                  "reads files, which have a deletion of their own",
 		"shares/files.go":                  "reads files, which have a deletion of their own",
+		"imports/link.go":                  "reads files and projects, which have a deletion of their own",
+		"imports/part.go":                  "reads files and projects, which have a deletion of their own",
 		"conversations/attachments.go":     "reads files, which have a deletion of their own",
 		"conversations/temporary_files.go": "deletes files, which a conversation of a deleted project still has",
 	}

@@ -23,7 +23,10 @@ const (
 // prepare stores a conversation with the longest messages, and an object of each other kind.
 func (a *attack) prepare() {
 	a.t.Helper()
-	a.known = map[string]string{"email": a.user.Email, "password": sitetest.GoodPassword, "language": "en", "from": "2026-01-01", "to": "2026-12-31"}
+	a.known = map[string]string{"email": a.user.Email, "password": sitetest.GoodPassword, "language": "en", "role": "user", "from": "2026-01-01", "to": "2026-12-31"}
+	for _, name := range []string{"created_from", "updated_from"} {
+		a.known[name], a.known[strings.TrimSuffix(name, "from")+"to"] = "2026-01-01T00:00:00Z", "2026-12-31T00:00:00Z"
+	}
 	conversation := a.importLong()
 	var oldest struct{ Data []protocol.Message }
 	a.user.Get(a.t, "/conversations/"+conversation+"/messages?direction=newer", &oldest)
