@@ -102,7 +102,7 @@ func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	t.Parallel()
 	copies := 5 // of each file
 	if *attackFor > 0 {
-		copies = 2
+		copies = 1
 	}
 	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000")
 	site.Build = program

@@ -274,7 +274,7 @@ async function importFromChatGPT(page: Page): Promise<void> {
   await expect.poll(() => imports(page).locator(":scope > li").count()).toBe(2);
   await row.getByText("No conversations imported").waitFor();
   await row.getByRole("button", { name: "What was skipped or changed" }).click();
-  await row.getByText("Conversations skipped: you already have them").first().waitFor();
+  await row.getByText("Skipped: you already have them").first().waitFor();
 }
 
 /** A file without conversations has a report that says so, and an empty file is not sent. */
