@@ -300,7 +300,7 @@ func compareArchives(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// A file of an archive passes the same checks as an upload. What is wrong with it is in the report.
+// The files of an archive are checked like uploads, and the report names what is wrong with each.
 func TestFilesOfAHostileArchiveAreChecked(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})

@@ -154,7 +154,8 @@ func isRotation(sent string, header stdhttp.Header, responses map[string]any) bo
 	})
 }
 
-// isBusy reports whether a header is that of a request whose Idempotency-Key is in use: the description of the key names it.
+// isBusy reports whether a header is the Retry-After of a request whose Idempotency-Key is in use. The document names it in the
+// description of the key, not among the headers of the response.
 func isBusy(sent string, status int, response map[string]any) bool {
 	description, _ := response["description"].(string)
 	return sent == "Retry-After" && status == stdhttp.StatusConflict && strings.Contains(description, "`"+string(protocol.CodeIdempotencyBusy)+"`")

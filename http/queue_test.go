@@ -17,7 +17,8 @@ import (
 	"turnstone/protocol"
 )
 
-// heldRoute is a route whose handler waits. It reports each start and how many run at the same time.
+// heldRoute is a route whose handler waits until proceed is closed. Each start sends to began; most is the largest number of
+// handlers that ran at the same time.
 type heldRoute struct {
 	began, proceed chan struct{}
 	running, most  atomic.Int32
@@ -55,7 +56,7 @@ func TestHeavyRequestsOfAnAccountWaitForEachOther(t *testing.T) {
 	}
 	<-held.began
 	<-held.began
-	// Another account, and what is not heavy, do not wait.
+	// Requests of another account do not wait, nor do requests that are not heavy.
 	eve.expect(200, "GET", "/conversations", nil)
 	ada.twin().expect(200, "GET", "/account/settings", nil)
 	close(held.proceed)
@@ -107,7 +108,7 @@ func TestAQueueRefusesWhatWaitsTooLongAndForgetsAccounts(t *testing.T) {
 	})
 }
 
-// slowReader accepts a write when it is told to.
+// slowReader is a writer whose writes wait until accept is closed.
 type slowReader struct{ accept chan struct{} }
 
 func (s *slowReader) Write(content []byte) (int, error) {

@@ -67,7 +67,8 @@ func receiveImported(ctx context.Context, h *Host, spec *uploadlog.Spec, open fu
 	return refuseImported(ctx, h, spec)
 }
 
-// refuseImported ends a session whose content is not the declared one.
+// refuseImported cancels an upload session whose content has another size or hash than the archive says, or could not be
+// read. The returned session has the failure.
 func refuseImported(ctx context.Context, h *Host, spec *uploadlog.Spec) (*protocol.Upload, error) {
 	interrupted, err := h.Store.Upload(ctx, spec.AccountID, spec.UploadID)
 	if err != nil {

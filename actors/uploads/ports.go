@@ -25,8 +25,8 @@ type Store interface {
 	// LoadUpload reads a session that a node has claimed; turnlog.ErrFenced if the session has ended or has another owner
 	// or epoch.
 	LoadUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
-	// Overtaken reports whether a session has a later owner or epoch than a claim, and not the content of the claim, whose
-	// key is key: then nothing of that content has an effect, now or later.
+	// Overtaken reports whether a session was claimed again after a claim, and does not have the content that the claim
+	// stored under key. That content then never has an effect.
 	Overtaken(ctx context.Context, claim Claimed, key string) (bool, error)
 	// AppendUpload stores a batch, and the file that it creates. A repeat of a stored batch succeeds without an effect.
 	AppendUpload(ctx context.Context, batch *uploadlog.Append) error

@@ -61,7 +61,7 @@ func (h *Handlers) prepare(w stdhttp.ResponseWriter, r *stdhttp.Request, in *pre
 	return response.WriteJSON(w, prepared)
 }
 
-// awaitTexts returns what is known of files once all their texts were read, or after TextWait.
+// awaitTexts waits until the texts of all files were read, at most TextWait, and returns what is known of the files then.
 func (h *Handlers) awaitTexts(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
 	for rest := h.TextWait; ; rest -= textInterval {
 		heads, err := h.Texts.FileHeads(ctx, account, ids)

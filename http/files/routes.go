@@ -68,7 +68,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 		route.Call("GET", "/files", "listFiles", "List files", route.Lists, h.list).
 			DescribedAs("Lists the files of the account: the library."),
 		route.Call("GET", "/files/picker", "pickFiles", "Find files for a message", route.Lists, h.pick).
-			DescribedAs("Returns a few of the files of the account whose names contain a text, for a picker: the recently used ones first, then those of the project of the conversation, then the newest of the library."),
+			DescribedAs("Returns a few files of the account whose names contain a text. First come the recently used ones, then those of the project of the conversation, then the newest of the library."),
 		route.Call("POST", "/files/attachment-states", "getAttachmentStates", "Get the states of files", route.Reads, h.states).
 			DescribedAs("Returns the states of up to 50 files, in the order of the request. A file that was deleted from the library while messages have it is `deleted`; no new message can have it. One that does not exist, or belongs to another account, is `missing`.").
 			WithExample(route.Object{"file_ids": []any{"file_01h2xcejqtf2nbrexx3vqjhp41"}}),

@@ -106,8 +106,8 @@ func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node
 const overtakenSQL = `
 	select owner_epoch > @epoch and content ->> 'Key' is distinct from @key from uploads where account_id = @account and upload_id = @upload`
 
-// Overtaken reports whether a session has a later epoch than a claim, and not the content of the claim, whose key is key:
-// then nothing of that content has an effect, now or later.
+// Overtaken reports whether a session was claimed again after a claim, and does not have the content that the claim stored
+// under key. That content then never has an effect.
 func (s *Sessions) Overtaken(ctx context.Context, claim uploadlog.Claimed, key string) (bool, error) {
 	overtaken, err := pg.Row(ctx, s.db, claim.AccountID, pgx.RowTo[bool], overtakenSQL,
 		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "epoch": claim.Epoch, "key": key})

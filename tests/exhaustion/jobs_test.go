@@ -96,8 +96,8 @@ func manyParts(t *testing.T) []byte {
 		`"message":{"id":"a","author":{"role":"user"},"create_time":1700000000,"content":{"content_type":"text","parts":["a"` + strings.Repeat(`,"a"`, 2_000_000) + `]}}}}}]`})
 }
 
-// TestTheSlowestBackgroundJobsOfAnAccount checks that the jobs of an account end, in bounded memory and also if the node is
-// killed meanwhile, and that those of another account do not wait for them.
+// TestTheSlowestBackgroundJobsOfAnAccount checks that the jobs of an account end in bounded memory although the node is killed,
+// and that the job of another account ends too.
 func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	t.Parallel()
 	copies := 5 // of each file

@@ -3,6 +3,7 @@ package exhaustion
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -123,8 +124,8 @@ func (l *largest) value(name string, s *schema) any {
 
 func (l *largest) object(s *schema) any {
 	object := map[string]any{}
-	for name, property := range s.Properties {
-		object[name] = l.value(name, property)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) { // so that a seed makes the same choices
+		object[name] = l.value(name, s.Properties[name])
 	}
 	var more *schema
 	if json.Unmarshal(s.AdditionalProperties, &more) == nil && more != nil && s.MaxProperties != nil {
