@@ -3,7 +3,10 @@ package http
 import (
 	"context"
 	"io"
+	stdhttp "net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,6 +71,36 @@ func TestHeavyRequestsOfAnAccountWaitForEachOther(t *testing.T) {
 	if most := held.most.Load(); most != 2 {
 		t.Errorf("%d lists ran at the same time, want 2", most)
 	}
+}
+
+// stuckReader is a client that accepts no byte until proceed is closed.
+type stuckReader struct {
+	*httptest.ResponseRecorder
+	began, proceed chan struct{}
+}
+
+func (s *stuckReader) WriteHeader(int) { // nothing more is known of the response
+	s.began <- struct{}{}
+	<-s.proceed
+}
+
+func TestAListWhoseReaderIsSlowHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ada := w.client().register("ada@example.com")
+	began, proceed := make(chan struct{}), make(chan struct{})
+	var reading sync.WaitGroup
+	for range 3 { // one more than may be in the queue
+		reading.Go(func() {
+			request := httptest.NewRequest("GET", "https://"+w.BaseURL.Host+"/conversations", nil)
+			request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: ada.token()})
+			w.Server.ServeHTTP(&stuckReader{httptest.NewRecorder(), began, proceed}, request)
+		})
+		<-began
+	}
+	ada.twin().expect(200, "GET", "/conversations", nil)
+	close(proceed)
+	reading.Wait()
 }
 
 // TestEveryListIsHeavy checks that a route that reads pages of rows waits for others of its account.

@@ -30,6 +30,7 @@ type Exchange struct {
 	restore         func(stored []byte) ([]byte, error) // see route.Route.Restoring
 	hasSlot         bool                                // the request has one of the account's request slots
 	hasReservedSlot bool                                // the slot is reserved for cancels
+	leaveQueue      func()                              // of heavy requests; nil: the request is in none
 	span            trace.Span                          // nil: not sampled
 	streams         bool                                // the request has become a stream, and is counted
 	TakenOver       bool                                // a stream owns the connection, and logs the request itself
@@ -61,23 +62,27 @@ func CallerOf(ctx context.Context) *auth.Caller {
 // RequestIDOf returns the identifier of the request for logs, audit rows and messages to actors.
 func RequestIDOf(ctx context.Context) string { return ExchangeOf(ctx).ID }
 
-// recorder records the status for the log, and whether the response has started. Unwrap keeps http.ResponseController
-// working.
+// recorder records the status for the log, and whether the response has started. When it starts, the request leaves the queue
+// of heavy requests: a reader that is slow delays no other request. Unwrap keeps http.ResponseController working.
 type recorder struct {
 	stdhttp.ResponseWriter
+	ex     *Exchange
 	status int
 }
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= stdhttp.StatusOK {
 		w.status = status
+		if w.ex.leaveQueue != nil {
+			w.ex.leaveQueue()
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = stdhttp.StatusOK
+		w.WriteHeader(stdhttp.StatusOK)
 	}
 	return w.ResponseWriter.Write(b)
 }

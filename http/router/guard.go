@@ -17,11 +17,11 @@ import (
 // same for every route, and no step reveals more to a stranger than the steps before it:
 //
 //	malformed headers, path or query 400/404/422 → session 401 → origin, CSRF, recent sign-in 403
-//	→ replay of an idempotent request → limit 429/503 → queue of heavy requests 429 → identifiers of the path 404 → ownership 404
-//	→ body 415/413/400 → values 422 → the handler, 409 and success
+//	→ replay of an idempotent request → limit 429/503 → identifiers of the path 404 → ownership 404
+//	→ body 415/413/400 → queue of heavy requests 429 → values 422 → the handler, 409 and success
 //
-// checkForm runs the first step, and guard the steps up to the limit. checkPath and readBody, which run inside huma,
-// run the steps up to the body; huma itself checks the values.
+// checkForm runs the first step, and guard the steps up to the limit. checkPath, readBody and enterQueue, which run
+// inside huma, run the steps up to the queue; huma itself checks the values.
 func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(huma.Context)) stdhttp.Handler {
 	streams := op.Metadata["streams"] == true
 	maxBody, _ := op.Metadata["max_body"].(int64)
@@ -44,14 +44,6 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 		}
 		checked := rt.Readiness.Ended()
 		err := rt.pass(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-			if policy.Heavy {
-				leave, err := rt.heavy[policy.Bucket].Enter(r.Context(), ex.Caller.AccountID)
-				if err != nil {
-					rt.Fail(w, r, err)
-					return
-				}
-				defer leave()
-			}
 			handler(humachi.NewContext(op, r, w))
 		})
 		if err == nil || policy.Readiness && ex.Caller == nil && rt.reportNotReady(w, r, checked, err) {

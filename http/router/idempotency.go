@@ -70,6 +70,11 @@ func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exch
 // repeat writes a stored response. Of a body that is streamed, the hash is known only now.
 func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *protocol.IdempotencyKey, stored *idempotency.StoredResponse) error {
 	if key.Streamed {
+		leave, err := ex.router.heavy[route.BucketWrites].Enter(r.Context(), ex.Caller.AccountID) // one such body of an account at a time
+		if err != nil {
+			return err
+		}
+		defer leave()
 		hash := sha256.New()
 		if err := copyStalling(w, r, hash, ex.maxBody); err != nil {
 			return err

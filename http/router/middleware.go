@@ -31,7 +31,7 @@ func (rt *Router) frameRequest(next stdhttp.Handler) stdhttp.Handler {
 		}
 		rt.Auth.Read(ex.Request, r)
 		rt.commonHeaders(w.Header(), ex.ID)
-		rec := &recorder{ResponseWriter: w}
+		rec := &recorder{ResponseWriter: w, ex: ex}
 		ctx, span := startTrace(r.Context(), rt.Tracer, r)
 		ex.span = span
 		r = r.WithContext(context.WithValue(ctx, exchangeKey{}, ex))

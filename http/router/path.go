@@ -66,6 +66,9 @@ func anyText(string) error { return nil }
 // body before the ownership of the first parameter is checked.
 func checkTable(routes []route.Route, api *huma.OpenAPI) error {
 	for _, r := range routes {
+		if r.Policy.Heavy && (r.Policy.Public || heavyQueues()[r.Policy.Bucket] == nil) {
+			return fmt.Errorf("%s %s: there is no queue for its requests", r.Method, r.Path)
+		}
 		for i, name := range namesIn(r.Path) {
 			param := pathParams[name]
 			if param.parse == nil {

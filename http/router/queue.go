@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/sync/semaphore"
 
 	"turnstone/http/route"
@@ -32,7 +33,7 @@ type Queues struct {
 
 type accountQueue struct {
 	running *semaphore.Weighted
-	users   int // guarded by Queues.mu: those who run and those who wait
+	users   int // guarded by Queues.mu: the tasks that run or wait
 }
 
 // heavyQueues are the queues of the requests whose policy is Heavy, by their limit: a slow search does not hold up the lists.
@@ -80,6 +81,25 @@ func (q *Queues) enter(ctx context.Context, account protocol.AccountID) (leave f
 		queue.running.Release(1)
 		q.forget(account, queue)
 	}, nil
+}
+
+// enterQueue makes a heavy request wait for others of its account. It leaves the queue when its response starts, at the
+// latest with the end of its handler.
+func (rt *Router) enterQueue(ctx huma.Context, next func(huma.Context)) {
+	policy := ctx.Operation().Metadata["policy"].(route.Policy)
+	if !policy.Heavy {
+		next(ctx)
+		return
+	}
+	ex := ExchangeOf(ctx.Context())
+	leave, err := rt.heavy[policy.Bucket].Enter(ctx.Context(), ex.Caller.AccountID)
+	if err != nil {
+		rt.failOperation(ctx, err)
+		return
+	}
+	ex.leaveQueue = sync.OnceFunc(leave)
+	defer ex.leaveQueue()
+	next(ctx)
 }
 
 // Open returns the number of accounts with tasks that run or wait.

@@ -70,7 +70,7 @@ func New(config Config, routes []route.Route) (*Router, error) {
 	rt.mux.NotFound(rt.unknownPath)
 	rt.mux.MethodNotAllowed(rt.unknownMethod)
 	rt.api = huma.NewAPI(apiConfig(), adapter{rt})
-	rt.api.UseMiddleware(rt.checkPath, rt.readBody)
+	rt.api.UseMiddleware(rt.checkPath, rt.readBody, rt.enterQueue)
 	for _, t := range routes {
 		t.Register(rt.api, t.Operation(rt.api), rt.failStream)
 	}
