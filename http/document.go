@@ -46,7 +46,7 @@ var published = map[string]func() ([]byte, error){
 	"/openapi.json": sync.OnceValues(OpenAPI), "/events.schema.json": sync.OnceValues(EventSchema),
 }
 
-// getDocument returns the handler of a published document. It has an ETag, and supports HEAD and If-None-Match.
+// getDocument returns the handler of a published document. ServeContent answers HEAD and conditional requests.
 func getDocument(content func() ([]byte, error)) stdhttp.HandlerFunc {
 	return func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		text, err := content()

@@ -72,10 +72,12 @@ func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _
 		if r.Method == stdhttp.MethodHead {
 			return to.Headers()
 		}
-		if err := h.Audit.Record(ctx, caller.AccountID, audit.EventAccountExported, &caller.SessionID, nil, by); err != nil {
-			return err
-		}
-		return h.exports.Produce(ctx, caller.AccountID, to, export.WriteArchive)
+		return h.exports.Produce(ctx, caller.AccountID, to, func(to io.Writer) error {
+			if err := h.Audit.Record(ctx, caller.AccountID, audit.EventAccountExported, &caller.SessionID, nil, by); err != nil {
+				return err
+			}
+			return export.WriteArchive(to)
+		})
 	})
 }
 
