@@ -63,15 +63,15 @@ func (h *Handlers) prepare(w stdhttp.ResponseWriter, r *stdhttp.Request, in *pre
 
 // awaitTexts waits until the texts of all files were read, at most TextWait, and returns what is known of the files then.
 func (h *Handlers) awaitTexts(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
-	for rest := h.TextWait; ; rest -= textInterval {
+	waiting, cancel := context.WithTimeout(ctx, h.TextWait)
+	defer cancel()
+	for {
 		heads, err := h.Texts.FileHeads(ctx, account, ids)
 		pending := func(head turnlog.FileHead) bool { return head.State == protocol.TextPending }
-		if err != nil || rest <= 0 || !slices.ContainsFunc(heads, pending) {
+		if err != nil || waiting.Err() != nil || !slices.ContainsFunc(heads, pending) {
 			return heads, err
 		}
-		if err := clock.Sleep(ctx, min(rest, textInterval)); err != nil {
-			return nil, err
-		}
+		_ = clock.Sleep(waiting, textInterval) // cut short by the end of either context, which the next round meets
 	}
 }
 

@@ -25,19 +25,6 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
-	return h.listFiltered(ctx, in)
-}
-
-// checkProject returns protocol.CodeNotFound unless the caller has the project, and it is not deleted.
-func (h *Handlers) checkProject(ctx context.Context, id protocol.ProjectID) error {
-	project, err := h.ProjectReader.Project(ctx, router.CallerOf(ctx).AccountID, id)
-	if err == nil && project.State == protocol.ProjectDeleted {
-		err = &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	return err
-}
-
-func (h *Handlers) listFiltered(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.File]], error) {
 	query, err := nameQuery(in.Query)
 	if err != nil {
 		return nil, err
@@ -57,6 +44,15 @@ func (h *Handlers) listFiltered(ctx context.Context, in *listInput) (*resource.B
 		return nil, err
 	}
 	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+// checkProject returns protocol.CodeNotFound unless the caller has the project, and it is not deleted.
+func (h *Handlers) checkProject(ctx context.Context, id protocol.ProjectID) error {
+	project, err := h.ProjectReader.Project(ctx, router.CallerOf(ctx).AccountID, id)
+	if err == nil && project.State == protocol.ProjectDeleted {
+		err = &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return err
 }
 
 type pickInput struct {

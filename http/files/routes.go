@@ -82,7 +82,7 @@ func (h *Handlers) fileRoutes() []route.Route {
 		route.Call("GET", path, "getFile", "Get a file", route.Reads, h.get).
 			DescribedAs("Returns the detected type, the size, the hash, the verdict of the malware scanner, the state of the text, and the number of pages or the size of a picture. A file that was deleted from the library can be read while a message has it."),
 		route.Stream("GET", path+"/content", "getFileContent", "Download a file", route.Reads.Unstored(), h.getContent).
-			DescribedAs("Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-None-Match`, `If-Modified-Since` and `If-Range` are honoured. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
+			DescribedAs("Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-Range` is honoured; there is no 304. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange).
 			Documented(transfer.DocumentFile),
 		route.Stream("GET", path+"/thumbnail", "getFileThumbnail", "Get the thumbnail of a file", route.Reads.Unstored(), h.getThumbnail).

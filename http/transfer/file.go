@@ -26,10 +26,8 @@ var safeTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "
 
 // FileInput has the headers of a request for the content of a file.
 type FileInput struct {
-	Range           string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
-	IfRange         string `header:"If-Range" doc:"An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range."`
-	IfNoneMatch     string `header:"If-None-Match" doc:"ETags of the content: if it has one of them, the response is 304."`
-	IfModifiedSince string `header:"If-Modified-Since" doc:"A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match."`
+	Range   string `header:"Range" doc:"One range of bytes, for example bytes=0-1023."`
+	IfRange string `header:"If-Range" doc:"An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range."`
 }
 
 // File is a file to be sent. Its content never changes.
@@ -46,11 +44,6 @@ type File struct {
 // SendFile responds with the content of a file, or one range of it, as Send does.
 func SendFile(w stdhttp.ResponseWriter, r *stdhttp.Request, grant Grant, log *zap.Logger, file *File, in *FileInput) error {
 	content := validatorsOf(file)
-	if content.unchanged(in.IfNoneMatch, in.IfModifiedSince) {
-		content.write(w.Header())
-		w.WriteHeader(stdhttp.StatusNotModified)
-		return nil
-	}
 	if in.IfRange != "" && !content.same(in.IfRange) {
 		in.Range = ""
 	}
@@ -148,9 +141,6 @@ func DocumentFile(_ huma.API, op *huma.Operation) {
 	}
 	op.Responses[strconv.Itoa(stdhttp.StatusPartialContent)] = &huma.Response{
 		Description: "The range.", Content: content, Headers: route.Headers("Content-Disposition", "Accept-Ranges", "Content-Range", "ETag", "Last-Modified"),
-	}
-	op.Responses[strconv.Itoa(stdhttp.StatusNotModified)] = &huma.Response{
-		Description: "The client has the content already.", Headers: route.Headers("ETag", "Last-Modified"),
 	}
 	op.Errors = append(op.Errors, stdhttp.StatusRequestedRangeNotSatisfiable)
 }

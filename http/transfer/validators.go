@@ -2,7 +2,6 @@ package transfer
 
 import (
 	stdhttp "net/http"
-	"strings"
 	"time"
 )
 
@@ -19,20 +18,6 @@ func validatorsOf(file *File) validators {
 func (v validators) write(header stdhttp.Header) {
 	header.Set("ETag", v.etag)
 	header.Set("Last-Modified", v.modified.Format(stdhttp.TimeFormat))
-}
-
-// unchanged reports whether a client has the content already. If-None-Match takes precedence, and compares weakly.
-func (v validators) unchanged(noneMatch, since string) bool {
-	if noneMatch != "" {
-		for tag := range strings.SplitSeq(noneMatch, ",") {
-			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == v.etag {
-				return true
-			}
-		}
-		return false
-	}
-	at, err := stdhttp.ParseTime(since)
-	return err == nil && !v.modified.After(at)
 }
 
 // same reports whether If-Range names exactly the content.

@@ -1264,7 +1264,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-None-Match`, `If-Modified-Since` and `If-Range` are honoured. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.
+         * @description Sends the content, or one range of it. A content never changes: its `ETag` is its SHA-256, and its `Last-Modified` the time of the upload. `If-Range` is honoured; there is no 304. Several ranges get 416. A client that accepts nothing for 30 seconds is disconnected.
          */
         get: operations["getFileContent"];
         put?: never;
@@ -1344,7 +1344,7 @@ export interface paths {
         };
         /**
          * Find files for a message
-         * @description Returns a few of the files of the account whose names contain a text, for a picker: the recently used ones first, then those of the project of the conversation, then the newest of the library.
+         * @description Returns a few files of the account whose names contain a text. First come the recently used ones, then those of the project of the conversation, then the newest of the library.
          */
         get: operations["pickFiles"];
         put?: never;
@@ -26257,10 +26257,6 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match. */
-                "If-Modified-Since"?: string;
-                /** @description ETags of the content: if it has one of them, the response is 304. */
-                "If-None-Match"?: string;
                 /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
                 "If-Range"?: string;
                 /** @description One range of bytes, for example bytes=0-1023. */
@@ -26327,18 +26323,6 @@ export interface operations {
                     /** @example a */
                     "text/plain": string;
                 };
-            };
-            /** @description The client has the content already. */
-            304: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
@@ -34798,10 +34782,6 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A Last-Modified of the content: if it is not newer, the response is 304. Ignored with If-None-Match. */
-                "If-Modified-Since"?: string;
-                /** @description ETags of the content: if it has one of them, the response is 304. */
-                "If-None-Match"?: string;
                 /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
                 "If-Range"?: string;
                 /** @description One range of bytes, for example bytes=0-1023. */
@@ -34873,19 +34853,6 @@ export interface operations {
                     /** @example a */
                     "text/plain": string;
                 };
-            };
-            /** @description The client has the content already. */
-            304: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    "Last-Modified": components["headers"]["Last-Modified"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             /** @description Bad Request. Codes: `invalid_header`. */
             400: {
