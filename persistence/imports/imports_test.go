@@ -565,6 +565,20 @@ func ownArchive(w *storetest.World, files ...string) (archive []byte, contents m
 	return out.Bytes(), contents
 }
 
+func TestAFollowUpThatHadOnlyALostFileIsNotImported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	id := protocol.NewConversationID()
+	done := upload(w, w.Account, fmt.Appendf(nil, `{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c"},
+		"follow_ups":[{"follow_up_id":"a","state":"held","content":"","attachments":[%q]},{"follow_up_id":"b","state":"held","content":"Next","attachments":[%[2]q]}],
+		"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[{"type":"text","text":"Tides"}]}]}`, id, protocol.NewFileID(), protocol.NewMessageID()))
+	if n := w.Count(`select count(*) from follow_ups where content = 'Next'`); n != 1 || w.Count(`select count(*) from follow_ups`) != 1 {
+		t.Errorf("%d follow-ups with text", n)
+	}
+	if done.Report.Reasons[protocol.ImportFollowUpsSkipped] != 1 || done.Report.Reasons[protocol.ImportAttachmentsAbsent] == 0 {
+		t.Errorf("%+v", done.Report)
+	}
+}
+
 // Every step of an archive can be the last one of a process.
 func TestAnArchiveWhoseImportIsInterruptedIsImportedOnce(t *testing.T) {
 	w := storetest.NewWorld(t)

@@ -53,12 +53,18 @@ func (w *writing) link(ctx context.Context) error {
 		}
 	}
 	w.c.DraftAttachments, _ = l.replace(w.c.DraftAttachments)
-	for i := range w.c.FollowUps {
-		w.c.FollowUps[i].Attachments, _ = l.replace(w.c.FollowUps[i].Attachments)
-	}
 	if w.c.Notes == nil {
 		w.c.Notes = map[protocol.ImportReason]int{}
 	}
+	kept := w.c.FollowUps[:0]
+	for _, f := range w.c.FollowUps {
+		if f.Attachments, _ = l.replace(f.Attachments); f.Content == "" && len(f.Attachments) == 0 { // it had nothing but files
+			w.c.Notes[protocol.ImportFollowUpsSkipped]++
+			continue
+		}
+		kept = append(kept, f)
+	}
+	w.c.FollowUps = kept
 	for _, reason := range l.lost {
 		w.c.Notes[reason]++
 	}
@@ -178,6 +184,7 @@ func (w *writing) join(ctx context.Context, tx *pg.Tx) error {
 	}
 	if tag.RowsAffected() == 0 { // it was deleted since it was found
 		w.project = nil
+		w.note(protocol.ImportEntry{Reason: protocol.ImportProjectAbsent, Title: w.c.Title, ConversationID: &w.id, Count: 1})
 		return nil
 	}
 	batch := &pgx.Batch{}

@@ -52,19 +52,28 @@ func version(of int64) int64 {
 	return min(max(of, 1), most)
 }
 
-// attachments returns the identifiers of the files of one message. What is none, or over the limit of a message, is noted as absent.
+// absentNotice is the memory of the notice that stands for a file which is not in the account.
+const absentNotice = partOverhead + utf8.UTFMax*maxName
+
+// attachments returns the identifiers of the files of one message, each once. What is none, or over the limit of a message, is
+// noted as absent.
 func (c *Conversation) attachments(from []text) []protocol.FileID {
 	var files []protocol.FileID
 	for _, name := range from {
 		var id protocol.FileID
-		if id.UnmarshalText([]byte(name)) != nil || len(files) == protocol.MaxAttachments || c.memory > maxMemory {
+		if id.UnmarshalText([]byte(name)) != nil || len(files) == protocol.MaxAttachments || c.memory+absentNotice > maxMemory {
 			c.note(protocol.ImportAttachmentsAbsent, 1)
 			continue
 		}
-		files, c.memory = append(files, id), c.memory+len(id)
+		if !slices.Contains(files, id) {
+			files, c.memory = append(files, id), c.memory+absentNotice
+		}
 	}
 	return files
 }
+
+// maxPosition leaves room for what is queued before and after an imported follow-up.
+const maxPosition = 1 << 40
 
 // ownFollowUps reads the queue of follow-ups.
 func (d *decoder) ownFollowUps(c *Conversation) error {
@@ -84,7 +93,7 @@ func (d *decoder) ownFollowUps(c *Conversation) error {
 		}
 		f := FollowUp{
 			ID: clip(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: prefix(string(from.Content), maxInput),
-			Profile: profile(from.Profile), Position: from.Position, Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
+			Profile: profile(from.Profile), Position: min(max(from.Position, -maxPosition), maxPosition), Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}
 		need := messageOverhead + len(f.ID) + len(f.Content)
 		if !slices.Contains(followUpStates, f.State) || f.Content == "" && len(from.Attachments) == 0 || len(c.FollowUps) >= maxFollowUps || c.memory+need > maxMemory {

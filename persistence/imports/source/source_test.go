@@ -279,6 +279,24 @@ func TestFieldsAreShortenedAndAddressesChecked(t *testing.T) {
 	}
 }
 
+func TestTheFilesAndPositionsOfAnExportAreBounded(t *testing.T) {
+	const file = `"file_01h2xcejqtf2nbrexx3vqjhp41"`
+	r := read(t, []byte(`{"format":"turnstone.conversation","conversation":{"conversation_id":"c"},
+		"follow_ups":[{"state":"held","content":"a","position":9223372036854775807},{"state":"held","content":"b","position":-9223372036854775808}],
+		"messages":[{"message_id":"1","role":"user","status":"complete","parts":[{"type":"text","text":"a"}],"attachments":[`+file+strings.Repeat(`,`+file, 1000)+`]}]}`))
+	c := r.conversations[0]
+	if files := c.Messages[0].Attachments; len(files) != 1 || c.Notes[protocol.ImportAttachmentsAbsent] != 0 {
+		t.Errorf("%v, %v", files, c.Notes)
+	}
+	if last, first := c.FollowUps[0].Position, c.FollowUps[1].Position; last+1 <= last || first-1 >= first || last > 1<<40 || first < -1<<40 {
+		t.Errorf("%d, %d", last, first)
+	}
+	// Each file may become a notice with a long name.
+	if c.memory < absentNotice {
+		t.Errorf("%d bytes are counted", c.memory)
+	}
+}
+
 func TestADamagedFileKeepsItsGoodPart(t *testing.T) {
 	whole := string(testdata(t, "claude.json"))
 	for cut := 1; cut < len(whole)-2; cut += 37 {
