@@ -36,7 +36,7 @@ const fileColumns = `
 		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids,
 	coalesce(t.state, 'none') as text_state, t.pages, t.width, t.height, t.thumbnail is not null as has_thumbnail,
 	not (f.purpose is not distinct from 'attachment' and exists (
-		select from conversations c where c.account_id = f.account_id and c.conversation_id = f.uploaded_for and c.temporary)) as kept`
+		select from conversations c where c.account_id = f.account_id and c.conversation_id = f.uploaded_for and c.temporary and c.deleted_at is null)) as kept`
 
 // fromFiles is the source of fileColumns. A file from before texts were read has none.
 const fromFiles = ` from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id `

@@ -32,8 +32,8 @@ create trigger metadata_added after insert on conversations for each row
 create trigger metadata_changed after update of metadata on conversations for each row
     when (new.metadata is distinct from old.metadata) execute function store_metadata();
 
--- The conversations from before. Nodes that run meanwhile wait: the triggers hold a lock on the table until the end.
--- FORCE would bind the owner, who here reads the rows of all accounts.
+-- The conversations from before. FORCE would bind the owner, who here reads the rows of all accounts. Until the end, no other session
+-- reads or writes conversations: its statements fail at their lock timeout.
 alter table conversations no force row level security;
 insert into conversation_metadata (account_id, entry, conversation_id)
 select c.account_id, metadata_entry(e.key, e.value), c.conversation_id

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -127,6 +128,10 @@ func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, cha
 		if before != "" {
 			if _, err := tx.Exec(ctx, before, pgx.NamedArgs{"account": account, "project": change.ProjectID}); err != nil {
 				return fmt.Errorf("changing a project: %w", err)
+			}
+			// A request that queues locks the account before it reads the state of the project.
+			if _, err := tx.Exec(ctx, accounts.LockAccountSQL, account); err != nil {
+				return fmt.Errorf("locking an account: %w", err)
 			}
 		}
 		if project, err = Lock(ctx, tx, account, change.ProjectID); err != nil {

@@ -1,14 +1,17 @@
 package turns_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/shares"
 	"turnstone/persistence/storetest"
@@ -480,3 +483,32 @@ func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
 }
 
 func uuidOf[T ~[16]byte](id T) string { return protocol.NodeID(id).String() }
+
+// TestAnArchiveHoldsWhatIsBeingQueued archives a project while a request that has seen it active has not committed yet.
+func TestAnArchiveHoldsWhatIsBeingQueued(t *testing.T) {
+	w := newProjectWorld(t)
+	item := w.Queued(w.Start(w.request(nil, "hello")).Spec.ConversationID, "later")
+	w.Database.Admin(t, `update follow_ups set state = 'held'`) // before the request
+	archived := make(chan error, 1)
+	w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error {
+		for sql, argument := range map[string]any{
+			accounts.LockAccountSQL: w.Account, `update follow_ups set state = 'queued' where follow_up_id = $1`: item.FollowUpID,
+		} {
+			if _, err := tx.Exec(ctx, sql, argument); err != nil {
+				return err
+			}
+		}
+		go func() {
+			_, err := w.DB.Projects.SetArchived(w.Context(), w.Account, w.change(), true)
+			archived <- err
+		}()
+		storetest.Eventually(t, func() bool {
+			return len(archived) > 0 || w.Count(`select count(*) from pg_locks where not granted`) > 0
+		})
+		return nil
+	}))
+	w.Must(<-archived)
+	if n := w.Count(`select count(*) from follow_ups where state = 'held'`); n != 1 {
+		t.Error("the item is not held")
+	}
+}
