@@ -122,8 +122,13 @@ func watch(t *testing.T, base string) *observer {
 			default:
 			}
 			began := time.Now()
-			if _, err := o.user.Request(t.Context(), "GET", "/conversations", nil); err != nil {
+			resp, err := o.user.Request(t.Context(), "GET", "/conversations", nil)
+			if err != nil {
 				continue // the ledger has it
+			}
+			if resp.Status != http.StatusOK {
+				t.Errorf("the other account got %d %s", resp.Status, resp.Body)
+				return
 			}
 			o.mu.Lock()
 			o.took = append(o.took, time.Since(began))

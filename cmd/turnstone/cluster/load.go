@@ -19,8 +19,8 @@ const Name = "node.turnstone.internal"
 // Load returns the TLS configuration for both sides of connections between nodes, from PEM files: the authorities, the
 // node's certificate chain and its key. It refuses a certificate that peers would refuse, and a key that others can read.
 //
-// Changed files are used from the next handshake on. While they cannot be used, for example because only one of them is
-// replaced yet, what was loaded before stays in use.
+// Changed files are used from the next handshake on, the authorities independently of the others. While the certificate and
+// the key cannot be used, for example because only one of them is replaced yet, those that were loaded before stay in use.
 func Load(ca, cert, key string) (*tls.Config, error) {
 	node := &identity{paths: [3]string{ca, cert, key}}
 	if err := node.reload(); err != nil {
@@ -125,11 +125,12 @@ func (i *identity) reloadLocked() error {
 	if err != nil {
 		return err
 	}
+	i.roots = roots // a removed authority is refused although the certificate of this node is not replaced yet
 	loaded, err := readPair(roots, i.paths[1], i.paths[2])
 	if err != nil {
 		return err
 	}
-	i.roots, i.loaded, i.stamps = roots, loaded, stamps
+	i.loaded, i.stamps = loaded, stamps
 	return nil
 }
 
@@ -161,6 +162,9 @@ func readPair(roots *x509.CertPool, cert, key string) (*tls.Certificate, error) 
 
 // verifyChain verifies a chain, with the certificate of a node first, for both sides of a connection.
 func verifyChain(roots *x509.CertPool, chain []*x509.Certificate) error {
+	if len(chain) == 0 {
+		return errors.New("there is no certificate")
+	}
 	intermediates := x509.NewCertPool()
 	for _, one := range chain[1:] {
 		intermediates.AddCert(one)
