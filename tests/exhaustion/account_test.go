@@ -44,7 +44,18 @@ func (a *attack) prepare() {
 	a.known["share_id"] = share.Text(a.t, http.StatusCreated, "share_id")
 	a.known["token"] = share.Text(a.t, http.StatusCreated, "token")
 	a.known["file_id"] = store(a.t, a.user, "tides.txt", "text/plain", []byte("The tides of the north\n"))
+	a.knownOf = map[string]map[string]string{"GET /shared/{token}/files/{n}": {"token": a.shareFile(a.known["file_id"]), "n": "1"}}
 	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
+}
+
+// shareFile shares a conversation with a file and returns the token of the share.
+func (a *attack) shareFile(file string) (token string) {
+	a.t.Helper()
+	conversation := a.user.NewConversation(a.t)
+	input := []map[string]string{{"type": "text", "text": "When do the tides fall?"}, {"type": "file", "file_id": file}}
+	a.user.Chat(a.t, sitetest.ChatBody{"input": input}.In(conversation)).ReadToEnd(a.t)
+	share := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/shares", map[string]any{"file_ids": []string{file}})
+	return share.Text(a.t, http.StatusCreated, "token")
 }
 
 // store uploads a file to the library and returns its identifier.

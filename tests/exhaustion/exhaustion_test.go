@@ -129,7 +129,10 @@ type attack struct {
 	guest  *sitetest.User // without the session
 	random *rand.Rand
 	doc    *document
-	known  map[string]string // the identifiers of what the account has, by the name of their member; written by one goroutine while it sends
+	// known are the identifiers of what the account has, by the name of their member; knownOf are those that one operation
+	// needs in its path. Both are written while nothing is sent.
+	known   map[string]string
+	knownOf map[string]map[string]string
 
 	mu       sync.Mutex
 	accepted map[string]bool // by operation; guarded by mu
@@ -196,7 +199,11 @@ func (a *attack) request(op *operation, l *largest) *request {
 	for _, p := range op.Parameters {
 		switch {
 		case p.In == "path":
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(fmt.Sprint(l.value(p.Name, p.Schema))))
+			value := a.knownOf[op.name()][p.Name]
+			if value == "" {
+				value = fmt.Sprint(l.value(p.Name, p.Schema))
+			}
+			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(value))
 		case p.In == "query" && !slices.Contains(leftOut, p.Name):
 			query.Set(p.Name, fmt.Sprint(l.value(p.Name, p.Schema)))
 		}

@@ -361,7 +361,7 @@ async function followRunningImport(page: Page): Promise<void> {
   await expect.poll(() => progress.getAttribute("aria-valuenow")).toBe("50");
   await row.getByRole("button", { name: /^Cancel the import started/ }).press("Enter");
   await row.getByText("Cancelled", { exact: true }).waitFor();
-  await page.getByText("Import cancelled. Conversations that were already imported stay.").waitFor();
+  await page.getByText("Import cancelled. What was already imported stays.").waitFor();
   await expectFocus(imports(page));
   expect(polls).toBeGreaterThan(1);
   const before = polls;
