@@ -64,6 +64,7 @@ type leakChecker struct {
 	chosen    map[string][sides]bool // the sides that chose an identifier for an object that they create
 	stored    map[string][sides]bool // the sides that stored an identifier of any side in an object of their own
 	leaks     []string               // the reports of the first maxLeaks leaks
+	failures  []string               // the first maxLeaks log lines with an error: the causes of unplanned refusals
 	found     int                    // the number of leaks
 	responses int                    // the number of responses searched
 	lines     int                    // the number of log lines searched
@@ -110,6 +111,11 @@ func (s *leakChecker) report(t *testing.T) {
 	}
 	if s.found > len(s.leaks) {
 		t.Errorf("and %d more leaks", s.found-len(s.leaks))
+	}
+	for _, line := range s.failures {
+		if s.found > 0 {
+			t.Logf("logged: %s", line)
+		}
 	}
 }
 
@@ -212,6 +218,9 @@ func (s *leakChecker) searched() (responses, lines int) {
 func (s *leakChecker) log(line []byte) {
 	s.mu.Lock()
 	s.lines++
+	if len(s.failures) < maxLeaks && bytes.Contains(line, []byte(`"code":"unavailable"`)) {
+		s.failures = append(s.failures, string(clipped(line)))
+	}
 	s.mu.Unlock()
 	lower := bytes.ToLower(line)
 	for _, forbidden := range forbiddenInLogs {
