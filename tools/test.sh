@@ -21,6 +21,11 @@ suites=(
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
 sequential=(./actors/turn ./persistence/imports/source ./cmd/loadtest/scale)
 
+# The service refuses files while its disk is nearly full, so the tests that store files would fail without a visible cause.
+folder=${TMPDIR:-/tmp}
+free=$(($(df --output=avail -k "$folder" | tail -1) >> 20))
+((free >= 8)) || echo "Only $free GiB are free in $folder. Tests that store files fail below 4 GiB, and the builds need up to 4 GiB." >&2
+
 # The clusters and data folders that the tests start with are made once in a run; see package embeddedtest.
 prepared=$(mktemp -d "$([[ -w /dev/shm && -z ${TMPDIR:-} ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")/turnstone-prepared-XXXXXX") || exit
 trap 'rm -rf "$prepared"' EXIT
