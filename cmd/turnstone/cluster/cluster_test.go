@@ -261,6 +261,16 @@ func TestACertificateOfARemovedAuthorityIsRefusedWithoutARestart(t *testing.T) {
 		t.Fatal("the certificate is refused before its authority is removed")
 	}
 	renewedCA := read(filepath.Join(renewed, "ca.crt"))
+	// The authority is removed before the node has a certificate of another one, and while it has none.
+	for _, cut := range []func(){func() {}, func() { _ = os.Remove(filepath.Join(folder, "node.crt")) }} {
+		cut()
+		if write("ca.crt", renewedCA); accepts(stolen) {
+			t.Error("before its own certificate is replaced, the node accepts one of the removed authority")
+		}
+		if write("ca.crt", read(ca)); !accepts(stolen) {
+			t.Error("a certificate of an authority that was added again is refused")
+		}
+	}
 	write("ca.crt", append(read(ca), renewedCA...))
 	write("node.crt", read(newCert))
 	write("node.key", read(newKey))

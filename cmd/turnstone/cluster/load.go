@@ -112,11 +112,9 @@ func (i *identity) reload() error {
 func (i *identity) reloadLocked() error {
 	var stamps [3]stamp
 	for n, path := range i.paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("reading the certificate of the node: %w", err)
+		if info, err := os.Stat(path); err == nil { // reading the file reports why it cannot be used
+			stamps[n] = stamp{info.ModTime(), info.Size()}
 		}
-		stamps[n] = stamp{info.ModTime(), info.Size()}
 	}
 	if i.loaded != nil && stamps == i.stamps {
 		return nil
