@@ -40,7 +40,7 @@ var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)
 // unacceptable are the operations that accept no request of this test: they need another state of the account than the
 // others, a passkey, or the confirmation of a first request.
 var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/passkeys/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
-	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
+	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|POST /conversations/.*/follow-ups/.*/promote|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
 	`DELETE /(account/imports/.*|conversations/\{conversation_id\}(/feedback)?|projects/.*|shares/.*|files/.*))$`)
 
 // changed are the members of bodies that contradict others, or whose largest value another rule of the operation forbids.
@@ -234,7 +234,11 @@ func (a *attack) send(op *operation, r *request) (status int, current *int64) {
 	if byGuests.MatchString(op.name()) {
 		user = a.guest
 	}
-	resp, err := user.Open(ctx, op.Method, r.path, r.body, r.headers...)
+	headers := r.headers
+	if r.body != nil { // the service may refuse a large body before it has read it, and then closes the connection
+		headers = append(slices.Clone(headers), "Expect", "100-continue")
+	}
+	resp, err := user.Open(ctx, op.Method, r.path, r.body, headers...)
 	if err != nil {
 		a.t.Errorf("%s: %v", op.name(), err)
 		return 0, nil
