@@ -427,10 +427,6 @@ func (iso *isolation) attackLive(t *testing.T, s side) {
 	},
 	) {
 		_, resp := w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
-		if resp.status == stdhttp.StatusUnauthorized && w != guest { // another walker of the account has ended all its other sessions
-			w.signIn(t)
-			_, resp = w.exchange(w.signed(t.Context(), method, path, body), method+" "+pattern)
-		}
 		if resp.status != status {
 			t.Errorf("%s: %s %s of a live turn of %s: %d %s, want %d", w.side, method, path, s, resp.status, resp.body, status)
 		} else if status < 300 {

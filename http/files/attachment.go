@@ -61,7 +61,7 @@ func (h *Handlers) prepare(w stdhttp.ResponseWriter, r *stdhttp.Request, in *pre
 	return response.WriteJSON(w, prepared)
 }
 
-// awaitTexts waits until the texts of all files were read, at most TextWait, and returns what is known of the files then.
+// awaitTexts waits until the texts of all files were read, but not longer than TextWait. Then it returns what is known of the files.
 func (h *Handlers) awaitTexts(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) ([]turnlog.FileHead, error) {
 	waiting, cancel := context.WithTimeout(ctx, h.TextWait)
 	defer cancel()

@@ -52,11 +52,12 @@ func version(of int64) int64 {
 	return min(max(of, 1), most)
 }
 
-// absentNotice is the memory of the notice that stands for a file which is not in the account.
+// absentNotice is the memory counted for each file, in bytes: if the account does not have the file, a notice with its name
+// takes its place.
 const absentNotice = partOverhead + utf8.UTFMax*maxName
 
-// attachments returns the identifiers of the files of one message, each once. What is none, or over the limit of a message, is
-// noted as absent.
+// attachments returns the identifiers of the files of one message, each once. An entry that is no identifier, or that
+// exceeds the limit of a message, is noted as absent.
 func (c *Conversation) attachments(from []text) []protocol.FileID {
 	var files []protocol.FileID
 	for _, name := range from {
@@ -72,7 +73,7 @@ func (c *Conversation) attachments(from []text) []protocol.FileID {
 	return files
 }
 
-// maxPosition leaves room for what is queued before and after an imported follow-up.
+// maxPosition bounds the position of an imported follow-up, so that others can be queued before and after it.
 const maxPosition = 1 << 40
 
 // ownFollowUps reads the queue of follow-ups.
