@@ -33,7 +33,8 @@ func (a *attack) prepare() {
 	a.known["conversation_id"] = conversation
 	a.known["branch_id"] = a.user.Page(a.t, conversation).ActiveBranchID.String()
 	a.known["message_id"] = oldest.Data[0].MessageID.String()
-	live := a.user.Live(a.t, a.user.NewConversation(a.t), "[[script tokens=100000 interval=1s]]")
+	busy := a.user.NewConversation(a.t)
+	live := a.user.Live(a.t, busy, "[[script tokens=100000 interval=1s]]")
 	a.known["turn_id"] = live.Turn
 	create := func(path, member string, body map[string]any) {
 		a.t.Helper()
@@ -44,7 +45,11 @@ func (a *attack) prepare() {
 	a.known["share_id"] = share.Text(a.t, http.StatusCreated, "share_id")
 	a.known["token"] = share.Text(a.t, http.StatusCreated, "token")
 	a.known["file_id"] = store(a.t, a.user, "tides.txt", "text/plain", []byte("The tides of the north\n"))
-	a.knownOf = map[string]map[string]string{"GET /shared/{token}/files/{n}": {"token": a.shareFile(a.known["file_id"]), "n": "1"}}
+	queued := a.user.Do(a.t, "POST", "/chat", sitetest.NewChatBody("later").In(busy).With("if_busy", "queue")).Text(a.t, http.StatusAccepted, "follow_up_id")
+	a.knownOf = map[string]map[string]string{
+		"GET /shared/{token}/files/{n}":                                           {"token": a.shareFile(a.known["file_id"]), "n": "1"},
+		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": {"conversation_id": busy, "follow_up_id": queued},
+	}
 	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
 }
 
