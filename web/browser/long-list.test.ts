@@ -68,17 +68,24 @@ async function open(): Promise<Listed> {
     const next = from + pageSize < pages * pageSize ? String(from + pageSize) : null;
     return route.fulfill({ json: { data, next_cursor: next, has_more: next !== null } });
   });
-  const streams: Route[] = [];
-  let arrived = () => {};
-  await page.route(/\/events(\?|$)/, (route) => {
-    streams.push(route);
-    arrived();
-  });
-  let sent = 0;
+  // As the real feed, this one has a cursor: the page ends a request that gets no item in time, and sends another.
+  const log: object[] = [];
+  const waiting: Route[] = [];
+  let delivered = 0;
+  let deliver = () => {};
+  const answer = async (route: Route): Promise<void> => {
+    const after = Number(new URL(route.request().url()).searchParams.get("after") ?? 0);
+    if (after === log.length) return void waiting.push(route);
+    const body = log.map((item, at) => `id: ${at + 1}\ndata: ${JSON.stringify(item)}\n\n`).slice(after);
+    await route.fulfill({ contentType: "text/event-stream", body: body.join("") });
+    delivered = log.length;
+    deliver();
+  };
+  await page.route(/\/events(\?|$)/, answer);
   const feed = async (...items: object[]) => {
-    while (streams.length === 0) await new Promise<void>((resolve) => (arrived = resolve));
-    const body = items.map((item) => `id: ${++sent}\ndata: ${JSON.stringify(item)}\n\n`).join("");
-    await streams.shift()!.fulfill({ contentType: "text/event-stream", body });
+    log.push(...items);
+    for (const route of waiting.splice(0)) await answer(route);
+    while (delivered < log.length) await new Promise<void>((resolve) => (deliver = resolve));
   };
   await page.goto(new URL("/", page.url()).href);
   await feed({ type: "feed.started", at: "2026-01-01T00:00:00Z" });

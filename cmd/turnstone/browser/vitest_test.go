@@ -170,8 +170,7 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 	if limit, ok := t.Deadline(); ok {
 		ctx, cancel = context.WithDeadline(ctx, limit.Add(-killReserve))
 	}
-	// nice gives the service priority: it has to respond within its limits while browsers use every processor.
-	arguments := []string{"npx", "vitest", "run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
+	arguments := []string{"vitest", "run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
 	if len(only) > 0 {
 		quoted := make([]string, len(only))
 		for i, name := range only {
@@ -179,7 +178,7 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 		}
 		arguments = append(arguments, "--testNamePattern=^(?:"+strings.Join(quoted, "|")+")$")
 	}
-	command := exec.CommandContext(ctx, "nice", arguments...)
+	command := exec.CommandContext(ctx, "npx", arguments...)
 	command.Dir = webFolder
 	command.Env = append(os.Environ(), environment...)
 	killWithChildren(command)
