@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"turnstone/actors/llm"
+	"turnstone/actors/remotetest"
 	"turnstone/actors/routing"
 	"turnstone/actors/tools"
 	"turnstone/actors/turn"
@@ -38,7 +37,7 @@ func makeNode(t *testing.T, store *memory, model llm.Model, change func(*Config)
 	t.Helper()
 	c := Config{
 		Store: store, FollowUps: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
-		Logger: zaptest.NewLogger(t),
+		Logger: remotetest.Log(t),
 	}
 	if change != nil {
 		change(&c)

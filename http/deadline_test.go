@@ -98,7 +98,7 @@ func (s slowSessions) FindSession(ctx context.Context, hashes [][]byte) (*accoun
 
 // The promised limits of a refusal. The clock is a fake one, so they are checked exactly.
 var (
-	limiterRefusal = timelimit.Of(300 * time.Millisecond)
+	limiterRefusal = timelimit.OfShort(300 * time.Millisecond)
 	requestRefusal = timelimit.Of(5 * time.Second)
 )
 

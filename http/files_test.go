@@ -149,6 +149,7 @@ func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
 func TestThePickerStartsWithRecentFilesAndThoseOfTheProject(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
+	w.readTexts(readAsIs) // for which messages wait
 	u := signUp(t, w)
 	files := map[string]*protocol.File{}
 	for _, name := range []string{"used", "used again", "of the project", "old", "new"} {

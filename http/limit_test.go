@@ -182,7 +182,7 @@ func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
 	s.expect(201, "POST", "/conversations", route.Object{"title": "One"})
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > timelimit.Of(250*time.Millisecond) {
+	if len(s.limiter.waits) != 1 || s.limiter.waits[0] > timelimit.OfShort(250*time.Millisecond) {
 		t.Errorf("the limiter had %v to decide", s.limiter.waits)
 	}
 }

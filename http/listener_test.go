@@ -55,7 +55,7 @@ func startListener(t *testing.T, handler stdhttp.Handler, options listener.Optio
 		}
 	}
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(smallBuffers{socket}) }()
+	go func() { done <- listener.Serve(server, smallBuffers{socket}) }()
 	t.Cleanup(func() {
 		_ = server.Close()
 		<-done

@@ -26,6 +26,7 @@ func (c *client) attach(content, conversation string) *protocol.File {
 func TestAFileOfATemporaryConversationEndsWithItUnlessItIsUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
+	w.readTexts(readAsIs) // for which messages wait
 	c := w.client().register("a@example.com")
 	var temporary, other protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{"temporary": true}).into(t, &temporary)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"turnstone/actors/remote"
 	"turnstone/actors/remotetest"
 	"turnstone/actors/shell"
@@ -29,10 +27,10 @@ type node struct {
 // newNode starts a node. Without receive, its hub receives subscriptions.
 func newNode(t *testing.T, cluster remotetest.Authority, receive func(remote.Message)) *node {
 	t.Helper()
-	runtime := shell.NewRuntime(zaptest.NewLogger(t), 2)
+	runtime := shell.NewRuntime(remotetest.Log(t), 2)
 	n := &node{turns: map[protocol.TurnID]*tail.Stream{}}
 	n.Link = remote.New(runtime, *cluster.Options(t))
-	n.Hub = NewHub(n.Link, func(_ protocol.AccountID, turn protocol.TurnID) *tail.Stream { return n.turns[turn] }, zaptest.NewLogger(t))
+	n.Hub = NewHub(n.Link, func(_ protocol.AccountID, turn protocol.TurnID) *tail.Stream { return n.turns[turn] }, remotetest.Log(t))
 	if receive == nil {
 		receive = n.Hub.Subscribe
 	}

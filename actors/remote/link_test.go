@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/remote"
-	"go.uber.org/zap/zaptest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) { remotetest.Main(m) }
 // start starts the link of a node.
 func start(t *testing.T, o *link.Options, h link.Handlers) *link.Link {
 	t.Helper()
-	runtime := shell.NewRuntime(zaptest.NewLogger(t), 2)
+	runtime := shell.NewRuntime(remotetest.Log(t), 2)
 	l := link.New(runtime, *o)
 	if err := l.Start(h); err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func call(t *testing.T, address string, secure *tls.Config) codes.Code {
 func TestAnAskToAPeerThatIsGoneFailsAndALaterPeerIsReached(t *testing.T) {
 	cluster := remotetest.NewAuthority(t)
 	a := start(t, cluster.Options(t), link.Handlers{})
-	runtime := shell.NewRuntime(zaptest.NewLogger(t), 2)
+	runtime := shell.NewRuntime(remotetest.Log(t), 2)
 	first := link.New(runtime, *cluster.Options(t))
 	handlers := link.Handlers{Answers: map[string]link.Answer{"echo": echo}}
 	if err := first.Start(handlers); err != nil {
@@ -173,7 +172,7 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 	a := start(t, cluster.Options(t), link.Handlers{})
 	o := cluster.Options(t)
 	o.Listen = a.Address()
-	runtime := shell.NewRuntime(zaptest.NewLogger(t), 1)
+	runtime := shell.NewRuntime(remotetest.Log(t), 1)
 	defer runtime.Close()
 	if err := link.New(runtime, *o).Start(link.Handlers{}); err == nil {
 		t.Error("two nodes listen on one address")

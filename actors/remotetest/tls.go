@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors/remote"
 )
@@ -94,7 +93,7 @@ func (a Authority) TLS(t *testing.T) *tls.Config {
 // Options returns the options of a node of the authority's cluster, on a free port of this machine.
 func (a Authority) Options(t *testing.T) *remote.Options {
 	t.Helper()
-	return &remote.Options{Listen: "127.0.0.1:0", TLS: a.TLS(t), Logger: zaptest.NewLogger(t)}
+	return &remote.Options{Listen: "127.0.0.1:0", TLS: a.TLS(t), Logger: Log(t)}
 }
 
 // Main runs the tests of a package and then checks that no goroutine is left. After a failed connection, protoactor

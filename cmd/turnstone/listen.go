@@ -58,13 +58,7 @@ func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed f
 	l.done = make(chan struct{})
 	go func() {
 		defer close(l.done)
-		var err error
-		if l.tls != nil {
-			err = l.server.ServeTLS(l.socket, "", "")
-		} else {
-			err = l.server.Serve(listener.Strict(l.socket))
-		}
-		if !errors.Is(err, http.ErrServerClosed) {
+		if err := listener.Serve(l.server, l.socket); !errors.Is(err, http.ErrServerClosed) {
 			failed(fmt.Errorf("%s: %w", l.name, err))
 		}
 	}()

@@ -46,13 +46,23 @@ func New(handler stdhttp.Handler, options Options) *stdhttp.Server {
 	server := &stdhttp.Server{
 		Handler: withStallTimeouts(handler, options), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		HTTP2:    &stdhttp.HTTP2Config{WriteByteTimeout: options.WriteStall},
-		ErrorLog: zap.NewStdLog(options.Log.Named("listener")),
+		ErrorLog: zap.NewStdLog(options.Log.Named("listener")), ConnContext: withLingering,
 	}
 	if options.MaxConnections > 0 {
 		hijacked, _ := handler.(interface{ OpenStreams() int })
 		server.ConnState = (&connections{limit: int64(options.MaxConnections), hijacked: hijacked}).connState
 	}
 	return server
+}
+
+// Serve serves the connections of a TCP listener until the server, which New has made, is closed. The connections use TLS
+// if the server has a configuration for it.
+func Serve(server *stdhttp.Server, socket net.Listener) error {
+	socket = &lingeringListener{Listener: socket}
+	if server.TLSConfig != nil {
+		return server.ServeTLS(socket, "", "")
+	}
+	return server.Serve(strictListener{socket})
 }
 
 // connections counts the connections of a listener, and closes those beyond the limit before anything is read from
@@ -85,7 +95,7 @@ func withStallTimeouts(next stdhttp.Handler, options Options) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		p := &stallWriter{ResponseWriter: w, control: stdhttp.NewResponseController(w), options: options}
 		if r.ProtoMajor == 1 && r.ContentLength != 0 {
-			p.body = &body{ReadCloser: r.Body}
+			p.body = &body{ReadCloser: r.Body, long: r.ContentLength > maxDrained}
 			r = r.WithContext(r.Context()) // net/http examines the Body of its own
 			r.Body = p.body
 		}
@@ -94,6 +104,9 @@ func withStallTimeouts(next stdhttp.Handler, options Options) stdhttp.Handler {
 		}
 		next.ServeHTTP(p, r)
 		p.extend() // for what the server still has to write and to read
+		if p.body.remains() && w.Header().Get("Connection") == "close" {
+			lingers(r)
+		}
 		if r.Header.Get("Expect") != "" && p.body.remains() && !p.hijacked {
 			_ = p.control.SetReadDeadline(time.Now()) // the client was not asked for it, and the connection ends
 		}
@@ -103,6 +116,7 @@ func withStallTimeouts(next stdhttp.Handler, options Options) stdhttp.Handler {
 // body is the body of a request.
 type body struct {
 	io.ReadCloser
+	long  bool        // the server does not read it to its end by itself
 	ended atomic.Bool // it was read to its end
 }
 
@@ -144,6 +158,14 @@ func (p *stallWriter) extend() {
 func (p *stallWriter) SetReadDeadline(at time.Time) error {
 	p.limited.Store(!at.IsZero())
 	return p.control.SetReadDeadline(at)
+}
+
+// WriteHeader starts the response. A connection on which the client is still sending a long body ends with it.
+func (p *stallWriter) WriteHeader(status int) {
+	if status >= stdhttp.StatusOK && p.body.remains() && p.body.long {
+		p.Header().Set("Connection", "close")
+	}
+	p.ResponseWriter.WriteHeader(status)
 }
 
 func (p *stallWriter) Write(b []byte) (n int, err error) {

@@ -13,21 +13,18 @@ import (
 	"turnstone/protocol"
 )
 
-// Strict returns a listener for Serve of a server that New has made. What net/http itself refuses, because it is not
-// valid HTTP/1, gets a problem document, as every other error does. Requests with a Content-Length and a
-// Transfer-Encoding, which net/http accepts, are refused too: a proxy that uses the other of the two would see the
-// requests of the connection differently.
+// strictListener is a listener without TLS. What net/http itself refuses, because it is not valid HTTP/1, gets a problem
+// document, as every other error does. Requests with a Content-Length and a Transfer-Encoding, which net/http accepts,
+// are refused too: a proxy that uses the other of the two would see the requests of the connection differently.
 //
-// It is not for TLS, for which net/http needs connections of its own; then no proxy is in front of the service.
-func Strict(socket net.Listener) net.Listener { return strictListener{socket} }
-
+// For TLS, net/http needs connections of its own; then no proxy is in front of the service.
 type strictListener struct{ net.Listener }
 
 // Accept implements net.Listener.
 func (l strictListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if tcp, is := conn.(*net.TCPConn); is {
-		conn = &strictConn{TCPConn: tcp}
+	if lingering, is := conn.(*lingeringConn); is {
+		conn = &strictConn{lingeringConn: lingering}
 	}
 	return conn, err
 }
@@ -35,7 +32,7 @@ func (l strictListener) Accept() (net.Conn, error) {
 // strictConn is a connection whose requests net/http reads. Concurrency: as those of its server, reads exclude one
 // another.
 type strictConn struct {
-	*net.TCPConn
+	*lingeringConn
 	requests framing
 	unclear  error // of requests
 }

@@ -208,7 +208,8 @@ func (t Route) describeHeaders(op, response map[string]any, status int) {
 	add("Location", streams && t.tag() == "chat")
 	add("Content-Range", status == stdhttp.StatusRequestedRangeNotSatisfiable)
 	add("Allow", status == stdhttp.StatusMethodNotAllowed)
-	add("X-Robots-Tag", t.Policy.Unindexed && status != stdhttp.StatusBadRequest && status != stdhttp.StatusMisdirectedRequest)
+	beforeRoutes := status == stdhttp.StatusBadRequest || status == stdhttp.StatusMisdirectedRequest || status == stdhttp.StatusUnprocessableEntity
+	add("X-Robots-Tag", t.Policy.Unindexed && !beforeRoutes)
 	add("Set-Cookie", slices.Contains(t.cookies, status) || status == stdhttp.StatusUnauthorized && !t.Policy.Public)
 	headers := asMap(response["headers"])
 	if headers == nil {

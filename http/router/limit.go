@@ -107,8 +107,8 @@ func (rt *Router) DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from 
 // session and of the key, shorten the wait for the limiter, but not below limiterMinTimeout: the limiter needs enough
 // time on a busy machine.
 var (
-	limiterTimeout    = timelimit.Of(250 * time.Millisecond) // from the start of the request
-	limiterMinTimeout = timelimit.Of(100 * time.Millisecond)
+	limiterTimeout    = timelimit.OfShort(250 * time.Millisecond) // from the start of the request
+	limiterMinTimeout = timelimit.OfShort(100 * time.Millisecond)
 )
 
 // limiterDeadline returns the time until which a request that started at began waits for the limiter.

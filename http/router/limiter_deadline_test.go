@@ -17,7 +17,7 @@ func TestSlowLookUpsShortenTheWaitForTheLimiter(t *testing.T) {
 		150 * time.Millisecond: 100 * time.Millisecond,
 		time.Hour:              100 * time.Millisecond, // its body arrived slowly
 	} {
-		before, want = timelimit.Of(before), timelimit.Of(want)
+		before, want = timelimit.OfShort(before), timelimit.OfShort(want)
 		if got := limiterDeadline(began, began.Add(before)).Sub(began.Add(before)); got != want {
 			t.Errorf("after %v the limiter gets %v, want %v", before, got, want)
 		}

@@ -29,7 +29,7 @@ func CheckUncompressed(r *stdhttp.Request) error {
 }
 
 // Receive calls read with the body of a request. If the session of the caller ends, the body ends with an error. After an
-// error of read, the rest of the body is not read: the connection is closed after the response.
+// error of read, the rest of the body is not processed: the connection ends with the response.
 func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, read func(ctx context.Context, body *Upload) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -45,7 +45,10 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, re
 	if err == nil {
 		return nil
 	}
-	body.Stop() // otherwise net/http would wait for the rest of the body before it responds; it closes the connection
+	body.Stop()
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
+	}
 	if ended.Load() {
 		return errSessionEnded()
 	}

@@ -19,12 +19,12 @@ import (
 )
 
 var (
-	redisDialTimeout = timelimit.Of(200 * time.Millisecond)
-	redisTimeout     = timelimit.Of(150 * time.Millisecond) // limit of one read or write
-	redisPoolTimeout = timelimit.Of(100 * time.Millisecond)
+	redisDialTimeout = timelimit.OfShort(200 * time.Millisecond)
+	redisTimeout     = timelimit.OfShort(150 * time.Millisecond) // limit of one read or write
+	redisPoolTimeout = timelimit.OfShort(100 * time.Millisecond)
 	// limiterTimeout limits a decision as a whole: a Redis that hangs counts as down. A refused request gets its
 	// response within 300 ms, and it also needs lookups of its session and its key.
-	limiterTimeout = timelimit.Of(200 * time.Millisecond)
+	limiterTimeout = timelimit.OfShort(200 * time.Millisecond)
 )
 
 const (

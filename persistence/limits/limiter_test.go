@@ -75,7 +75,7 @@ func TestTheFirstDecisionAfterConnectNeedsNoNewConnection(t *testing.T) {
 }
 
 func TestLimiterThatCannotDecideRefusesInTime(t *testing.T) {
-	inTime := timelimit.Of(200 * time.Millisecond) // of the 300 ms that a refused request may take
+	inTime := timelimit.OfShort(200 * time.Millisecond) // of the 300 ms that a refused request may take
 	for name, dial := range map[string]func(context.Context) (net.Conn, error){
 		"down":        func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED },
 		"unreachable": func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },

@@ -234,11 +234,7 @@ func (a *attack) send(op *operation, r *request) (status int, current *int64) {
 	if byGuests.MatchString(op.name()) {
 		user = a.guest
 	}
-	headers := r.headers
-	if r.body != nil { // the service may refuse a large body before it has read it, and then closes the connection
-		headers = append(slices.Clone(headers), "Expect", "100-continue")
-	}
-	resp, err := user.Open(ctx, op.Method, r.path, r.body, headers...)
+	resp, err := user.Open(ctx, op.Method, r.path, r.body, r.headers...)
 	if err != nil {
 		a.t.Errorf("%s: %v", op.name(), err)
 		return 0, nil

@@ -101,6 +101,7 @@ func (c *checker) histories() (all []objectHistory) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		one := byName[name]
 		c.addEnd(one, int64(end))
+		one.orderAlike()
 		all = append(all, *one)
 	}
 	return all
@@ -117,7 +118,7 @@ func (c *checker) addEnd(h *objectHistory, at int64) {
 		if kind == opTitle {
 			output = registerOutput{value: conversation.Title, version: conversation.Version}
 		}
-		last.Input, last.Output = registerInput{}, output
+		last.Input, last.Output = registerInput{last: true}, output
 	case "commands":
 		output := commandOutput{}
 		if turn := c.logs[strings.TrimPrefix(name, "to ")]; turn != nil {
@@ -162,8 +163,12 @@ func (h *objectHistory) add(o *operation, input, output any) {
 type (
 	registerInput struct {
 		write   bool
+		last    bool // the read at the end
 		text    string
 		ifMatch int64 // -1: none
+		// alike is the position, from 1, among the writes without a response that no one can tell apart: their texts were
+		// never read, and they have the same ifMatch. 0: another operation.
+		alike int
 	}
 	registerOutput struct {
 		open, stale bool
@@ -172,10 +177,34 @@ type (
 	}
 	registerState struct {
 		known   bool
+		over    bool // the last read was done
 		value   string
 		version int64
+		alike   int // how many of the unconditional writes that are alike had an effect
 	}
 )
+
+// orderAlike numbers the writes that are alike by the start of their requests. In any legal order, each of them can be
+// replaced by the next one that started before it, so the search need not try the others: n of them have n orders, not
+// n factorial. Without this, a history with twenty unknown writes is not decided.
+func (h *objectHistory) orderAlike() {
+	read := map[string]bool{}
+	for _, o := range h.operations {
+		if out, is := o.Output.(registerOutput); is && !out.open {
+			read[out.value] = true
+		}
+	}
+	slices.SortStableFunc(h.operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	next := map[int64]int{} // by ifMatch
+	for i, o := range h.operations {
+		in, isRegister := o.Input.(registerInput)
+		if isRegister && in.write && o.Output.(registerOutput).open && !read[in.text] {
+			next[in.ifMatch]++
+			in.alike = next[in.ifMatch]
+			h.operations[i].Input = in
+		}
+	}
+}
 
 // addWrite adds a write. It leaves out writes that were refused for a reason other than their version: such a response
 // says that nothing happened, so the history must be legal without it.
@@ -196,16 +225,21 @@ var registerModel = porcupine.Model{
 	Step: func(state, input, output any) (bool, any) {
 		s, in, out := state.(registerState), input.(registerInput), output.(registerOutput)
 		matches := in.ifMatch == -1 || in.ifMatch == s.version
-		after := registerState{true, in.text, s.version + 1}
+		after := registerState{known: true, value: in.text, version: s.version + 1, alike: s.alike}
 		switch {
 		case !in.write && !s.known:
-			return true, registerState{true, out.value, out.version}
+			return true, registerState{known: true, over: in.last, value: out.value, version: out.version, alike: s.alike}
 		case !in.write:
-			return out.value == s.value && out.version == s.version, s
-		case out.open && matches:
-			return true, after
-		case out.open:
+			legal := out.value == s.value && out.version == s.version
+			s.over = s.over || in.last
+			return legal, s
+		case out.open && s.over: // whatever it did, nobody saw it
 			return true, s
+		case out.open && in.alike > 0 && in.ifMatch == -1:
+			after.alike++
+			return in.alike == after.alike, after
+		case out.open: // one without an effect is as good after the last read
+			return matches && in.alike <= 1, after
 		case out.stale:
 			return !matches && out.version == s.version && out.value == s.value, s
 		}

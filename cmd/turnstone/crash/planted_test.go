@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+
 	"turnstone/protocol"
 )
 
@@ -298,5 +300,31 @@ func TestAnOperationWithoutAResponseMayHaveHappened(t *testing.T) {
 				t.Error(found.violations)
 			}
 		})
+	}
+}
+
+// However many writes got no response, the search ends: both in a legal history and in an illegal one.
+func TestHistoriesWithManyUnknownWritesAreDecided(t *testing.T) {
+	for version, want := range map[int64]porcupine.CheckResult{
+		20: porcupine.Ok,
+		42: porcupine.Illegal, // more than there were writes
+	} {
+		last := registerOutput{value: "last", version: version}
+		h := objectHistory{model: registerModel, operations: []porcupine.Operation{
+			{Input: registerInput{}, Output: registerOutput{value: "first", version: 1}, Call: 0, Return: 1},
+			{Input: registerInput{write: true, text: "last", ifMatch: -1}, Output: last, Call: 100, Return: 101},
+			{Input: registerInput{last: true}, Output: last, Call: 102, Return: 103},
+		}}
+		for n := range 40 {
+			in := registerInput{write: true, text: fmt.Sprint("unknown ", n), ifMatch: -1}
+			if n%4 == 0 {
+				in.ifMatch = int64(n % 16)
+			}
+			h.operations = append(h.operations, porcupine.Operation{Input: in, Output: registerOutput{open: true}, Call: int64(2 * n), Return: never})
+		}
+		h.orderAlike()
+		if got := porcupine.CheckOperationsTimeout(h.model, h.operations, linearTime); got != want {
+			t.Errorf("version %d: %s, want %s", version, got, want)
+		}
 	}
 }

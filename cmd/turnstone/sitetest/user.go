@@ -43,7 +43,7 @@ func NewBrowser() *http.Client {
 		panic(err)
 	}
 	return &http.Client{
-		Jar: jar, Transport: strictTransport{&http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: client.UnusedTimeout, ExpectContinueTimeout: HangGuard}},
+		Jar: jar, Transport: strictTransport{&http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: client.UnusedTimeout}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
