@@ -2,10 +2,10 @@
 # Runs the tests of packages, or all tests: tools/test.sh [package…]. It prints the events of go test -json. The environment
 # has GOFLAGS and GORACE (Makefile).
 #
-# All packages share one invocation of go test, which runs three at the same time and links the next ones meanwhile. The
-# suites that start whole programs come first, the longest of them before the others: some use both processors, others
-# mostly wait. The test build multiplies the time limits of the service (package protocol/timelimit), so none of them has to
-# run alone.
+# Two invocations of go test run at the same time: one with the race detector, one without. Each runs two packages at the
+# same time and links the next ones meanwhile. The suites that start whole programs come first, the longest of them before
+# the others: some use both processors, others mostly wait. The test build multiplies the time limits of the service
+# (package protocol/timelimit), so none of them has to run alone.
 set -uo pipefail
 
 # A package that takes this long hangs: the slowest, that of the browser, has taken 14 minutes beside two others.
@@ -13,9 +13,12 @@ timeout=45m
 test=(go test -count=1 -json -timeout "$timeout")
 factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
-suites=(
-	./cmd/turnstone/browser ./http ./cmd/turnstone ./cmd/turnstone/crash ./cmd/turnstone/faults ./cmd/turnstone/failpoints
-	./tests/exhaustion ./cmd/turnstone/chaos ./cmd/turnstone/restore ./persistence/turns ./providers/extract
+suites=(./http ./cmd/turnstone ./cmd/turnstone/crash ./persistence/turns ./providers/extract)
+# These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
+# suites above run the same code with it, and make nightly runs these with it too.
+clients=(
+	./cmd/turnstone/browser ./tests/exhaustion ./cmd/turnstone/faults ./cmd/turnstone/failpoints ./cmd/turnstone/chaos
+	./cmd/turnstone/restore
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
@@ -38,16 +41,16 @@ if [[ $# -gt 0 ]]; then
 fi
 
 module=$(go list -m)
-others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${sequential[@]#.}"); }
+others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${clients[@]#.}" "${sequential[@]#.}"); }
 
 # Less garbage collection: the tests of http need an eighth less processor time.
 export GOGC=300
 
 failed=0
-env -u GOGC "${test[@]}" -race=false "${sequential[@]}" >"$prepared/sequential" &
-"${test[@]}" -race "$factor" -p 3 -parallel 4 "${suites[@]}" $(others) || failed=1
+env -u GOGC "${test[@]}" "$factor" -p 2 -parallel 4 "${clients[@]}" "${sequential[@]}" >"$prepared/plain" &
+"${test[@]}" -race "$factor" -p 2 -parallel 4 "${suites[@]}" $(others) || failed=1
 wait $! || failed=1
-cat "$prepared/sequential"
+cat "$prepared/plain"
 # A seeded bug is built and killed alone, once everything else is built.
 "${test[@]}" -race "$factor" -run '^TestSeededBugsAreKilled$' . -args -mutants=some || failed=1
 exit "$failed"

@@ -23,9 +23,6 @@ import (
 	"turnstone/providers/embedded"
 )
 
-// failpoints is the variant of the program in which a test can hold an answer of the model, and make a step fail.
-var failpoints = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
-
 // Limits of the processes of an errorSite, as low as the tests permit.
 const (
 	maxLiveTurns = 6
@@ -52,11 +49,11 @@ type errorSite struct {
 func newErrorSite(t *testing.T) *errorSite {
 	t.Helper()
 	i := sitetest.NewHosted(t)
-	i.Build = failpoints
+	i.Build = sitetest.Failpoints // a test can hold an answer of the model, and make a step fail
 	s := &errorSite{Site: sitetest.NewSiteOf(t, i, "TURNSTONE_LIMIT_SEARCH=1/1h burst 1", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000")}
 	public := sitetest.FreeAddress(t)
 	s.strict, s.strictInternal = "http://"+public, sitetest.FreeAddress(t)
-	strict := failpoints.Start(t, append(s.Environment,
+	strict := sitetest.Failpoints.Start(t, append(s.Environment,
 		"TURNSTONE_DATA_DIR="+filepath.Join(filepath.Dir(s.Folder), "strict"), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+s.strictInternal,
 		"TURNSTONE_REGISTRATION=closed", "TURNSTONE_TOKENS_PER_DAY=1000", "TURNSTONE_UPLOAD_LIFETIME=1s", "TURNSTONE_FAILPOINTS="+strictFailpoints), "serve")
 	s.Environment = append(s.Environment, fmt.Sprint("TURNSTONE_MAX_LIVE_TURNS=", maxLiveTurns), fmt.Sprint("TURNSTONE_MAX_STREAMS=", maxStreams),

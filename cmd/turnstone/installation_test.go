@@ -71,7 +71,7 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 	for _, block := range blocks[1:] {
 		script.WriteString(block[1])
 	}
-	turnstone := sitetest.Race.Command(t, nil)
+	turnstone := sitetest.Standard.Command(t, nil)
 	if err := os.Symlink(turnstone.Path, filepath.Join(folder, "turnstone")); err != nil {
 		t.Fatal(err)
 	}

@@ -101,11 +101,10 @@ func manyParts(t *testing.T) []byte {
 func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	t.Parallel()
 	copies := 5 // of each file
-	if *attackFor > 0 {
+	if *sample > 0 {
 		copies = 1
 	}
 	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000")
-	site.Build = program
 	node := site.Start()
 	u, other := sitetest.NewUser(t, site.Base), sitetest.NewUser(t, site.Base)
 	var files []string

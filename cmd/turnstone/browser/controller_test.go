@@ -15,10 +15,6 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// program is the variant with failpoints, in which a test can hold an answer; see package protocol/failpoint. The race
-// detector would double its processor time; the suites http, crash and e2e search for races in the same code.
-var program = sitetest.NewPlainBuild("turnstone-browser", "-tags=failpoint")
-
 // maxCommand bounds the body of a request, in bytes.
 const maxCommand = 64 << 10
 
@@ -43,7 +39,7 @@ type controller struct {
 func newController(t *testing.T, settings ...string) *controller {
 	t.Helper()
 	k := &controller{t: t, site: sitetest.NewDevelopment(t, settings...), commands: make(chan command)}
-	k.site.Build = program
+	k.site.Build = sitetest.Failpoints // a test can hold an answer
 	k.process = k.site.Start(t)
 	t.Cleanup(func() {
 		for _, log := range k.ended {

@@ -42,7 +42,7 @@ type figure struct {
 }
 
 func TestCluster(t *testing.T) {
-	program := sitetest.Race
+	program := sitetest.Standard
 	if *chaosNew != "" {
 		program = sitetest.Prebuilt(*chaosNew)
 	}

@@ -33,9 +33,6 @@ const (
 	maxDead = 64
 )
 
-// program is the variant that also has a tool with a side effect.
-var program = sitetest.NewBuild("turnstone-failpoint", "-tags=failpoint")
-
 // fleet manages the processes of the service behind one address.
 type fleet struct {
 	t         *testing.T
@@ -92,7 +89,7 @@ func (f *fleet) start(slot int) (*process, error) {
 	number := f.count
 	f.mu.Unlock()
 	at := f.addresses[slot]
-	cmd := program.Command(f.t, append(f.site.Environment,
+	cmd := sitetest.Failpoints.Command(f.t, append(f.site.Environment,
 		"TURNSTONE_DATA_DIR="+at.data, "TURNSTONE_LISTEN="+at.public, "TURNSTONE_INTERNAL_LISTEN="+at.internal), "serve")
 	p := &process{
 		cmd: cmd, slot: slot, log: filepath.Join(f.folder, fmt.Sprintf("service-%04d.log", number)),

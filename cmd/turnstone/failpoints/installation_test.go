@@ -91,7 +91,7 @@ func install(t *testing.T, grace time.Duration) *installation {
 	t.Cleanup(s.model.Close)
 	s.Site = sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE="+grace.String(), "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+s.model.URL,
 		"TURNSTONE_MODEL_BALANCED=reciter", "TURNSTONE_MODEL_CODING=reciter", "TURNSTONE_FAILPOINT_EFFECT_URL="+s.effects.server.URL)
-	s.Build = program
+	s.Build = sitetest.Failpoints
 	s.launch()
 	s.p.AwaitLog("turnstone serves")
 	t.Cleanup(func() {

@@ -10,9 +10,6 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// program is the variant with failpoints.
-var program = sitetest.NewPlainBuild("turnstone-failpoint", "-tags=failpoint")
-
 // atOnce is the number of groups of cells that run in parallel. They spend more time waiting, for a process or for a
 // lease, than working. With eight of them, two processors were busy all the time, and Redis missed the limiter's 200 ms.
 const atOnce = "4"

@@ -26,7 +26,7 @@ const (
 type DevInstallation struct {
 	Folder, Public, Internal string
 	Environment              []string
-	Build                    *Build // the variant that Start, Migrate and Serve run; Race unless a test changes it
+	Build                    *Build // the variant that Start, Migrate and Serve run; Standard unless a test changes it
 }
 
 // NewDevelopment creates the installation without starting it. more are additional settings.
@@ -40,7 +40,7 @@ func NewDevelopment(t *testing.T, more ...string) *DevInstallation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	d := &DevInstallation{Build: Race, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
+	d := &DevInstallation{Build: Standard, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
 	d.Environment = append([]string{
 		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal,
 	}, more...)

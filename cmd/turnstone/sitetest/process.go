@@ -23,15 +23,13 @@ type Build struct {
 	made  func() (string, error)
 }
 
-// NewBuild returns the variant that is built with the race detector, with flags, and with the time limits of the test. The binary is stored in bin under
-// its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a program with a seeded bug must not be mistaken for
-// the unmodified one.
+// NewBuild returns the variant that is built with flags, with the time limits of the test and, if the test has it, with the
+// race detector. The binary is stored in bin under its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a
+// program with a seeded bug must not be mistaken for the unmodified one.
 func NewBuild(name string, flags ...string) *Build {
-	return NewPlainBuild(name, append([]string{"-race"}, flags...)...)
-}
-
-// NewPlainBuild is NewBuild without the race detector, for a suite that does not search for races.
-func NewPlainBuild(name string, flags ...string) *Build {
+	if raceDetector {
+		name, flags = name+"-race", append([]string{"-race"}, flags...)
+	}
 	b := &Build{name: name, flags: flags}
 	b.made = sync.OnceValues(b.make)
 	return b
@@ -42,8 +40,12 @@ func Prebuilt(path string) *Build {
 	return &Build{name: filepath.Base(path), made: func() (string, error) { return path, nil }}
 }
 
-// Race is the variant that tests run by default.
-var Race = NewBuild("turnstone-race")
+var (
+	// Standard is the variant that tests run by default.
+	Standard = NewBuild("turnstone-test")
+	// Failpoints is the variant with failpoints; see package protocol/failpoint.
+	Failpoints = NewBuild("turnstone-failpoint", "-tags=failpoint")
+)
 
 func (b *Build) make() (string, error) {
 	root, err := moduleRoot()
@@ -241,16 +243,16 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Start runs the variant Race.
+// Start runs the variant Standard.
 func Start(t *testing.T, environment []string, arguments ...string) *Process {
 	t.Helper()
-	return Race.Start(t, environment, arguments...)
+	return Standard.Start(t, environment, arguments...)
 }
 
-// Finish runs the variant Race to its end and returns its exit code and its output.
+// Finish runs the variant Standard to its end and returns its exit code and its output.
 func Finish(t *testing.T, environment []string, arguments ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return Race.Finish(t, environment, arguments...)
+	return Standard.Finish(t, environment, arguments...)
 }
 
 // Finish runs the variant to its end and returns its exit code and its output.
