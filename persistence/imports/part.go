@@ -43,22 +43,25 @@ func (r *run) part(write func() error) error {
 // countPartSQL counts a part as handled. As countSQL, it changes nothing if the import was cancelled or another run has started.
 const countPartSQL = `
 	update imports
-	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = @report, source = coalesce(source, 'turnstone'),
+	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = coalesce(@report, report), source = coalesce(source, 'turnstone'),
 		active_at = now(), read_bytes = greatest(read_bytes, @read)
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 // countPart runs the statements of a part and counts it, in one transaction. counts are the columns that grow by one.
 func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArgs), counts ...string) error {
-	report, err := pg.JSONText(&r.report)
-	if err != nil {
-		return err
+	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": nil, "read": r.spool.progress()}
+	if r.noted { // a report may have many entries, and an export many parts
+		report, err := pg.JSONText(&r.report)
+		if err != nil {
+			return err
+		}
+		args["report"] = report
 	}
-	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": report, "read": r.spool.progress()}
 	maps.Copy(args, r.args)
 	for _, column := range counts {
 		args[column] = 1
 	}
-	return r.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
+	err := r.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
 		tag, err := tx.Exec(ctx, countPartSQL, args) // first: it fences the other statements
 		if err != nil {
 			return fmt.Errorf("counting a part of an import: %w", err)
@@ -76,6 +79,10 @@ func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArg
 		}
 		return nil
 	})
+	if err == nil {
+		r.noted = false
+	}
+	return err
 }
 
 // projectsSQL finds what projects of an export are here: the account's own project, or what an import made of it.

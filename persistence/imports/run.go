@@ -72,6 +72,7 @@ type run struct {
 	spool   *spool
 	receive ReceiveFile
 	report  protocol.ImportReport
+	noted   bool  // report has entries that are not stored
 	handled int64 // conversations that an earlier run has handled
 	seen    int64 // conversations of this run
 	lost    int   // earlier runs that ended with their processes
@@ -220,6 +221,7 @@ func (r *run) showActivity(ctx context.Context, cancel context.CancelCauseFunc) 
 
 // note adds an entry to the report.
 func (r *run) note(entry protocol.ImportEntry) {
+	r.noted = true
 	if r.report.Reasons == nil {
 		r.report.Reasons = map[protocol.ImportReason]int64{}
 	}
