@@ -22,7 +22,7 @@ func (h *messageHandlers) routes() []route.Route {
 		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
 			"List messages", route.Lists, h.listMessages).
 			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
-		route.Call("GET", "/conversations/{conversation_id}/messages/{message_id}", "getMessage", "Get a message", route.Reads, h.getMessage).
+		route.Call("GET", "/conversations/{conversation_id}/messages/{message_id}", "getMessage", "Get a message", route.Lists, h.getMessage).
 			DescribedAs("Returns one message of a conversation, on any of its branches. Its path is that of `branch_id`."),
 	}
 }
