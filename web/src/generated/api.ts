@@ -34686,7 +34686,6 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -34951,7 +34950,6 @@ export interface operations {
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
-                    "X-Robots-Tag": components["headers"]["X-Robots-Tag"];
                     [name: string]: unknown;
                 };
                 content: {
