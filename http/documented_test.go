@@ -27,7 +27,7 @@ import (
 // generalHeaders are the headers that the document does not list: the description of the document names them.
 var generalHeaders = []string{
 	"Cache-Control", "Content-Encoding", "Content-Length", "Content-Security-Policy", "Content-Type", "Cross-Origin-Resource-Policy",
-	"Connection", "Referrer-Policy", "Strict-Transport-Security", "Vary", "X-Content-Type-Options",
+	"Connection", "Referrer-Policy", "Strict-Transport-Security", "Vary", "X-Content-Type-Options", "X-Robots-Tag",
 	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
 }
 

@@ -103,7 +103,7 @@ func writeInvalid(w io.Writer, reason string) error {
 		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true, ContentLength: int64(body.Len()), Body: io.NopCloser(&body),
 		Header: stdhttp.Header{
 			"Content-Type": {p.ContentType("")}, "X-Request-Id": {p.RequestID}, "Cache-Control": {"no-store"},
-			"X-Content-Type-Options": {"nosniff"}, "Referrer-Policy": {"no-referrer"},
+			"X-Content-Type-Options": {"nosniff"}, "Referrer-Policy": {"no-referrer"}, "X-Robots-Tag": {response.NoRobots},
 		},
 	}
 	if err := refused.Write(&whole); err != nil {

@@ -17,6 +17,9 @@ import (
 	"turnstone/protocol"
 )
 
+// NoRobots is the X-Robots-Tag of every response: search engines list nothing of the service.
+const NoRobots = "noindex, nofollow, noarchive"
+
 // Statuses is the only table that maps error codes to HTTP statuses.
 var Statuses = map[protocol.Code]int{
 	protocol.CodeInvalidBody:         stdhttp.StatusBadRequest,

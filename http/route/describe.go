@@ -44,7 +44,6 @@ var headerDocs = map[string]headerDoc{
 	"X-Request-Id":        {"Identifies the request. Quote it in error reports.", "string", "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55", true},
 	"X-Turn-Id":           {"The turn whose events are streamed.", "string", "turn_01h2xcejqtf2nbrexx3vqjhp41", true},
 	"X-Accel-Buffering":   {"no: a proxy must pass on each event at once.", "string", "no", true},
-	"X-Robots-Tag":        {"Search engines must not list the response.", "string", NoRobots, false},
 	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41", true},
 	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`, true},
 	"Allow":               {"The methods that the path has.", "string", "GET", true},
@@ -208,8 +207,6 @@ func (t Route) describeHeaders(op, response map[string]any, status int) {
 	add("Location", streams && t.tag() == "chat")
 	add("Content-Range", status == stdhttp.StatusRequestedRangeNotSatisfiable)
 	add("Allow", status == stdhttp.StatusMethodNotAllowed)
-	beforeRoutes := status == stdhttp.StatusBadRequest || status == stdhttp.StatusMisdirectedRequest || status == stdhttp.StatusUnprocessableEntity
-	add("X-Robots-Tag", t.Policy.Unindexed && !beforeRoutes)
 	add("Set-Cookie", slices.Contains(t.cookies, status) || status == stdhttp.StatusUnauthorized && !t.Policy.Public)
 	headers := asMap(response["headers"])
 	if headers == nil {

@@ -27,7 +27,7 @@ with the token from GET /auth/session. Errors are application/problem+json docum
 Ignore fields and events that you do not know: payloads change only additively.
 
 Every response also has the general headers Cache-Control, Content-Security-Policy, Cross-Origin-Resource-Policy, Referrer-Policy,
-X-Content-Type-Options and, over HTTPS, Strict-Transport-Security; one with a body has Content-Type and mostly Content-Length. An
+X-Content-Type-Options, X-Robots-Tag and, over HTTPS, Strict-Transport-Security; one with a body has Content-Type and mostly Content-Length. An
 installation that allows other origins adds the headers of CORS, and Vary. Any response of a session may set the cookie with its
 next token, about once a day. Over HTTP/1, a response before the end of a body that is not read has Connection: close; the
 client may still send the rest.

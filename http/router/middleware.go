@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/response"
 	"turnstone/protocol"
 )
 
@@ -45,6 +46,7 @@ func (rt *Router) commonHeaders(header stdhttp.Header, requestID string) {
 	header.Set("X-Request-Id", requestID)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Robots-Tag", response.NoRobots)
 	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // the policy of a route may override it

@@ -99,7 +99,6 @@ func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", pagePolicy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set(route.RobotsHeader, route.NoRobots)
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	shown := document{Texts: textsFor(r.Header.Get("Accept-Language"))}
