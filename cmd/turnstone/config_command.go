@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/settings"
 )
 
@@ -30,7 +32,7 @@ func (configCheckCommand) Run(p *program) error {
 	if err := config.CheckServe(); err != nil {
 		return err
 	}
-	if _, err := loadClusterTLS(&config); err != nil {
+	if _, err := loadClusterTLS(&config, zap.NewNop()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, "ok")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/cluster"
 )
 
@@ -45,7 +47,7 @@ func (p *doctorChecks) certificates(context.Context) finding {
 		return finding{}
 	}
 	f := finding{what: "certificates of the cluster", remedy: "create them with turnstone cluster certs (docs/operations.md)"}
-	if _, f.err = loadClusterTLS(p.config); f.err != nil {
+	if _, f.err = loadClusterTLS(p.config, zap.NewNop()); f.err != nil {
 		return f
 	}
 	for _, path := range []string{p.config.Cluster.CA, p.config.Cluster.Cert} {
@@ -78,7 +80,7 @@ func (p *doctorChecks) advertised(ctx context.Context) finding {
 	if _, f.err = net.DefaultResolver.LookupHost(ctx, host); f.err != nil || !p.isRunning {
 		return f
 	}
-	secure, err := loadClusterTLS(p.config)
+	secure, err := loadClusterTLS(p.config, zap.NewNop())
 	if err != nil { // the check of the certificates has reported why
 		return f
 	}

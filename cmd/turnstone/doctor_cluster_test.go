@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/sitetest"
@@ -54,7 +56,7 @@ func TestDoctorNotesACertificateThatExpiresSoon(t *testing.T) {
 
 func TestDoctorConnectsToTheAdvertisedAddressOfARunningNode(t *testing.T) {
 	checks, stranger := clusterChecks(t, 365), clusterChecks(t, 365)
-	secure, err := loadClusterTLS(checks.config)
+	secure, err := loadClusterTLS(checks.config, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

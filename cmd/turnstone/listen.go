@@ -132,11 +132,11 @@ func loadTLS(config *settings.Config) (*tls.Config, error) {
 }
 
 // loadClusterTLS returns the TLS configuration of connections between nodes, or nil if the node is alone.
-func loadClusterTLS(config *settings.Config) (*tls.Config, error) {
+func loadClusterTLS(config *settings.Config, log *zap.Logger) (*tls.Config, error) {
 	if config.Cluster.Listen == "" {
 		return nil, nil
 	}
-	secure, err := cluster.Load(config.Cluster.CA, config.Cluster.Cert, config.Cluster.Key)
+	secure, err := cluster.Load(log, config.Cluster.CA, config.Cluster.Cert, config.Cluster.Key)
 	if err != nil {
 		return nil, fmt.Errorf("TURNSTONE_CLUSTER_CA_FILE, _CERT_FILE, _KEY_FILE: %w", err)
 	}

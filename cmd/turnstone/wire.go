@@ -240,7 +240,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 
 // clusterOptions returns how the node communicates with other nodes; nil if it does not.
 func clusterOptions(config *settings.Config, log *zap.Logger) (*remote.Options, error) {
-	secure, err := loadClusterTLS(config)
+	secure, err := loadClusterTLS(config, log)
 	if err != nil || secure == nil {
 		return nil, err
 	}

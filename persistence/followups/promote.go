@@ -29,8 +29,8 @@ const (
 // PromoteFollowUp moves an item to the front of its queue and releases it if it is held. If no turn is live, the
 // transaction also starts the item. Otherwise it starts when the live turn completes or, with Interrupt, when that turn
 // ends in any way; live then names the turn that the caller must cancel. A repeat changes nothing, also after the item
-// has started. The error is protocol.CodeConflict
-// if the item was cancelled, or the project of the conversation is archived.
+// has started. The error is protocol.CodeConflict if the item was cancelled, or the project of the conversation is
+// archived.
 func (s *Store) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
 	item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error,
 ) {

@@ -21,6 +21,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"turnstone/protocol/clocktest"
 )
 
@@ -35,7 +38,7 @@ func issue(t *testing.T, folder, node string, hosts ...string) (cert, key string
 
 func load(t *testing.T, folder, node string) *tls.Config {
 	t.Helper()
-	config, err := Load(filepath.Join(folder, "ca.crt"), filepath.Join(folder, node+certSuffix), filepath.Join(folder, node+keySuffix))
+	config, err := Load(zap.NewNop(), filepath.Join(folder, "ca.crt"), filepath.Join(folder, node+certSuffix), filepath.Join(folder, node+keySuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +163,7 @@ func TestACertificateOfAnotherKindIsRefusedByBothSides(t *testing.T) {
 		{"only for servers", filepath.Join(folder, "server")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := Load(filepath.Join(folder, "ca.crt"), c.cert+certSuffix, c.cert+keySuffix); err == nil || !strings.Contains(err.Error(), c.cert+certSuffix) {
+			if _, err := Load(zap.NewNop(), filepath.Join(folder, "ca.crt"), c.cert+certSuffix, c.cert+keySuffix); err == nil || !strings.Contains(err.Error(), c.cert+certSuffix) {
 				t.Errorf("Load: %v", err)
 			}
 			pair, err := tls.LoadX509KeyPair(c.cert+certSuffix, c.cert+keySuffix)
@@ -249,7 +252,8 @@ func TestACertificateOfARemovedAuthorityIsRefusedWithoutARestart(t *testing.T) {
 		return path
 	}
 	authorities := write("ca.crt", read(ca))
-	config, err := Load(authorities, write("node.crt", read(cert)), write("node.key", read(key)))
+	logged, warnings := observer.New(zap.WarnLevel)
+	config, err := Load(zap.New(logged), authorities, write("node.crt", read(cert)), write("node.key", read(key)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,6 +274,9 @@ func TestACertificateOfARemovedAuthorityIsRefusedWithoutARestart(t *testing.T) {
 		if write("ca.crt", read(ca)); !accepts(stolen) {
 			t.Error("a certificate of an authority that was added again is refused")
 		}
+	}
+	if warnings.Len() == 0 {
+		t.Error("nothing was logged while the certificate could not be reloaded")
 	}
 	write("ca.crt", append(read(ca), renewedCA...))
 	write("node.crt", read(newCert))
@@ -341,21 +348,21 @@ func TestLoadRefusesFilesThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, files := range [][3]string{{noise, cert, key}, {ca, noise, key}, {ca, cert, noise}, {ca, ca, key}, {key, cert, key}} {
-		if _, err := Load(files[0], files[1], files[2]); err == nil {
+		if _, err := Load(zap.NewNop(), files[0], files[1], files[2]); err == nil {
 			t.Errorf("%v is accepted", files)
 		}
 	}
 	for i := range 3 {
 		files := []string{ca, cert, key}
 		files[i] = filepath.Join(folder, "missing")
-		if _, err := Load(files[0], files[1], files[2]); err == nil || !strings.Contains(err.Error(), files[i]) {
+		if _, err := Load(zap.NewNop(), files[0], files[1], files[2]); err == nil || !strings.Contains(err.Error(), files[i]) {
 			t.Errorf("%v: %v", files, err)
 		}
 	}
 	if err := os.Chmod(key, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(ca, cert, key); err == nil || !strings.Contains(err.Error(), "mode 0640") {
+	if _, err := Load(zap.NewNop(), ca, cert, key); err == nil || !strings.Contains(err.Error(), "mode 0640") {
 		t.Errorf("a key that others can read: %v", err)
 	}
 	if _, err := Expiry(noise); err == nil {

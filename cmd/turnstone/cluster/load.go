@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/settings"
 )
 
@@ -20,9 +22,10 @@ const Name = "node.turnstone.internal"
 // node's certificate chain and its key. It refuses a certificate that peers would refuse, and a key that others can read.
 //
 // Changed files are used from the next handshake on, the authorities independently of the others. While the certificate and
-// the key cannot be used, for example because only one of them is replaced yet, those that were loaded before stay in use.
-func Load(ca, cert, key string) (*tls.Config, error) {
-	node := &identity{paths: [3]string{ca, cert, key}}
+// the key cannot be used, for example because only one of them is replaced yet, those that were loaded before stay in use,
+// and log gets a warning.
+func Load(log *zap.Logger, ca, cert, key string) (*tls.Config, error) {
+	node := &identity{log: log, paths: [3]string{ca, cert, key}}
 	if err := node.reload(); err != nil {
 		return nil, err
 	}
@@ -73,12 +76,14 @@ func readRoots(path string) (*x509.CertPool, error) {
 //
 // Concurrency: its methods may be called from any goroutine.
 type identity struct {
+	log   *zap.Logger
 	paths [3]string // of the authorities, the certificate and the key; set by Load
 
 	mu     sync.Mutex
 	stamps [3]stamp         // guarded by mu: of the files that were read last
 	roots  *x509.CertPool   // guarded by mu
 	loaded *tls.Certificate // guarded by mu
+	failed string           // guarded by mu: why the files could not be used last; ""
 }
 
 // stamp changes when a file is replaced or written.
@@ -91,7 +96,14 @@ type stamp struct {
 func (i *identity) current() (*x509.CertPool, *tls.Certificate) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	_ = i.reloadLocked() // `turnstone doctor` reports why; peers refuse the previous certificate once it has expired
+	failed := ""
+	if err := i.reloadLocked(); err != nil {
+		failed = err.Error()
+	}
+	if failed != i.failed && failed != "" { // once, not with each connection
+		i.log.Warn("the certificates of the cluster cannot be reloaded; peers refuse the present one once it has expired", zap.String("error", failed))
+	}
+	i.failed = failed
 	return i.roots, i.loaded
 }
 
