@@ -288,7 +288,7 @@ type turnEventsInput struct {
 }
 
 // getTurnEvents streams the events of a turn, live or finished, after a sequence.
-func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) error {
+func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) (err error) {
 	after, err := in.Position()
 	if err != nil {
 		return err
@@ -308,6 +308,11 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}
+		defer func() {
+			if err != nil { // an error, which a live turn has too, reports no limit
+				router.HideLimit(w)
+			}
+		}()
 	}
 	if err := h.streams.Acquire(account); err != nil {
 		return err

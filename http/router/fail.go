@@ -41,8 +41,7 @@ func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p 
 	p.RequestID = ex.ID
 	header := w.Header()
 	if p.Status >= stdhttp.StatusInternalServerError || p.Status == stdhttp.StatusUnauthorized && !ex.public { // not for the quota
-		header.Del(limitField)
-		header.Del(limitPolicyField)
+		HideLimit(w)
 	}
 	if p.Retry > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.Retry))

@@ -132,6 +132,12 @@ func limitHeaders(header stdhttp.Header, from route.Bucket, decision limits.Deci
 	header.Set(limitField, fmt.Sprintf("%s;r=%d;t=%d", name, decision.Remaining, wholeSeconds(decision.ResetAfter)))
 }
 
+// HideLimit removes the headers of a limit from a response that has not started.
+func HideLimit(w stdhttp.ResponseWriter) {
+	w.Header().Del(limitField)
+	w.Header().Del(limitPolicyField)
+}
+
 // wholeSeconds rounds up, to at least 1: a client that waits 0 s repeats the request too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int((d+time.Second-1)/time.Second))

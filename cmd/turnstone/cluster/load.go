@@ -83,7 +83,7 @@ type identity struct {
 	stamps [3]stamp         // guarded by mu: of the files that were read last
 	roots  *x509.CertPool   // guarded by mu
 	loaded *tls.Certificate // guarded by mu
-	failed string           // guarded by mu: why the files could not be used last; ""
+	failed error            // guarded by mu: why the files could not be used last; nil: they could
 }
 
 // stamp changes when a file is replaced or written.
@@ -96,14 +96,11 @@ type stamp struct {
 func (i *identity) current() (*x509.CertPool, *tls.Certificate) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	failed := ""
-	if err := i.reloadLocked(); err != nil {
-		failed = err.Error()
+	err, before := i.reloadLocked(), i.failed
+	if err != nil && (before == nil || err.Error() != before.Error()) { // once, not with each connection
+		i.log.Warn("the certificates of the cluster cannot be reloaded; peers refuse the present one once it has expired", zap.Error(err))
 	}
-	if failed != i.failed && failed != "" { // once, not with each connection
-		i.log.Warn("the certificates of the cluster cannot be reloaded; peers refuse the present one once it has expired", zap.String("error", failed))
-	}
-	i.failed = failed
+	i.failed = err
 	return i.roots, i.loaded
 }
 
