@@ -123,7 +123,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		Sessions: config.Sessions, Credentials: config.Credentials, Identities: config.Identities, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
 		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
+	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.turns = turnHandlers{s.TurnStore, keys}

@@ -141,13 +141,7 @@ func (s *Passkeys) RenamePasskey(ctx context.Context, account protocol.AccountID
 	return passkey, nil
 }
 
-const (
-	deletePasskeySQL = `delete from passkeys where account_id = $1 and passkey_id = $2`
-	canSignInSQL     = `
-	select password_hash is not null or exists (select from account_identities i where i.account_id = a.account_id)
-		or exists (select from passkeys p where p.account_id = a.account_id)
-	from accounts a where account_id = $1`
-)
+const deletePasskeySQL = `delete from passkeys where account_id = $1 and passkey_id = $2`
 
 // DeletePasskey deletes a passkey. The last way to sign in to an account is not deleted: protocol.CodeConflict.
 func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID, change *PasskeyChange, by audit.Requester) error {
@@ -163,12 +157,8 @@ func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID
 		if _, err := tx.Exec(ctx, deletePasskeySQL, account, change.PasskeyID); err != nil {
 			return err
 		}
-		var can bool
-		if err := tx.QueryRow(ctx, canSignInSQL, account).Scan(&can); err != nil {
+		if err := checkCanSignIn(ctx, tx, account, passkey); err != nil {
 			return err
-		}
-		if !can {
-			return protocol.Conflict(protocol.CodeConflict, passkey, "This is the only way to sign in to the account. Set a password or add another passkey first.")
 		}
 		batch := &pgx.Batch{}
 		by.Queue(batch, account, audit.EventPasskeyRemoved, nil)
