@@ -169,7 +169,7 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{
-		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns,
+		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns, Uploads: s.Uploads,
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
 	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}
