@@ -125,7 +125,7 @@ func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T)
 		t.Errorf("%+v, then %+v", mine, again)
 	}
 	// The password of the address signs in to the account that registered with it, and to no other.
-	if resp := owner.do("POST", "/auth/password", route.Object{"new_password": "a first password"}); resp.status != 409 || resp.Code != protocol.CodeEmailTaken {
+	if resp := owner.do("POST", "/auth/password", route.Object{"new_password": "a first password"}); resp.status != 409 || resp.Code != protocol.CodeEmailTaken || !strings.Contains(string(resp.body), mine.AccountID.String()) {
 		t.Errorf("a second account with a password for one address: %d %s", resp.status, resp.body)
 	}
 	owner.session()
@@ -357,6 +357,8 @@ func TestTheOnlyWayToSignInIsNotUnlinked(t *testing.T) {
 		}
 	}
 	refuse("nothing else signs in")
+	w.storeIdentity(c, "person-7")
+	refuse("the provider of the other identity is not configured")
 	c.expect(200, "POST", "/auth/password", route.Object{"new_password": testPassword})
 	c.session()
 	refuse("a password without an address signs in to nothing")

@@ -549,7 +549,10 @@ func TestTheSameKeyCreatesOneSession(t *testing.T) {
 		t.Errorf("%v", ids)
 	}
 	body["size"] = 11
-	if resp := c.expect(409, "POST", "/files/uploads", body, keyField, "k"); resp.Code != protocol.CodeIdempotencyReused {
+	var problem struct{ Current protocol.Upload }
+	resp := c.expect(409, "POST", "/files/uploads", body, keyField, "k")
+	resp.into(t, &problem)
+	if resp.Code != protocol.CodeIdempotencyReused || problem.Current.UploadID.String() != ids[0] {
 		t.Errorf("%s", resp.body)
 	}
 }

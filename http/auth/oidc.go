@@ -289,7 +289,7 @@ func (o *OIDC) List(ctx context.Context, req *Request, after *accounts.IdentityP
 
 // Unlink removes an identity from the account of the caller. Sessions that it has signed in to continue.
 func (o *OIDC) Unlink(ctx context.Context, req *Request, id protocol.IdentityID) error {
-	err := o.identities.UnlinkIdentity(ctx, req.Caller.AccountID, id, req.Requester())
+	err := o.identities.UnlinkIdentity(ctx, req.Caller.AccountID, id, o.providers.issuers(), req.Requester())
 	var refusal *protocol.Error
 	if errors.As(err, &refusal) {
 		if identity, has := refusal.Current.(*protocol.Identity); has {

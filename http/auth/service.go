@@ -41,7 +41,7 @@ type Identities interface {
 	CredentialsByIdentity(ctx context.Context, identity accounts.Identity) (*accounts.Credentials, error)
 	LinkIdentity(ctx context.Context, account protocol.AccountID, identity accounts.Identity, by audit.Requester) error
 	ListIdentities(ctx context.Context, account protocol.AccountID, after *accounts.IdentityPosition, limit int) (page []protocol.Identity, next *accounts.IdentityPosition, err error)
-	UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, by audit.Requester) error
+	UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, issuers []string, by audit.Requester) error
 }
 
 // Profiles stores the addresses and the display names of accounts.

@@ -103,8 +103,8 @@ func (s *Store) ListIdentities(ctx context.Context, account protocol.AccountID, 
 const unlinkIdentitySQL = `delete from account_identities where account_id = $1 and identity_id = $2 returning ` + identityColumns
 
 // UnlinkIdentity removes an identity from an account, which cannot sign in with it any more. The last way to sign in to an
-// account is not removed: protocol.CodeConflict, with the identity.
-func (s *Store) UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, by audit.Requester) error {
+// account is not removed: protocol.CodeConflict, with the identity. issuers are those of the providers that are configured.
+func (s *Store) UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, issuers []string, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		// The lock prevents concurrent requests from removing the last two ways to sign in together.
 		if _, err := tx.Exec(ctx, LockAccountSQL, account); err != nil {
@@ -118,7 +118,7 @@ func (s *Store) UnlinkIdentity(ctx context.Context, account protocol.AccountID, 
 		if err != nil {
 			return err
 		}
-		if err := checkCanSignIn(ctx, tx, account, identity); err != nil {
+		if err := checkCanSignIn(ctx, tx, account, issuers, identity); err != nil {
 			return err
 		}
 		batch := &pgx.Batch{}
@@ -127,16 +127,17 @@ func (s *Store) UnlinkIdentity(ctx context.Context, account protocol.AccountID, 
 	})
 }
 
-// canSignInSQL returns whether there is a way to sign in to an account. Without an address, a password is none.
+// canSignInSQL returns whether there is a way to sign in to an account. A password without an address is none, and neither is an
+// identity at a provider that is not configured.
 const canSignInSQL = `
-	select password_hash is not null and email <> '' or exists (select from account_identities i where i.account_id = a.account_id)
+	select password_hash is not null and email <> '' or exists (select from account_identities i where i.account_id = a.account_id and i.issuer = any($2))
 		or exists (select from passkeys p where p.account_id = a.account_id)
 	from accounts a where account_id = $1`
 
 // checkCanSignIn returns an error, with what the transaction has removed, if there is no way left to sign in to an account.
-func checkCanSignIn(ctx context.Context, tx *pg.Tx, account protocol.AccountID, removed any) error {
+func checkCanSignIn(ctx context.Context, tx *pg.Tx, account protocol.AccountID, issuers []string, removed any) error {
 	var can bool
-	if err := tx.QueryRow(ctx, canSignInSQL, account).Scan(&can); err != nil || can {
+	if err := tx.QueryRow(ctx, canSignInSQL, account, issuers).Scan(&can); err != nil || can {
 		return err
 	}
 	return protocol.Conflict(protocol.CodeConflict, removed, "This is the only way to sign in to the account. Set a password or add a passkey first.")

@@ -1577,7 +1577,7 @@ export interface paths {
         get?: never;
         /**
          * Archive a project
-         * @description Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again. Requires the current version of the project in If-Match or in `version`.
+         * @description Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again. Uploads into the project that have not ended end as `cancelled`. Requires the current version of the project in If-Match or in `version`.
          */
         put: operations["archiveProject"];
         post?: never;
