@@ -5,6 +5,7 @@ import (
 
 	"turnstone/http/resource"
 	"turnstone/http/router"
+	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
 
@@ -59,13 +60,29 @@ func (l *accountLimits) of(ctx context.Context, account protocol.AccountID) (lim
 	return limits, err
 }
 
-func (h *accountHandlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Body[accountState], error) {
+func (h *accountHandlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[accountState], error) {
 	account := router.CallerOf(ctx).Account
 	limits, err := h.limits.of(ctx, account.AccountID)
 	if err != nil {
 		return nil, err
 	}
-	return resource.OK(accountState{Account: account, Limits: limits}), nil
+	return resource.WithETag(accountState{Account: account, Limits: limits}, account.Version), nil
+}
+
+type securityLogInput struct{ resource.PageInput }
+
+func (h *accountHandlers) listSecurityLog(ctx context.Context, in *securityLogInput) (*resource.Body[protocol.List[protocol.SecurityLogEntry]], error) {
+	const scope = "security log"
+	caller := router.CallerOf(ctx)
+	after, err := resource.OpenCursor[audit.Position](caller, h.keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.security.ListEntries(ctx, caller.AccountID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.keys, scope, page, next), nil
 }
 
 type emailInput struct {

@@ -157,3 +157,51 @@ func TestTheFeedReportsAChangedName(t *testing.T) {
 	laptop.changeEmail("ann@example.net")
 	stream.want("account.changed", laptop.account.AccountID.String())
 }
+
+func TestTheSecurityLogListsTheEventsOfTheOwnAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "a wrong password"})
+	w.client().expect(401, "POST", "/auth/login", route.Object{"email": "ada@example.com", "password": "a wrong password"})
+	w.auth.WriteTallies(t.Context())
+	ada.expect(200, "PUT", "/account/email", route.Object{"email": "ada@example.net"})
+	w.database.Admin(t, `select audit_extend($1, 'audit.expired', null, '', '', '{"n": 0, "hash": ""}')`, ada.account.AccountID)
+	var entries []protocol.SecurityLogEntry
+	for path := "/account/security-log?limit=2"; path != ""; {
+		var list protocol.List[protocol.SecurityLogEntry]
+		ada.expect(200, "GET", path, nil).into(t, &list)
+		entries = append(entries, list.Data...)
+		path = ""
+		if list.HasMore {
+			path = "/account/security-log?limit=2&cursor=" + *list.NextCursor
+			eve.expect(422, "GET", path, nil)
+		}
+	}
+	var events []string
+	for i, entry := range entries {
+		events = append(events, entry.Event)
+		if entry.Number != int64(len(entries)-i) || entry.At.IsZero() || entry.Address == nil || *entry.Address != "192.0.2.1" {
+			t.Errorf("%+v", entry)
+		}
+	}
+	if !slices.Equal(events, []string{"email.changed", "sign_in.failed", "session.created", "account.registered"}) {
+		t.Fatalf("%v", events)
+	}
+	if failed, created := entries[1], entries[2]; failed.Count != 2 || failed.SessionID != nil || created.Count != 1 || created.SessionID == nil {
+		t.Errorf("%+v, %+v", failed, created)
+	}
+}
+
+func TestTheETagOfTheAccountIsItsVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
+	ada := w.client().register("ada@example.com")
+	before := ada.expect(200, "GET", "/account", nil).header.Get("ETag")
+	ada.expect(200, "PUT", "/account/name", route.Object{"display_name": "Ada"}, "If-Match", before)
+	after := ada.expect(200, "GET", "/account", nil).header.Get("ETag")
+	if before != `"v1"` || after != `"v2"` {
+		t.Errorf("%s, then %s", before, after)
+	}
+	ada.expect(409, "PUT", "/account/name", route.Object{"display_name": "Eve"}, "If-Match", before)
+}

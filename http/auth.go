@@ -21,6 +21,7 @@ type accountHandlers struct {
 	auth     *auth.Service
 	sessions Sessions
 	settings Settings
+	security SecurityLog
 	limits   accountLimits
 	keys     *auth.Keys
 	now      func() time.Time
@@ -60,6 +61,13 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
 			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect).
 			WithCookies(stdhttp.StatusFound, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden, stdhttp.StatusConflict, stdhttp.StatusServiceUnavailable),
+		route.Call("GET", "/account/identities", "listIdentities", "List identities", route.Lists, h.listIdentities).
+			DescribedAs("Lists the identities at OpenID providers with which the account signs in, in the order in which they were linked. `GET /auth/oidc/{provider}/start` with `link` links another one."),
+		route.Call("DELETE", "/account/identities/{identity_id}", "unlinkIdentity", "Unlink an identity", route.Writes.Recent(), h.unlinkIdentity).
+			DescribedAs("Removes an identity from the account, which cannot sign in with it any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409, with the identity in `current`). Requires a sign-in within the last ten minutes.").
+			WithCodes(protocol.CodeConflict),
+		route.Call("GET", "/account/security-log", "listSecurityLog", "List security events", route.Lists, h.listSecurityLog).
+			DescribedAs("Lists what happened to the account: sign-ins, sessions, changes to passwords, passkeys, identities and the email address, shares, exports and deletions, and refused requests. The newest events are first. Events are kept for 400 days."),
 		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
 			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).

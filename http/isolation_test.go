@@ -166,13 +166,14 @@ func (iso *isolation) addThumbnails(t *testing.T) {
 		create trigger thumbnails before insert on file_texts for each row execute function add_thumbnail()`)
 }
 
-// registerAccount registers the account of a side over the API, with as many passkeys as it can have. No authenticator
-// has them: walkers can list, rename and remove them, but not sign in.
+// registerAccount registers the account of a side over the API, with as many passkeys as it can have and as many
+// identities. No authenticator and no provider has them: walkers can list and remove them, but not sign in.
 func (iso *isolation) registerAccount(s side) protocol.Account {
 	c := iso.client()
 	c.storeSession(c.expect(201, "POST", "/auth/register", route.Object{"email": s.email(), "password": s.password(), "display_name": s.canary(0)}))
 	for range accounts.MaxPasskeys {
 		iso.storePasskey(c, s.canary(0))
+		iso.storeIdentity(c, s.canary(iso.serial.Add(1)))
 	}
 	return c.account
 }

@@ -84,6 +84,13 @@ var examples = map[string]example{
 		return identifiers{"passkey_id": m.storePasskey(m.owner, "Stored").String()}
 	}},
 
+	"GET /account/identities": {},
+	"DELETE /account/identities/{identity_id}": {success: 204, identifiers: func(m *matrix) identifiers {
+		return identifiers{"identity_id": m.storeIdentity(m.owner, protocol.NewIdentityID().String()).String()}
+	}},
+
+	"GET /account/security-log": {},
+
 	"GET /account": {},
 	"PUT /account/email": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"email": protocol.NewAccountID().String() + "@example.com"}
@@ -261,6 +268,8 @@ func unusedID(name string) string {
 		return protocol.NewImportID().String()
 	case "session_id":
 		return protocol.NewSessionID().String()
+	case "identity_id":
+		return protocol.NewIdentityID().String()
 	case "passkey_id":
 		return protocol.NewPasskeyID().String()
 	case "share_id":
@@ -389,6 +398,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["message_id"], of["turn_id"] = started.UserMessageID.String(), resp.header.Get("X-Turn-Id")
 	of["follow_up_id"] = m.storeHeldFollowUp(c.account.AccountID, started.ConversationID).String()
 	of["import_id"] = m.storeImport(c, "completed").String()
+	of["identity_id"] = m.storeIdentity(c, of["conversation_id"]).String()
 	of["passkey_id"], of["provider"] = m.storePasskey(c, "Stored").String(), "none"
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
@@ -465,6 +475,14 @@ func (w *world) storePasskey(c *client, name string) protocol.PasskeyID {
 	id := protocol.NewPasskeyID()
 	w.database.Admin(w.t, `insert into passkeys (account_id, passkey_id, credential_id, public_key, sign_count, aaguid, name, backup_eligible, backed_up, created_at)
 		values ($1, $2, uuid_send($2), '', 0, gen_random_uuid(), $3, false, false, now())`, c.account.AccountID, id, name)
+	return id
+}
+
+// storeIdentity links an identity at a provider that is not configured.
+func (w *world) storeIdentity(c *client, subject string) protocol.IdentityID {
+	w.t.Helper()
+	id := protocol.NewIdentityID()
+	w.database.Admin(w.t, `insert into account_identities (issuer, subject, account_id, identity_id) values ('https://issuer.example', $1, $2, $3)`, subject, c.account.AccountID, id)
 	return id
 }
 

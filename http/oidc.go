@@ -1,11 +1,15 @@
 package http
 
 import (
+	"context"
 	stdhttp "net/http"
 
 	"turnstone/http/auth"
+	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/router"
+	"turnstone/persistence/accounts"
+	"turnstone/protocol"
 )
 
 type oidcStartInput struct {
@@ -39,4 +43,28 @@ func (h *accountHandlers) oidcCallback(w stdhttp.ResponseWriter, r *stdhttp.Requ
 	}
 	response.Redirect(w, target)
 	return nil
+}
+
+type listIdentitiesInput struct{ resource.PageInput }
+
+func (h *accountHandlers) listIdentities(ctx context.Context, in *listIdentitiesInput) (*resource.Body[protocol.List[protocol.Identity]], error) {
+	const scope = "identities"
+	caller := router.CallerOf(ctx)
+	after, err := resource.OpenCursor[accounts.IdentityPosition](caller, h.keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.keys, scope, page, next), nil
+}
+
+type identityPath struct {
+	IdentityID protocol.IdentityID `path:"identity_id"`
+}
+
+func (h *accountHandlers) unlinkIdentity(ctx context.Context, in *identityPath) (*resource.Nothing, error) {
+	return nil, h.auth.OIDC.Unlink(ctx, router.AuthOf(ctx), in.IdentityID)
 }

@@ -125,7 +125,7 @@ func TestAnAddressThatSomebodyElseRegisteredDoesNotKeepItsOwnerOut(t *testing.T)
 		t.Errorf("%+v, then %+v", mine, again)
 	}
 	// The password of the address signs in to the account that registered with it, and to no other.
-	if resp := owner.do("POST", "/auth/password", route.Object{"new_password": "a first password"}); resp.status != 409 || resp.Code != protocol.CodeEmailTaken {
+	if resp := owner.do("POST", "/auth/password", route.Object{"new_password": "a first password"}); resp.status != 409 || resp.Code != protocol.CodeEmailTaken || !strings.Contains(string(resp.body), mine.AccountID.String()) {
 		t.Errorf("a second account with a password for one address: %d %s", resp.status, resp.body)
 	}
 	owner.session()
@@ -287,5 +287,107 @@ func TestClosedRegistrationHoldsForProvidersToo(t *testing.T) {
 	provider.SignIn(person, oidctest.Faults{})
 	if resp := w.client().oidc(""); resp.status != 403 || resp.Code != protocol.CodeRegistrationClosed {
 		t.Errorf("%d %s", resp.status, resp.body)
+	}
+}
+
+func (c *client) identities() []protocol.Identity {
+	c.t.Helper()
+	var list protocol.List[protocol.Identity]
+	c.expect(200, "GET", "/account/identities", nil).into(c.t, &list)
+	return list.Data
+}
+
+func TestAnUnlinkedIdentityDoesNotSignIn(t *testing.T) {
+	t.Parallel()
+	w, provider := oidcWorld(t)
+	provider.SignIn(person, oidctest.Faults{})
+	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
+	if list := ada.identities(); len(list) != 0 {
+		t.Errorf("before the link: %+v", list)
+	}
+	if resp := ada.oidc("?link=true"); resp.status != 302 {
+		t.Fatalf("%d %s", resp.status, resp.body)
+	}
+	ada.session()
+	unconfigured := w.storeIdentity(ada, "person-7")
+	list := ada.identities()
+	if len(list) != 2 || list[0].Provider == nil || *list[0].Provider != "main" || list[0].Issuer != provider.Issuer || list[0].Subject != person.Subject || list[0].LinkedAt.IsZero() ||
+		list[1].IdentityID != unconfigured || list[1].Provider != nil || list[1].Issuer != "https://issuer.example" {
+		t.Fatalf("%+v", list)
+	}
+	path := "/account/identities/" + list[0].IdentityID.String()
+	eve.expect(404, "DELETE", path, nil)
+	w.clock.advance(sudoLifetime)
+	if resp := ada.do("DELETE", path, nil); resp.status != 403 || resp.Code != protocol.CodeReauthRequired {
+		t.Errorf("without a recent sign-in: %d %s", resp.status, resp.body)
+	}
+	ada.storeSession(ada.expect(200, "POST", "/auth/reauthenticate", route.Object{"password": testPassword}))
+	ada.expect(204, "DELETE", path, nil)
+	ada.expect(404, "DELETE", path, nil)
+	if list := ada.identities(); len(list) != 1 || list[0].IdentityID != unconfigured {
+		t.Errorf("after the removal: %+v", list)
+	}
+	if events := w.events(ada.account.AccountID); events[len(events)-1] != string(audit.EventIdentityUnlinked) {
+		t.Errorf("audit %v", events)
+	}
+	other := w.client()
+	if other.oidc(""); other.session().Account.AccountID == ada.account.AccountID {
+		t.Error("the unlinked identity still signs in to the account")
+	}
+}
+
+func TestTheOnlyWayToSignInIsNotUnlinked(t *testing.T) {
+	t.Parallel()
+	w, provider := oidcWorld(t)
+	unverified := person
+	unverified.EmailVerified = false
+	provider.SignIn(unverified, oidctest.Faults{})
+	c := w.client()
+	c.oidc("")
+	c.session()
+	only := c.identities()[0]
+	path := "/account/identities/" + only.IdentityID.String()
+	refuse := func(why string) {
+		t.Helper()
+		var problem struct{ Current protocol.Identity }
+		resp := c.expect(409, "DELETE", path, nil)
+		resp.into(t, &problem)
+		if resp.Code != protocol.CodeConflict || problem.Current.IdentityID != only.IdentityID || problem.Current.Provider == nil || *problem.Current.Provider != "main" {
+			t.Errorf("%s: %s", why, resp.body)
+		}
+	}
+	refuse("nothing else signs in")
+	w.storeIdentity(c, "person-7")
+	refuse("the provider of the other identity is not configured")
+	c.expect(200, "POST", "/auth/password", route.Object{"new_password": testPassword})
+	c.session()
+	refuse("a password without an address signs in to nothing")
+	c.expect(200, "PUT", "/account/email", route.Object{"email": "ada@example.net"})
+	c.expect(204, "DELETE", path, nil)
+	w.client().login("ada@example.net")
+}
+
+func TestIdentitiesAreListedInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ada, eve := w.client().register("ada@example.com"), w.client().register("eve@example.com")
+	var stored, listed []protocol.IdentityID
+	for _, subject := range []string{"a", "b", "c"} {
+		stored = append(stored, w.storeIdentity(ada, subject))
+	}
+	for path := "/account/identities?limit=2"; path != ""; {
+		var list protocol.List[protocol.Identity]
+		ada.expect(200, "GET", path, nil).into(t, &list)
+		for _, identity := range list.Data {
+			listed = append(listed, identity.IdentityID)
+		}
+		path = ""
+		if list.HasMore {
+			path = "/account/identities?limit=2&cursor=" + *list.NextCursor
+			eve.expect(422, "GET", path, nil)
+		}
+	}
+	if !slices.Equal(listed, stored) {
+		t.Errorf("the pages have %v, want %v", listed, stored)
 	}
 }

@@ -483,7 +483,9 @@ func TestAnAccountHasTwentyPasskeys(t *testing.T) {
 	for i := range accounts.MaxPasskeys {
 		ada.addPasskey(newAuthenticator(t), fmt.Sprint("Key ", i))
 	}
-	ada.expect(409, "POST", "/auth/passkeys/register/start", nil)
+	if resp := ada.expect(409, "POST", "/auth/passkeys/register/start", nil); !strings.Contains(string(resp.body), `"current":{"limit":20,"used":20}`) {
+		t.Errorf("%s", resp.body)
+	}
 	ada.cookies["__Host-passkey"] = cookie
 	ada.expect(409, "POST", "/auth/passkeys/register/finish", credential(late.create(start)))
 }

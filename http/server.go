@@ -123,7 +123,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		Sessions: config.Sessions, Credentials: config.Credentials, Identities: config.Identities, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
 		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
+	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.turns = turnHandlers{s.TurnStore, keys}
@@ -169,7 +169,7 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{
-		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns,
+		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns, Uploads: s.Uploads,
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
 	}
 	s.feedback = feedback.Handlers{Store: s.Feedback}

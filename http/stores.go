@@ -15,6 +15,7 @@ import (
 	"turnstone/http/shares"
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
@@ -27,11 +28,13 @@ import (
 type Stores struct {
 	Sessions             Sessions
 	Credentials          auth.Credentials
+	Identities           auth.Identities
 	Profiles             auth.Profiles
 	Flows                auth.Flows
 	Passkeys             auth.PasskeyStore
 	PasskeyFlows         auth.PasskeyFlows
 	Audit                auth.Audit
+	SecurityLog          SecurityLog
 	Settings             Settings
 	StoredFiles          StoredFiles
 	Idempotency          router.Idempotency
@@ -61,7 +64,7 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, StoredFiles: db.Uploads, Audit: db.Audit, Idempotency: db.Idempotency,
+		Sessions: db.Accounts, Credentials: db.Accounts, Identities: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, StoredFiles: db.Uploads, Audit: db.Audit, SecurityLog: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: db.Drafts, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback: db.Feedback,
@@ -100,6 +103,11 @@ type Sessions interface {
 type Settings interface {
 	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
 	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
+}
+
+// SecurityLog reads the security events of accounts.
+type SecurityLog interface {
+	ListEntries(ctx context.Context, account protocol.AccountID, after *audit.Position, limit int) (page []protocol.SecurityLogEntry, next *audit.Position, err error)
 }
 
 // StoredFiles reads how much an account stores.

@@ -79,6 +79,58 @@ func (c *client) storeFile(content string) *protocol.File {
 	return &file
 }
 
+func TestAnArchivedProjectHasNoUploads(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	var project protocol.Project
+	c.expect(201, "POST", "/projects", route.Object{"name": "Tides"}).into(t, &project)
+	path := "/projects/" + project.ProjectID.String()
+	into := []string{"purpose", "project", "project_id", project.ProjectID.String()}
+	ready := c.startUpload(5, into...)
+	c.send(200, ready, "tides")
+	first, second, elsewhere := c.startUpload(5, into...), c.startUpload(5, into...), c.startUpload(5)
+	// An outdated version cancels nothing.
+	c.expect(409, "PUT", path+"/archive", route.Object{"archived": true, "version": project.Version + 9})
+	if u := c.upload(first); u.State != protocol.UploadPending {
+		t.Errorf("%+v", u)
+	}
+	c.expect(200, "GET", path, nil).into(t, &project)
+	c.expect(200, "PUT", path+"/archive", route.Object{"archived": true, "version": project.Version}).into(t, &project)
+	if project.State != protocol.ProjectArchived || project.FileCount != 1 {
+		t.Errorf("%+v", project)
+	}
+	for u, want := range map[*protocol.Upload]protocol.UploadState{
+		ready: protocol.UploadReady, first: protocol.UploadCancelled, second: protocol.UploadCancelled, elsewhere: protocol.UploadPending,
+	} {
+		if now := c.upload(u); now.State != want {
+			t.Errorf("%+v, want %s", now, want)
+		}
+	}
+	c.send(409, first, "tides")
+	c.expect(200, "PUT", path+"/archive", route.Object{"archived": false, "version": project.Version})
+	c.send(200, elsewhere, "tides")
+}
+
+func TestAnArchiveCancelsAnUploadWhoseContentIsBeingReceived(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, uploads.Config{})
+	c := w.client().register("a@example.com")
+	server := httptest.NewServer(w)
+	defer server.Close()
+	var project protocol.Project
+	c.expect(201, "POST", "/projects", route.Object{"name": "Tides"}).into(t, &project)
+	u, conn := c.halfUpload(server.Listener.Addr().String(), "purpose", "project", "project_id", project.ProjectID.String())
+	c.expect(200, "PUT", "/projects/"+project.ProjectID.String()+"/archive", route.Object{"archived": true, "version": project.Version})
+	if status := statusOf(t, conn); status != "409" {
+		t.Errorf("the writer gets %s", status)
+	}
+	_ = conn.Close()
+	if now := c.upload(u); now.State != protocol.UploadCancelled {
+		t.Errorf("%+v", now)
+	}
+}
+
 func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, uploads.Config{})
@@ -497,7 +549,10 @@ func TestTheSameKeyCreatesOneSession(t *testing.T) {
 		t.Errorf("%v", ids)
 	}
 	body["size"] = 11
-	if resp := c.expect(409, "POST", "/files/uploads", body, keyField, "k"); resp.Code != protocol.CodeIdempotencyReused {
+	var problem struct{ Current protocol.Upload }
+	resp := c.expect(409, "POST", "/files/uploads", body, keyField, "k")
+	resp.into(t, &problem)
+	if resp.Code != protocol.CodeIdempotencyReused || problem.Current.UploadID.String() != ids[0] {
 		t.Errorf("%s", resp.body)
 	}
 }
@@ -518,9 +573,9 @@ func (c *client) rawUpload(address string, u *protocol.Upload, length string) ne
 }
 
 // halfUpload starts an upload of 10 bytes, sends the first half of its content, and waits until the service receives it.
-func (c *client) halfUpload(address string) (*protocol.Upload, net.Conn) {
+func (c *client) halfUpload(address string, more ...string) (*protocol.Upload, net.Conn) {
 	c.t.Helper()
-	u := c.startUpload(10)
+	u := c.startUpload(10, more...)
 	conn := c.rawUpload(address, u, "Content-Length: 10")
 	if _, err := io.WriteString(conn, "01234"); err != nil {
 		c.t.Fatal(err)

@@ -40,6 +40,7 @@ type (
 	erasureKind      struct{}
 	passkeyKind      struct{}
 	uploadKind       struct{}
+	identityKind     struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -63,6 +64,7 @@ func (importKind) prefix() string       { return "imp" }
 func (erasureKind) prefix() string      { return "era" }
 func (passkeyKind) prefix() string      { return "pk" }
 func (uploadKind) prefix() string       { return "upl" }
+func (identityKind) prefix() string     { return "idn" }
 
 // The identifiers of the API.
 type (
@@ -87,6 +89,7 @@ type (
 	ErasureID      = ID[erasureKind]
 	PasskeyID      = ID[passkeyKind]
 	UploadID       = ID[uploadKind]
+	IdentityID     = ID[identityKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -117,6 +120,7 @@ func NewImportID() ImportID             { return newID[importKind]() }
 func NewErasureID() ErasureID           { return newID[erasureKind]() }
 func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
 func NewUploadID() UploadID             { return newID[uploadKind]() }
+func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewFileID() FileID                 { return newID[fileKind]() }
 
 // Renew returns a new identifier that sorts where id does among others, for a copy of what id identifies. If id is not a UUIDv7 of

@@ -33,7 +33,7 @@ const (
 )
 
 // beyondTheWalk lists the operations that need a browser and an OpenID provider. The tests of package http cover them.
-var beyondTheWalk = []string{"finishOIDC", "startOIDC"}
+var beyondTheWalk = []string{"finishOIDC", "startOIDC", "unlinkIdentity"}
 
 // model is the model of the walk.
 func model(request modeltest.Request) modeltest.Step {

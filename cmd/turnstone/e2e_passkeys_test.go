@@ -19,6 +19,8 @@ func (w *walk) passkeys() {
 	// The service of the walk is at a loopback address, for which the domain of passkeys is localhost.
 	party := virtualwebauthn.RelyingParty{ID: "localhost", Name: "Turnstone", Origin: "http://localhost:" + address.Port()}
 	device, key := virtualwebauthn.NewAuthenticator(), virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeRSA)
+	w.call("listIdentities", nil, nil)
+	w.call("listSecurityLog", nil, nil)
 	created := w.call("startPasskeyRegistration", nil, nil)
 	creation, err := virtualwebauthn.ParseAttestationOptions(string(created.Body))
 	if err != nil {

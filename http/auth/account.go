@@ -210,7 +210,11 @@ func (s *Service) ChangePassword(ctx context.Context, req *Request, current, nex
 	}
 	token, session := s.newToken(req.Agent)
 	session.SessionID, session.ExpiresAt = req.Caller.SessionID, req.Caller.ExpiresAt
-	if err := s.credentials.ChangePassword(ctx, req.Caller.AccountID, hash, session, req.Requester()); err != nil {
+	err = s.credentials.ChangePassword(ctx, req.Caller.AccountID, hash, session, req.Requester())
+	if protocol.CodeOf(err) == protocol.CodeEmailTaken {
+		return none, protocol.Conflict(protocol.CodeEmailTaken, req.Caller.Account, "Another account signs in with the address of this account. Change the address first.")
+	}
+	if err != nil {
 		return none, err
 	}
 	s.setSessionToken(req, token, session)

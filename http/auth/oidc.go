@@ -69,6 +69,7 @@ type OIDC struct {
 	providers   *providers
 	flows       Flows
 	credentials Credentials
+	identities  Identities
 }
 
 // Start begins a sign-in with a provider and returns the address of the provider to which the browser is redirected.
@@ -214,7 +215,7 @@ func (o *OIDC) refuseIdentity(req *Request, cause error) error {
 // changed, and does not prevent the sign-in: docs/adr/0013.
 func (o *OIDC) signInByIdentity(ctx context.Context, req *Request, claims *oidcClaims) error {
 	token, session := o.service.newToken(req.Agent)
-	known, err := o.credentials.CredentialsByIdentity(ctx, claims.Identity)
+	known, err := o.identities.CredentialsByIdentity(ctx, claims.Identity)
 	switch {
 	case err == nil && known.Disabled:
 		return o.refuseIdentity(req, errors.New("the account is disabled"))
@@ -269,11 +270,32 @@ func (o *OIDC) linkIdentity(ctx context.Context, req *Request, account protocol.
 	if req.Caller.AccountID != account {
 		return ErrUnauthenticated()
 	}
-	if err := o.credentials.LinkIdentity(ctx, account, claims.Identity, req.Requester()); err != nil {
+	if err := o.identities.LinkIdentity(ctx, account, claims.Identity, req.Requester()); err != nil {
 		return err
 	}
 	now := o.service.now()
 	_, err := o.service.rotate(ctx, req, &now) // because there is now another way to sign in to the account
+	return err
+}
+
+// List returns a page of the identities of the caller, with the names of their providers.
+func (o *OIDC) List(ctx context.Context, req *Request, after *accounts.IdentityPosition, limit int) ([]protocol.Identity, *accounts.IdentityPosition, error) {
+	page, next, err := o.identities.ListIdentities(ctx, req.Caller.AccountID, after, limit)
+	for i := range page {
+		page[i].Provider = o.providers.nameOf(page[i].Issuer)
+	}
+	return page, next, err
+}
+
+// Unlink removes an identity from the account of the caller. Sessions that it has signed in to continue.
+func (o *OIDC) Unlink(ctx context.Context, req *Request, id protocol.IdentityID) error {
+	err := o.identities.UnlinkIdentity(ctx, req.Caller.AccountID, id, o.providers.issuers(), req.Requester())
+	var refusal *protocol.Error
+	if errors.As(err, &refusal) {
+		if identity, has := refusal.Current.(*protocol.Identity); has {
+			identity.Provider = o.providers.nameOf(identity.Issuer)
+		}
+	}
 	return err
 }
 

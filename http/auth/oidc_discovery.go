@@ -41,6 +41,26 @@ type providers struct {
 // names returns the names of the configured providers, sorted.
 func (p *providers) names() []string { return slices.Sorted(maps.Keys(p.byName)) }
 
+// issuers returns the issuers of the configured providers.
+func (p *providers) issuers() []string {
+	issuers := make([]string, 0, len(p.byName))
+	for _, idp := range p.byName {
+		issuers = append(issuers, idp.Issuer)
+	}
+	return issuers
+}
+
+// nameOf returns the name of the provider with an issuer; nil: none is configured. If there are several, it is the first in
+// the order of the names.
+func (p *providers) nameOf(issuer string) *string {
+	for _, name := range p.names() {
+		if p.byName[name].Issuer == issuer {
+			return &name
+		}
+	}
+	return nil
+}
+
 // provider is a configured provider and its metadata.
 type provider struct {
 	Provider

@@ -39,7 +39,7 @@ type PasskeyStore interface {
 	ListPasskeys(ctx context.Context, account protocol.AccountID) ([]accounts.Passkey, error)
 	AddPasskey(ctx context.Context, account protocol.AccountID, passkey *accounts.Passkey, by audit.Requester) error
 	RenamePasskey(ctx context.Context, account protocol.AccountID, change *accounts.PasskeyChange, name string) (*protocol.Passkey, error)
-	DeletePasskey(ctx context.Context, account protocol.AccountID, change *accounts.PasskeyChange, by audit.Requester) error
+	DeletePasskey(ctx context.Context, account protocol.AccountID, change *accounts.PasskeyChange, issuers []string, by audit.Requester) error
 	CredentialsByPasskey(ctx context.Context, credentialID []byte) (*accounts.Credentials, *accounts.Passkey, error)
 	UsePasskey(ctx context.Context, account protocol.AccountID, use *accounts.PasskeyUse, session *accounts.NewSession, by audit.Requester) (used bool, err error)
 }
@@ -206,7 +206,7 @@ func (p *Passkeys) Rename(ctx context.Context, req *Request, change *accounts.Pa
 
 // Delete deletes a passkey of the caller. Sessions that it has signed in to continue.
 func (p *Passkeys) Delete(ctx context.Context, req *Request, change *accounts.PasskeyChange) error {
-	return p.store.DeletePasskey(ctx, req.Caller.AccountID, change, req.Requester())
+	return p.store.DeletePasskey(ctx, req.Caller.AccountID, change, p.service.OIDC.providers.issuers(), req.Requester())
 }
 
 // StartRegistration returns the request to an authenticator for a passkey of the caller.

@@ -28,14 +28,20 @@ type Sessions interface {
 	EndOtherSessions(ctx context.Context, account protocol.AccountID, session protocol.SessionID, now time.Time, by audit.Requester) error
 }
 
-// Credentials stores accounts with their passwords and identities.
+// Credentials stores accounts with their passwords.
 type Credentials interface {
 	Register(ctx context.Context, account *accounts.NewAccount, identity *accounts.Identity, session *accounts.NewSession, by audit.Requester) error
 	CredentialsByEmail(ctx context.Context, key string) (*accounts.Credentials, error)
 	CredentialsOf(ctx context.Context, account protocol.AccountID) (*accounts.Credentials, error)
-	CredentialsByIdentity(ctx context.Context, identity accounts.Identity) (*accounts.Credentials, error)
 	ChangePassword(ctx context.Context, account protocol.AccountID, hash string, next *accounts.NewSession, by audit.Requester) error
+}
+
+// Identities stores the identities at OpenID providers with which people sign in.
+type Identities interface {
+	CredentialsByIdentity(ctx context.Context, identity accounts.Identity) (*accounts.Credentials, error)
 	LinkIdentity(ctx context.Context, account protocol.AccountID, identity accounts.Identity, by audit.Requester) error
+	ListIdentities(ctx context.Context, account protocol.AccountID, after *accounts.IdentityPosition, limit int) (page []protocol.Identity, next *accounts.IdentityPosition, err error)
+	UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, issuers []string, by audit.Requester) error
 }
 
 // Profiles stores the addresses and the display names of accounts.
@@ -77,6 +83,7 @@ const (
 type Config struct {
 	Sessions     Sessions
 	Credentials  Credentials
+	Identities   Identities
 	Profiles     Profiles
 	Flows        Flows
 	Passkeys     PasskeyStore
@@ -122,7 +129,7 @@ func New(c Config) (*Service, error) {
 		Recorder: Recorder{audit: c.Audit, log: c.Log}, cookies: cookies{secure: c.BaseURL.Scheme == "https"},
 	}
 	s.devices = &devices{c.Keys, s.cookies, c.Now}
-	s.OIDC = &OIDC{s, newProviders(c.Providers, strings.TrimSuffix(c.BaseURL.String(), "/"), c.Now), c.Flows, c.Credentials}
+	s.OIDC = &OIDC{s, newProviders(c.Providers, strings.TrimSuffix(c.BaseURL.String(), "/"), c.Now), c.Flows, c.Credentials, c.Identities}
 	var err error
 	if s.passwords, err = newPasswords(cmp.Or(c.PasswordCost, defaultCost)); err != nil {
 		return nil, err

@@ -49,6 +49,11 @@ type Turns interface {
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
 }
 
+// Uploads cancels the uploads into a project that is archived.
+type Uploads interface {
+	Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error)
+}
+
 // Handlers handle the requests for projects.
 type Handlers struct {
 	Store         Store
@@ -56,6 +61,7 @@ type Handlers struct {
 	Conversations Conversations
 	Organiser     Organiser
 	Turns         Turns
+	Uploads       Uploads
 	Confirmations resource.Confirmations
 	Keys          *auth.Keys
 }

@@ -2,6 +2,7 @@ package projects
 
 import (
 	"context"
+	"errors"
 
 	"turnstone/http/resource"
 	"turnstone/http/router"
@@ -89,8 +90,26 @@ func (h *Handlers) archive(ctx context.Context, in *archiveProjectInput) (*resou
 	if err != nil {
 		return nil, err
 	}
-	return changed(h.Store.SetArchived(ctx, router.CallerOf(ctx).AccountID, change, in.Body.Archived))
+	account := router.CallerOf(ctx).AccountID
+	for range archiveAttempts {
+		project, err := h.Store.SetArchived(ctx, account, change, in.Body.Archived)
+		var open *projects.OpenUploadsError
+		if !errors.As(err, &open) {
+			return changed(project, err)
+		}
+		for _, upload := range open.Uploads {
+			// An upload that has just ended needs no cancel.
+			if _, err := h.Uploads.Cancel(ctx, account, upload); protocol.CodeOf(err) == protocol.CodeUnavailable {
+				return nil, err
+			}
+		}
+	}
+	return nil, protocol.Errorf(protocol.CodeUnavailable, "Uploads into the project were cancelled but the project is not archived yet. Try again.")
 }
+
+// archiveAttempts limits how often one archive cancels uploads. It cancels again if another upload has started before the
+// project was archived.
+const archiveAttempts = 3
 
 // deleteAttempts limits how often one deletion cancels turns. It cancels again if another turn has become live before the
 // project was deleted.

@@ -24,7 +24,7 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"name": "Kitchen and bath", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("PUT", path+"/archive", "archiveProject", "Archive a project", route.Writes, h.archive).
-			DescribedAs("Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again."+version).
+			DescribedAs("Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings and instructions do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again. Uploads into the project that have not ended end as `cancelled`."+version).
 			WithExample(route.Object{"archived": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("DELETE", path, "deleteProject", "Delete a project", route.Writes, h.delete).

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	stdhttp "net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -72,10 +73,11 @@ func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchang
 	return reused(policy, rt.replays.runOnce(w, r, ex, key, handler))
 }
 
-// reused makes a key with another body a conflict on the routes whose policy says so.
+// reused makes a key with another body a conflict on the routes whose policy says so, with what the first request created.
 func reused(policy route.Policy, err error) error {
-	if policy.OneBody && protocol.CodeOf(err) == protocol.CodeIdempotencyMismatch {
-		return protocol.Conflict(protocol.CodeIdempotencyReused, nil, "The key was used with another body.")
+	var mismatch *protocol.Error
+	if policy.OneBody && errors.As(err, &mismatch) && mismatch.Code == protocol.CodeIdempotencyMismatch {
+		return protocol.Conflict(protocol.CodeIdempotencyReused, mismatch.Current, "The key was used with another body.")
 	}
 	return err
 }

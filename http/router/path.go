@@ -47,6 +47,7 @@ var pathParams = map[string]pathParam{
 	"upload_id":       {parse: identifier[protocol.UploadID], owned: owns(Owners.OwnsUpload)},
 	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
+	"identity_id":     {parse: identifier[protocol.IdentityID]},
 	"provider":        {parse: anyText},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
 	"n":               {parse: numberOfFile},

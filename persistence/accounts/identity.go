@@ -19,10 +19,10 @@ type Identity struct{ Issuer, Subject string }
 const identityConstraint = "account_identities_pkey"
 
 const insertIdentitySQL = `
-	insert into account_identities (issuer, subject, account_id) values (@issuer, @subject, @account)`
+	insert into account_identities (issuer, subject, account_id, identity_id) values (@issuer, @subject, @account, @identity)`
 
 func (i *Identity) args(account protocol.AccountID) pgx.NamedArgs {
-	return pgx.NamedArgs{"issuer": i.Issuer, "subject": i.Subject, "account": account}
+	return pgx.NamedArgs{"issuer": i.Issuer, "subject": i.Subject, "account": account, "identity": protocol.NewIdentityID()}
 }
 
 const (
@@ -40,9 +40,7 @@ func (s *Store) CredentialsByIdentity(ctx context.Context, identity Identity) (*
 	return found, s.db.Send(ctx, pg.NoAccount, batch)
 }
 
-const linkIdentitySQL = `
-	insert into account_identities (issuer, subject, account_id) values (@issuer, @subject, @account)
-	on conflict (issuer, subject) do nothing`
+const linkIdentitySQL = insertIdentitySQL + ` on conflict (issuer, subject) do nothing`
 
 const identityOwnerSQL = `select account_id from account_identities where issuer = @issuer and subject = @subject`
 
@@ -68,6 +66,81 @@ func (s *Store) LinkIdentity(ctx context.Context, account protocol.AccountID, id
 		by.Queue(batch, account, audit.EventIdentityLinked, nil)
 		return tx.Run(ctx, batch)
 	})
+}
+
+// IdentityPosition is the position after an identity in the list, which is in the order of the links.
+type IdentityPosition struct {
+	LinkedAt   time.Time
+	IdentityID protocol.IdentityID
+}
+
+const (
+	identityColumns   = `identity_id, issuer, subject, created_at as linked_at`
+	listIdentitiesSQL = `
+	select ` + identityColumns + ` from account_identities where account_id = @account and (created_at, identity_id) > (@after_time, @after)
+	order by created_at, identity_id limit @limit`
+)
+
+// ListIdentities returns a page of the identities of an account, in the order of their links. next is nil at the end.
+func (s *Store) ListIdentities(ctx context.Context, account protocol.AccountID, after *IdentityPosition, limit int) (page []protocol.Identity, next *IdentityPosition, err error) {
+	if after == nil {
+		after = &IdentityPosition{}
+	}
+	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.Identity], listIdentitiesSQL, pgx.NamedArgs{
+		"account": account, "after_time": after.LinkedAt, "after": after.IdentityID, "limit": limit + 1,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	last := &page[len(page)-1]
+	return page, &IdentityPosition{LinkedAt: last.LinkedAt, IdentityID: last.IdentityID}, nil
+}
+
+const unlinkIdentitySQL = `delete from account_identities where account_id = $1 and identity_id = $2 returning ` + identityColumns
+
+// UnlinkIdentity removes an identity from an account, which cannot sign in with it any more. The last way to sign in to an
+// account is not removed: protocol.CodeConflict, with the identity. issuers are those of the providers that are configured.
+func (s *Store) UnlinkIdentity(ctx context.Context, account protocol.AccountID, id protocol.IdentityID, issuers []string, by audit.Requester) error {
+	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		// The lock prevents concurrent requests from removing the last two ways to sign in together.
+		if _, err := tx.Exec(ctx, LockAccountSQL, account); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, unlinkIdentitySQL, account, id)
+		if err != nil {
+			return err
+		}
+		identity, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[protocol.Identity])
+		if err != nil {
+			return err
+		}
+		if err := checkCanSignIn(ctx, tx, account, issuers, identity); err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		by.Queue(batch, account, audit.EventIdentityUnlinked, nil)
+		return tx.Run(ctx, batch)
+	})
+}
+
+// canSignInSQL returns whether there is a way to sign in to an account. A password without an address is none, and neither is an
+// identity at a provider that is not configured.
+const canSignInSQL = `
+	select password_hash is not null and email <> '' or exists (select from account_identities i where i.account_id = a.account_id and i.issuer = any($2))
+		or exists (select from passkeys p where p.account_id = a.account_id)
+	from accounts a where account_id = $1`
+
+// checkCanSignIn returns an error, with what the transaction has removed, if there is no way left to sign in to an account.
+func checkCanSignIn(ctx context.Context, tx *pg.Tx, account protocol.AccountID, issuers []string, removed any) error {
+	var can bool
+	if err := tx.QueryRow(ctx, canSignInSQL, account, issuers).Scan(&can); err != nil || can {
+		return err
+	}
+	return protocol.Conflict(protocol.CodeConflict, removed, "This is the only way to sign in to the account. Set a password or add a passkey first.")
 }
 
 // OIDCFlow is a sign-in at a provider that is in progress. It can be used once, by one browser.

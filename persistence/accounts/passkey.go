@@ -90,7 +90,8 @@ func (s *Passkeys) AddPasskey(ctx context.Context, account protocol.AccountID, p
 
 // ErrTooManyPasskeys returns the error for one passkey more than MaxPasskeys.
 func ErrTooManyPasskeys() error {
-	return protocol.Conflict(protocol.CodeConflict, nil, "The account has 20 passkeys, which is the limit. Remove one first.")
+	current := map[string]int{"limit": MaxPasskeys, "used": MaxPasskeys}
+	return protocol.Conflict(protocol.CodeConflict, current, "The account has 20 passkeys, which is the limit. Remove one first.")
 }
 
 const (
@@ -141,16 +142,11 @@ func (s *Passkeys) RenamePasskey(ctx context.Context, account protocol.AccountID
 	return passkey, nil
 }
 
-const (
-	deletePasskeySQL = `delete from passkeys where account_id = $1 and passkey_id = $2`
-	canSignInSQL     = `
-	select password_hash is not null or exists (select from account_identities i where i.account_id = a.account_id)
-		or exists (select from passkeys p where p.account_id = a.account_id)
-	from accounts a where account_id = $1`
-)
+const deletePasskeySQL = `delete from passkeys where account_id = $1 and passkey_id = $2`
 
-// DeletePasskey deletes a passkey. The last way to sign in to an account is not deleted: protocol.CodeConflict.
-func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID, change *PasskeyChange, by audit.Requester) error {
+// DeletePasskey deletes a passkey. The last way to sign in to an account is not deleted: protocol.CodeConflict, with the passkey.
+// issuers are those of the providers that are configured.
+func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID, change *PasskeyChange, issuers []string, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		// The lock prevents concurrent requests from deleting the last two passkeys together.
 		if _, err := tx.Exec(ctx, LockAccountSQL, account); err != nil {
@@ -163,12 +159,8 @@ func (s *Passkeys) DeletePasskey(ctx context.Context, account protocol.AccountID
 		if _, err := tx.Exec(ctx, deletePasskeySQL, account, change.PasskeyID); err != nil {
 			return err
 		}
-		var can bool
-		if err := tx.QueryRow(ctx, canSignInSQL, account).Scan(&can); err != nil {
+		if err := checkCanSignIn(ctx, tx, account, issuers, passkey); err != nil {
 			return err
-		}
-		if !can {
-			return protocol.Conflict(protocol.CodeConflict, passkey, "This is the only way to sign in to the account. Set a password or add another passkey first.")
 		}
 		batch := &pgx.Batch{}
 		by.Queue(batch, account, audit.EventPasskeyRemoved, nil)

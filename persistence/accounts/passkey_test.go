@@ -76,7 +76,7 @@ func TestAnotherAccountsPasskeyIsNotFound(t *testing.T) {
 	id := addPasskey(t, db, ada, "one", 0).PasskeyID
 	_, err := db.Passkeys.RenamePasskey(t.Context(), eve, &accounts.PasskeyChange{PasskeyID: id}, "Mine")
 	storetest.WantCode(t, err, protocol.CodeNotFound)
-	storetest.WantCode(t, db.Passkeys.DeletePasskey(t.Context(), eve, &accounts.PasskeyChange{PasskeyID: id}, requester), protocol.CodeNotFound)
+	storetest.WantCode(t, db.Passkeys.DeletePasskey(t.Context(), eve, &accounts.PasskeyChange{PasskeyID: id}, nil, requester), protocol.CodeNotFound)
 	storetest.WantCode(t, db.Passkeys.OwnsPasskey(t.Context(), eve, id), protocol.CodeNotFound)
 	used, err := db.Passkeys.UsePasskey(t.Context(), eve, &accounts.PasskeyUse{PasskeyID: id, SignCount: 1, At: time.Now()}, newSession(), requester)
 	if used || err != nil {
@@ -117,7 +117,7 @@ func TestTheLastWayToSignInIsNotDeleted(t *testing.T) {
 	first, second := addPasskey(t, db, ada, "one", 0), addPasskey(t, db, ada, "two", 0)
 	refused := 0
 	for _, err := range storetest.Together(2, func(i int) error {
-		return db.Passkeys.DeletePasskey(t.Context(), ada, &accounts.PasskeyChange{PasskeyID: []*accounts.Passkey{first, second}[i].PasskeyID}, requester)
+		return db.Passkeys.DeletePasskey(t.Context(), ada, &accounts.PasskeyChange{PasskeyID: []*accounts.Passkey{first, second}[i].PasskeyID}, nil, requester)
 	}) {
 		if err != nil {
 			storetest.WantCode(t, err, protocol.CodeConflict)
@@ -131,12 +131,14 @@ func TestTheLastWayToSignInIsNotDeleted(t *testing.T) {
 	if err := db.Accounts.LinkIdentity(t.Context(), ada, accounts.Identity{Issuer: "https://issuer.example", Subject: "ada"}, requester); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Passkeys.DeletePasskey(t.Context(), ada, &accounts.PasskeyChange{PasskeyID: list[0].PasskeyID}, requester); err != nil {
+	change := &accounts.PasskeyChange{PasskeyID: list[0].PasskeyID}
+	storetest.WantCode(t, db.Passkeys.DeletePasskey(t.Context(), ada, change, []string{"https://other.example"}, requester), protocol.CodeConflict)
+	if err := db.Passkeys.DeletePasskey(t.Context(), ada, change, []string{"https://issuer.example"}, requester); err != nil {
 		t.Errorf("with an identity: %v", err)
 	}
 	hash := "a hash"
 	eve := newAccount(t, db, "eve@example.com", &hash)
-	if err := db.Passkeys.DeletePasskey(t.Context(), eve, &accounts.PasskeyChange{PasskeyID: addPasskey(t, db, eve, "three", 0).PasskeyID}, requester); err != nil {
+	if err := db.Passkeys.DeletePasskey(t.Context(), eve, &accounts.PasskeyChange{PasskeyID: addPasskey(t, db, eve, "three", 0).PasskeyID}, nil, requester); err != nil {
 		t.Errorf("with a password: %v", err)
 	}
 	if events := passkeyEvents(t, db, eve); !slices.Equal(events, []string{string(audit.EventPasskeyAdded), string(audit.EventPasskeyRemoved)}) {

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,33 @@ func (s *Log) VerifyAudit(ctx context.Context, account protocol.AccountID) (brok
 		return 0, nil
 	}
 	return *first, nil
+}
+
+// Position is the position after an entry in the list, which is in descending order of the numbers.
+type Position struct{ Number int64 }
+
+const listEntriesSQL = `
+	select n as number, event, at, nullif(nullif(address, ''), 'unknown') as address, session_id,
+		case when jsonb_typeof(detail->'count') = 'number' then (detail->>'count')::bigint else 1 end as count
+	from audit where account_id = @account and n < @before and event <> 'audit.expired' order by n desc limit @limit`
+
+// ListEntries returns a page of the entries of an account, the newest first. next is nil at the end. The checkpoints that
+// replace expired entries are left out.
+func (s *Log) ListEntries(ctx context.Context, account protocol.AccountID, after *Position, limit int) (page []protocol.SecurityLogEntry, next *Position, err error) {
+	if after == nil {
+		after = &Position{Number: math.MaxInt64}
+	}
+	page, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.SecurityLogEntry], listEntriesSQL, pgx.NamedArgs{
+		"account": account, "before": after.Number, "limit": limit + 1,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, more, err := pg.CutPage(page, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	return page, &Position{Number: page[len(page)-1].Number}, nil
 }
 
 const (

@@ -43,7 +43,7 @@ const (
 	from uploads where account_id = @account and upload_id = @upload`
 	addToProjectSQL = `
 	insert into project_files (account_id, project_id, file_id)
-	select account_id, project_id, @file from projects where account_id = @account and project_id = @project and state <> 'deleted'`
+	select account_id, project_id, @file from projects where account_id = @account and project_id = @project and state = 'active'`
 )
 
 var errStored = errors.New("the batch is stored already")
@@ -103,7 +103,8 @@ func (s *Sessions) AppendUpload(ctx context.Context, b *uploadlog.Append) error 
 	return err
 }
 
-// join makes a new file one of the files of its project, unless the project was deleted in the meantime.
+// join makes a new file one of the files of its project, unless the project was archived or deleted in the
+// meantime: then it is a file of the library only.
 func join(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, account protocol.AccountID, project protocol.ProjectID, work projects.Work) error {
 	tag, err := tx.Exec(ctx, addToProjectSQL, args)
 	if err == nil && tag.RowsAffected() == 1 {

@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -80,13 +81,18 @@ func (k *KeyRow) Targets() []any {
 	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
 }
 
-// Matches returns an error if the key was used with another body. A body whose hash is not known yet is compared later, with
-// SameBody.
+// Matches returns an error if the key was used with another body, with the body of the first response; null: none is stored. A
+// body whose hash is not known yet is compared later, with SameBody.
 func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
 	if key.Streamed {
 		return nil
 	}
-	return SameBody(k.BodyHash, key.BodyHash)
+	err := SameBody(k.BodyHash, key.BodyHash)
+	var mismatch *protocol.Error
+	if errors.As(err, &mismatch) && k.Body != nil {
+		mismatch.Current = json.RawMessage(k.Body)
+	}
+	return err
 }
 
 // SameBody returns an error if the hash of a body is not that of the first request with its key.

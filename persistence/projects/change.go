@@ -67,8 +67,38 @@ const (
 	where account_id = @account and conversation_id in (select conversation_id from held)`
 )
 
+// openUploadsSQL finds the uploads into a project that have not ended. A session whose lifetime is over ends as expired.
+const openUploadsSQL = `
+	select upload_id from uploads
+	where account_id = $1 and project_id = $2 and state in ('pending', 'receiving', 'scanning') and (state <> 'pending' or expires_at > now())
+	order by upload_id limit $3`
+
+// maxOpenUploads limits the uploads that one archive reads; the archive is repeated after they have been cancelled.
+const maxOpenUploads = 100
+
+// OpenUploadsError is returned instead of archiving a project into which files are being uploaded. The caller cancels the uploads
+// first, so that a crash in between leaves an active project, whose archive the client repeats.
+type OpenUploadsError struct{ Uploads []protocol.UploadID }
+
+func (e *OpenUploadsError) Error() string {
+	return fmt.Sprintf("%d uploads into the project have not ended", len(e.Uploads))
+}
+
+// checkNoUploads returns an OpenUploadsError if uploads into a project have not ended.
+func checkNoUploads(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project protocol.ProjectID) error {
+	rows, err := tx.Query(ctx, openUploadsSQL, account, project, maxOpenUploads)
+	if err != nil {
+		return fmt.Errorf("reading the uploads into a project: %w", err)
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowTo[protocol.UploadID])
+	if err == nil && len(open) > 0 {
+		err = &OpenUploadsError{open}
+	}
+	return err
+}
+
 // SetArchived archives a project, or makes it active again. The archive holds what is queued in its conversations, and it
-// stays held in the active project.
+// stays held in the active project. The error is an OpenUploadsError while files are being uploaded into the project.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
 	before := ""
 	if archived {
@@ -87,7 +117,7 @@ func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, cha
 		}
 		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind}
 		if archived {
-			edit.then = holdQueuesSQL
+			edit.first, edit.then = checkNoUploads, holdQueuesSQL
 		}
 		return edit, nil
 	})
@@ -111,6 +141,8 @@ type edit struct {
 	args pgx.NamedArgs
 	kind protocol.WorkKind
 	then string // a further statement with the same arguments; empty: none
+	// first may refuse the edit; nil: nothing does.
+	first func(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project protocol.ProjectID) error
 }
 
 func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change,
@@ -143,6 +175,11 @@ func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, cha
 		}
 		if refused != nil || edit == nil {
 			return refused
+		}
+		if edit.first != nil {
+			if err := edit.first(ctx, tx, account, change.ProjectID); err != nil {
+				return err
+			}
 		}
 		project, err = s.apply(ctx, tx, account, change, edit, project.Version+1)
 		return err

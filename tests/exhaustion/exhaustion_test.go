@@ -38,8 +38,8 @@ var unattacked = regexp.MustCompile(`^(DELETE /account|DELETE /auth/sessions.*|P
 var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)
 
 // unacceptable are the operations that accept no request of this test: they need another state of the account than the
-// others, a passkey, or the confirmation of a first request.
-var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/passkeys/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
+// others, a passkey, an identity, or the confirmation of a first request.
+var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
 	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
 	`DELETE /(account/imports/.*|conversations/\{conversation_id\}(/feedback)?|projects/.*|shares/.*|files/.*))$`)
 

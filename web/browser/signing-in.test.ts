@@ -331,6 +331,14 @@ describe("sign-in with a provider", () => {
     await page.getByLabel("New password").fill("a calm tide at noon");
     await page.keyboard.press("Enter");
     await page.getByText(/Password changed/).waitFor();
+    const linked = page.getByRole("region", { name: "Linked sign-ins" });
+    await linked.getByText(/^Linked \w+ \d/).waitFor();
+    const log = page.getByRole("list", { name: "Security log" });
+    await log.getByText("Account created").waitFor();
+    await log
+      .getByText(/from 127\.0\.0\.1$/)
+      .first()
+      .waitFor();
     await page.getByRole("link", { name: "New conversation" }).first().press("Enter");
     await composer(page).fill("What is 6*7?");
     await composer(page).press("Enter");
@@ -353,6 +361,16 @@ describe("sign-in with a provider", () => {
     await signOut(page, "Ada");
     await signIn(page, { email, password: "a calm tide at noon" });
     await page.getByRole("button", { name: "Account: Ada" }).waitFor();
+
+    // The account has a password now, so the provider can be unlinked.
+    await page.goto(`${url}/settings`);
+    await linked.getByRole("button", { name: "Unlink: Harbour" }).press("Enter");
+    await page
+      .getByRole("dialog", { name: "Unlink Harbour?" })
+      .getByRole("button", { name: "Unlink", exact: true })
+      .press("Enter");
+    await page.getByRole("status").getByText("Sign-in unlinked.").waitFor();
+    await linked.getByText("No other service is linked to your account.").waitFor();
     await closeVisit(visit);
   });
 

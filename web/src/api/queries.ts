@@ -63,6 +63,30 @@ export const devicesQuery = infiniteQueryOptions({
   getNextPageParam: (page) => page.next_cursor,
 });
 
+export const identitiesQuery = infiniteQueryOptions({
+  queryKey: ["identities"],
+  initialPageParam: null as string | null,
+  queryFn: ({ pageParam }) =>
+    body(
+      api.GET("/account/identities", {
+        params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+      }),
+    ),
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const securityLogQuery = infiniteQueryOptions({
+  queryKey: ["security-log"],
+  initialPageParam: null as string | null,
+  queryFn: ({ pageParam }) =>
+    body(
+      api.GET("/account/security-log", {
+        params: { query: { limit: 10, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+      }),
+    ),
+  getNextPageParam: (page) => page.next_cursor,
+});
+
 /** Titles that are being stored, by conversation. Until the service has stored them, they override the response. */
 export const pendingTitles = new Map<string, string>();
 

@@ -7,6 +7,9 @@ export const providers: readonly string[] = (
   .split(" ")
   .filter((name) => /^[a-z0-9][a-z0-9_-]*$/i.test(name));
 
+/** The name of a provider, as a page shows it. */
+export const titleOf = (provider: string): string => provider.charAt(0).toUpperCase() + provider.slice(1);
+
 /** returnTo: path of the app after the sign-in. newTab: opens a new tab, so that text typed on this page is kept. */
 export function ProviderLinks({ returnTo, newTab = false }: { returnTo: string; newTab?: boolean }) {
   const { t } = useLocalization();
@@ -21,7 +24,7 @@ export function ProviderLinks({ returnTo, newTab = false }: { returnTo: string; 
           {...(newTab ? { target: "_blank", rel: "noopener" } : {})}
           className="inline-flex min-h-11 items-center justify-center rounded-md border border-edge bg-raised px-3 text-sm font-medium hover:bg-hover"
         >
-          {t("pages.providers.with", { provider: name.charAt(0).toUpperCase() + name.slice(1) })}
+          {t("pages.providers.with", { provider: titleOf(name) })}
         </a>
       ))}
     </div>

@@ -1,20 +1,14 @@
 // Settings: the passkeys of the account, with the dialogs that add, rename and remove them.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState, type FormEvent, type ReactNode } from "react";
-import { Refusal } from "../api/client";
+import { useEffect, useRef, useState } from "react";
 import { addPasskey, removePasskey, renamePasskey } from "../api/passkey-requests";
 import { passkeysQuery, type Passkey } from "../api/passkeys";
-import { noticeSignOut } from "../api/session-state";
 import { Button, IconButton } from "../controls/button";
-import { Dialog } from "../controls/dialog";
 import { Field } from "../controls/field";
 import { Icon } from "../controls/icon";
 import { toast } from "../controls/toast";
-import type { MessageKey } from "../messages/catalog";
 import { useLocalization } from "../messages/localization";
-import { passkeyFailure } from "./passkey-button";
-import { FormError } from "./password-form";
-import { ReauthenticationDialog, useReauthentication } from "./reauthenticate";
+import { ConfirmedForm } from "./confirmed-form";
 import { parseUserAgent } from "./user-agent";
 
 type Opened = { what: "add" } | { what: "rename" | "remove"; passkey: Passkey };
@@ -89,60 +83,6 @@ function Row({ passkey, open }: { passkey: Passkey; open: (what: "rename" | "rem
   );
 }
 
-interface PasskeyFormProps {
-  title: string;
-  description?: string;
-  action: string;
-  look?: "primary" | "danger";
-  /** Texts for the statuses that have a special meaning here. */
-  reasons?: Partial<Record<number, MessageKey>>;
-  run: () => Promise<void>;
-  onClose: () => void;
-  children?: ReactNode;
-}
-
-/** A dialog with one action, which may need a recent sign-in. */
-function PasskeyForm({ title, description, action, look, reasons, run, onClose, children }: PasskeyFormProps) {
-  const { t } = useLocalization();
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<MessageKey | null>(null);
-  const proof = useReauthentication();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (busy) return;
-    setBusy(true);
-    setProblem(null);
-    try {
-      await proof.run(async () => {
-        await run();
-        onClose();
-      });
-    } catch (error) {
-      noticeSignOut(error);
-      setProblem((error instanceof Refusal && reasons?.[error.status]) || passkeyFailure(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog title={title} {...(description === undefined ? {} : { description })} onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-4">
-        {children}
-        <div role="alert" className="empty:hidden">
-          {problem !== null && <FormError>{t(problem)}</FormError>}
-        </div>
-        <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={onClose}>{t("pages.cancel")}</Button>
-          <Button type="submit" look={look ?? "primary"} aria-disabled={busy} className="aria-disabled:opacity-70">
-            {busy ? t("pages.auth.busy") : action}
-          </Button>
-        </div>
-      </form>
-      <ReauthenticationDialog proof={proof} />
-    </Dialog>
-  );
-}
-
 function NameField({ name, setName }: { name: string; setName: (name: string) => void }) {
   const { t } = useLocalization();
   return (
@@ -166,7 +106,7 @@ function AddDialog({ onClose }: { onClose: () => void }) {
     browser !== null && system !== null ? t("pages.devices.name", { browser, system }) : t("pages.passkeys.default"),
   );
   return (
-    <PasskeyForm
+    <ConfirmedForm
       title={t("pages.passkeys.add")}
       description={t("pages.passkeys.add_hint")}
       action={t("pages.passkeys.continue")}
@@ -178,7 +118,7 @@ function AddDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <NameField name={name} setName={setName} />
-    </PasskeyForm>
+    </ConfirmedForm>
   );
 }
 
@@ -186,7 +126,7 @@ function RenameDialog({ passkey, onClose }: { passkey: Passkey; onClose: () => v
   const { t } = useLocalization();
   const [name, setName] = useState(passkey.name);
   return (
-    <PasskeyForm
+    <ConfirmedForm
       title={t("pages.passkeys.rename")}
       action={t("pages.passkeys.save")}
       reasons={{ 404: "pages.passkeys.gone", 422: "pages.passkeys.name_invalid" }}
@@ -194,14 +134,14 @@ function RenameDialog({ passkey, onClose }: { passkey: Passkey; onClose: () => v
       onClose={onClose}
     >
       <NameField name={name} setName={setName} />
-    </PasskeyForm>
+    </ConfirmedForm>
   );
 }
 
 function RemoveDialog(of: { passkey: Passkey; onRemoved: () => void; onClose: () => void }) {
   const { t } = useLocalization();
   return (
-    <PasskeyForm
+    <ConfirmedForm
       title={t("pages.passkeys.remove_title", { name: of.passkey.name })}
       description={t("pages.passkeys.remove_hint")}
       action={t("pages.passkeys.remove")}

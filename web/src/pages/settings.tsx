@@ -27,6 +27,8 @@ import { ShareList } from "../sidebar/share-list";
 import { PageTitle } from "./title";
 
 const Passkeys = deferred(() => import("./settings-passkeys").then((m) => m.Passkeys));
+const SecurityLog = deferred(() => import("./settings-security-log").then((m) => m.SecurityLog));
+const Identities = deferred(() => import("./settings-identities").then((m) => m.Identities));
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
 const sections = {
@@ -121,8 +123,12 @@ export function SettingsPage() {
                 <Passkeys />
               </Section>
             )}
+            <Identities />
             <Section id="devices" title={t("pages.devices.title")} hint={t("pages.devices.hint")}>
               <Devices />
+            </Section>
+            <Section id="security-log" title={t("pages.security_log.title")} hint={t("pages.security_log.hint")}>
+              <SecurityLog />
             </Section>
           </Anchor>
           <Anchor id="about">
