@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
@@ -58,6 +59,7 @@ func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing
 	return &modelRequest{llm.Request{
 		Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(b.tools, p.Spec),
 		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
+		Deadline: p.Spec.CreatedAt.Add(time.Duration(p.Spec.Routing.Completion.DeadlineSeconds) * time.Second),
 	}, trimmed, sources}, nil
 }
 

@@ -76,6 +76,7 @@ const (
 	ModelUnauthorized    TurnErrorCode = "model_unauthorized"
 	ModelRejected        TurnErrorCode = "model_rejected"
 	ModelContextExceeded TurnErrorCode = "model_context_exceeded"
+	ModelCreditUsedUp    TurnErrorCode = "model_credit_used_up"
 	ModelProtocol        TurnErrorCode = "model_protocol" // its answer could not be understood, or is too large
 )
 

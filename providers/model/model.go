@@ -1,24 +1,24 @@
 // Package model contains what all providers of language models share: the transport, which limits the responses, the
 // timeouts, the retry rule, the classification of errors and the estimates of tokens.
 //
-// A provider is a subfolder of this package that implements llm.Model. It turns an llm.Request into the
-// parameters of its vendor's SDK, and the vendor's events into method calls on a Call. Everything else happens in this
-// package, so that all providers fail in the same way.
+// A provider is a subfolder of this package that implements llm.Model. It turns an llm.Request into the body of its
+// wire format, and the events of the format into method calls on a Call. Everything else happens in this package, so
+// that all providers fail in the same way.
 //
-// The SDKs are used only for their types and their encoding. Their retries are off, and they read no environment
-// variables. The body of a response is read here (guard.go, events.go), because the SDKs accept lines of 32 MiB, do not
-// limit an event of many lines, wait forever for a silent server and take the end of a cut body for the end of the
-// answer. Most events of an answer carry a few bytes of text in one shape, for which the decoders of the SDKs take tens
-// of microseconds. A Cursor (cursor.go) parses these events. Every other event is decoded into the SDK's types.
+// The types of the wire formats are our own, because the vendors' libraries refuse what real servers send. Members that
+// a server leaves out, renames or sends with another type are the rule (package lenient). Most events of an answer carry a few
+// bytes of text in one shape. A lenient.Cursor parses these events; every other event is decoded.
 //
 // A new provider needs one folder, one case in the package open and one run of modeltest.Run.
 package model
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
@@ -36,12 +37,19 @@ import (
 // The defaults of Options, and the limits that no option changes.
 const (
 	defaultFirstByte     = 60 * time.Second
-	defaultIdle          = 45 * time.Second
+	defaultFirstData     = 180 * time.Second
+	defaultIdle          = 120 * time.Second
+	maxTrailer           = 5 * time.Second // silence after a complete answer, before its usage or its end marker
 	defaultBackoff       = 500 * time.Millisecond
 	defaultMaxRetryAfter = 10 * time.Second
 
 	// maxRetries limits the attempts after the first one. A retry is made only while nothing has been emitted.
 	maxRetries = 2
+	// maxLessons limits the repetitions of a request without a parameter that the provider refused.
+	maxLessons = 4
+	// minAskedWait is the shortest wait that is reported to the reader. Waits of at least this length are not limited in
+	// number, only by the deadline of the request, because the provider asks for them.
+	minAskedWait = time.Second
 	// maxHeaderBytes limits the header of a response.
 	maxHeaderBytes = 64 << 10
 	// maxErrorBody limits the bytes of an error response that are read. The rest is ignored.
@@ -67,10 +75,13 @@ var defaultConnect = timelimit.Of(5 * time.Second)
 type Options struct {
 	Headers       http.Header   // sent with every request; see ParseHeaders
 	Connect       time.Duration // for opening a connection, and again for TLS; default 5 s each
-	FirstByte     time.Duration // until the body starts, unless the request sets it; default 60 s
-	Idle          time.Duration // for one read of the body to return data; default 45 s
+	FirstByte     time.Duration // until the response starts, unless the request sets it; default 60 s
+	FirstData     time.Duration // then, until its body starts; default 180 s, and not less than the request's FirstByte
+	Idle          time.Duration // for one read of the body to return data; default 120 s
 	Backoff       time.Duration // before the first retry, then growing; default 500 ms
-	MaxRetryAfter time.Duration // the longest Retry-After that a retry waits for; default 10 s
+	MaxRetryAfter time.Duration // the longest wait before a retry of a request without a deadline; default 10 s
+	Log           *zap.Logger   // nil: nothing is logged
+	Secret        string        // the API key, which must not appear in the log
 }
 
 func (o Options) withDefaults() Options {
@@ -81,6 +92,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Connect, defaultConnect)
 	set(&o.FirstByte, defaultFirstByte)
+	set(&o.FirstData, defaultFirstData)
 	set(&o.Idle, defaultIdle)
 	set(&o.Backoff, defaultBackoff)
 	set(&o.MaxRetryAfter, defaultMaxRetryAfter)
@@ -94,6 +106,7 @@ type Client struct {
 	base      *url.URL
 	options   Options
 	transport *http.Transport
+	learned   learned
 }
 
 // NewClient returns a client for the provider at baseURL, an absolute http or https address without credentials.
@@ -129,40 +142,89 @@ func newTransport(options Options) *http.Transport {
 	}
 }
 
+// address returns the address of a path below the base URL.
+func (c *Client) address(path string) string { return c.base.JoinPath(path).String() }
+
+// request returns a request with body, encoded as JSON, to a path below the base URL.
+func (c *Client) request(ctx context.Context, model, path string, header http.Header, body any) (*http.Request, error) {
+	encoded, err := c.encode(model, body)
+	if err != nil {
+		return nil, Rejected(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(path), bytes.NewReader(encoded))
+	if err != nil {
+		return nil, Rejected(err)
+	}
+	maps.Copy(request.Header, header)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	return request, nil
+}
+
+// log returns the logger.
+func (c *Client) log() *zap.Logger {
+	if c.options.Log == nil {
+		return zap.NewNop()
+	}
+	return c.options.Log
+}
+
 // Host returns the host name of the provider. Wire formats use it to distinguish the vendor from compatible servers.
 func (c *Client) Host() string { return c.base.Hostname() }
 
 // Stream runs attempt until one succeeds, one has emitted a chunk, or the retries are used up.
 //
-// An attempt sends the request through call.HTTP() and passes what it receives to the methods of call. It ends with
-// call.Stop once it has seen the end marker of its wire format. If it returns nil without Stop, the answer was cut.
-// Stream meets the contract of Stream in llm.Model.
+// An attempt sends the request with call.Post and passes what it receives to the methods of call. It ends with
+// call.Finish once it has seen the end marker of its wire format. If it returns nil without it, the answer was cut. Stream
+// meets the contract of Stream in llm.Model.
 func (c *Client) Stream(
 	ctx context.Context, request llm.Request, emit func(llm.Chunk) error,
 	attempt func(ctx context.Context, call *Call) error,
 ) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = c.options.Backoff
-	for try := 0; ; try++ {
+	tries, lessons := 0, 0
+	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		err := c.once(ctx, request, emit, attempt)
 		var failure *llm.Error
-		if !errors.As(err, &failure) || failure.Cut || !failure.Retryable || try == maxRetries {
+		switch {
+		case !errors.As(err, &failure) || failure.Cut:
+			return err
+		case failure.Code == codePolicy:
+			return errors.Join(emit(llm.Chunk{Kind: llm.ChunkUsage}), emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopRefusal}))
+		case lessons < maxLessons && c.learned.learn(c.log(), request.Model, failure):
+			lessons++
+			continue
+		case !failure.Retryable || failure.Pending:
 			return err
 		}
 		wait := pause.NextBackOff()
 		if failure.RetryAfter > 0 {
 			wait = failure.RetryAfter
 		}
-		if wait > c.options.MaxRetryAfter {
+		if tries++; tries > maxRetries && failure.RetryAfter < minAskedWait || !c.mayWait(request, wait) {
 			return err
+		}
+		if wait >= minAskedWait && !request.Deadline.IsZero() {
+			if err := emit(llm.Chunk{Kind: llm.ChunkWaiting, Wait: wait}); err != nil {
+				return err
+			}
 		}
 		if clock.Sleep(ctx, wait) != nil {
 			return ctx.Err()
 		}
 	}
+}
+
+// mayWait reports whether a request may wait before a retry: until its deadline, or for a short time if it has none.
+func (c *Client) mayWait(request llm.Request, wait time.Duration) bool {
+	if request.Deadline.IsZero() {
+		return wait <= c.options.MaxRetryAfter
+	}
+	return time.Now().Add(wait).Before(request.Deadline)
 }
 
 func (c *Client) once(
@@ -179,7 +241,7 @@ func (c *Client) once(
 func (c *Client) Ready(ctx context.Context, path string, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Connect*2)
 	defer cancel()
-	address := c.base.JoinPath(path).String()
+	address := c.address(path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("calling the model provider: %w", err)

@@ -43,13 +43,16 @@ func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 
 func TestThinkingIsRequestedAsTheModelRequires(t *testing.T) {
 	for name, want := range map[string]string{
-		"claude-3-5-haiku-latest":  ``,
-		"claude-sonnet-4-20250514": `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
-		"claude-opus-4-5":          `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
-		"claude-opus-4-6":          `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
-		"a-model-of-next-year":     `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"claude-3-5-haiku-latest":           ``,
+		"claude-sonnet-4-20250514":          `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-5":                   `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-6":                   `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"us.anthropic.claude-opus-4-6-v1:0": `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"anthropic/claude-sonnet-4.5":       `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"kimi-k2-thinking":                  ``,
+		"claude-of-next-year":               `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
 	} {
-		params, _ := paramsOf(llm.Request{
+		params, _ := bodyOf(llm.Request{
 			Model: name, MaxOutputTokens: 4000, ReasoningEffort: "high", Messages: []llm.Message{{Role: "user", Text: "hi"}},
 		})
 		raw, err := json.Marshal(params)
@@ -87,7 +90,7 @@ func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
 	if got := strings.Join(shape, " "); got != "user+++ assistant+ user++" {
 		t.Error(got)
 	}
-	if result := messages[2].Content[0].OfToolResult; result == nil || !result.IsError.Value {
+	if result := messages[2].Content[0]; result.Type != "tool_result" || !result.IsError {
 		t.Error("the failed result must come first and be marked as an error")
 	}
 }
@@ -98,7 +101,7 @@ func TestRedactedThinkingIsSentBackUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, blocks := blocksOf(llm.Message{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
-	if len(blocks) != 2 || blocks[0].OfRedactedThinking == nil || blocks[0].OfRedactedThinking.Data != "xyz" {
+	if len(blocks) != 2 || blocks[0].Type != "redacted_thinking" || blocks[0].Data != "xyz" {
 		t.Errorf("got %+v", blocks)
 	}
 }

@@ -15,10 +15,9 @@ func TestTheOutputLimitFieldDependsOnTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := made.encodeChat(llm.Request{MaxOutputTokens: 7})
-		body := read(t, text)
-		if err != nil || (body["max_completion_tokens"] == 7.0) != native || (body["max_tokens"] == 7.0) == native {
-			t.Errorf("%s: %v, %v", base, body, err)
+		body, err := made.chatBody(llm.Request{MaxOutputTokens: 7})
+		if err != nil || (body.MaxCompletionTokens == 7) != native || (body.MaxTokens == 7) == native {
+			t.Errorf("%s: %+v, %v", base, body, err)
 		}
 	}
 }
