@@ -63,6 +63,7 @@ type Node struct {
 	directory    Directory
 	model        llm.Model
 	metered      *metering.Model
+	contexts     routing.Contexts
 	routes       routing.Routes
 	tools        map[string]tools.Tool
 	turnTools    map[string]turn.Tool

@@ -43,14 +43,27 @@ func (s storeSlots) use(ctx context.Context, do func() error) error {
 	}
 }
 
-// runModelCall makes one model call: it builds the request and streams the answer into the feed.
+// runModelCall makes one model call: it builds the request and streams the answer into the feed. A request that is longer
+// than the model's context is made shorter and repeated once.
 func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Route, feed *modelFeed) error {
+	err := feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	var failure *llm.Error
+	if errors.As(err, &failure) && failure.Code == protocol.ModelContextExceeded && !failure.Cut {
+		n.contexts.Learn(route, failure.Limit)
+		n.log.Warn("the context of the model is smaller than configured", zap.String("model", route.Model), zap.Int("count", n.contexts.Limit(route).ContextTokens))
+		err = feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	}
+	return err
+}
+
+// callModel makes one model call, whose output goes to the feed.
+func (f *modelFeed) callModel(ctx context.Context, n *Node, p turn.Prompt, route routing.Route) error {
 	request, err := n.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
 	}
-	feed.trimmed = request.trimmed && p.Step == 1
-	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
+	f.trimmed = request.trimmed && p.Step == 1
+	if err := f.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
 		return err
 	}
 	ctx, call := n.observer.StartModelCall(ctx, n.model.Family(), p.Step)
@@ -62,11 +75,11 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 		if chunk.Kind == llm.ChunkOpaque {
 			chunk.Opaque, chunk.Owner = json.RawMessage(turnlog.Storable(string(chunk.Opaque))), n.model.Family()
 		}
-		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
+		return failpoint.After(failpoint.TurnAfterModelFirstByte, f.emit(ctx, chunk))
 	})
 	call.End(err)
 	if err != nil && ctx.Err() == nil {
-		n.log.Warn("model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.Error(err))
+		n.log.Warn("model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.String("model", route.Model), zap.Error(err))
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	titleTokens       = 64    // limit of the model's answer
+	titleTokens       = 512   // limit of the model's answer: some models reason first
 	titleExcerpt      = 2_000 // characters of each message that the model sees
 	maxGeneratedTitle = 80    // characters; users may set longer titles (protocol.MaxTitle)
 )
@@ -44,8 +44,11 @@ func Write(ctx context.Context, model *metering.Model, account protocol.AccountI
 	request.TurnInput = 1
 	var text strings.Builder
 	used, err = model.Stream(ctx, account, request, func(chunk llm.Chunk) error {
-		if chunk.Kind == llm.ChunkText {
+		switch chunk.Kind {
+		case llm.ChunkText:
 			text.WriteString(chunk.Text)
+		case llm.ChunkThought:
+			text.Reset()
 		}
 		return nil
 	})

@@ -226,7 +226,7 @@ func (p *doctorChecks) model(ctx context.Context) finding {
 		what:   "model (" + p.config.Model.Provider + ")",
 		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, and that the provider can be reached from here",
 	}
-	model, err := openModel(p.config)
+	model, err := openModel(p.config, zap.NewNop())
 	if err != nil {
 		f.err = err
 		return f

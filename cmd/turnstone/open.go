@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"go.uber.org/zap"
+
 	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/objects"
@@ -40,4 +42,8 @@ func openScanner(config *settings.Config) (scanner.Scanner, error) {
 	return clamd.New(config.Stores.ClamdAddress)
 }
 
-func openModel(config *settings.Config) (llm.Model, error) { return open.Model(config.ModelOptions()) }
+func openModel(config *settings.Config, log *zap.Logger) (llm.Model, error) {
+	options := config.ModelOptions()
+	options.Client.Log = log.Named("model")
+	return open.Model(options)
+}

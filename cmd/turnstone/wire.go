@@ -194,7 +194,7 @@ func (s *service) openScanner(context.Context) (err error) {
 }
 
 func (s *service) openModel(context.Context) (err error) {
-	if s.model, err = openModel(s.config); err != nil {
+	if s.model, err = openModel(s.config, s.log); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
 	s.model = s.telemetry.Model(s.model)

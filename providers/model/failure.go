@@ -201,7 +201,7 @@ var (
 			`request too large|too large for model|tokens? (in|of) the (prompt|request|input).{0,40}exceed`)
 	contextLimit = regexp.MustCompile(
 		`(?i)(?:maximum (?:context|prompt|model|sequence|input) length(?: is| of)?|allowed \(|\[\d+, ?|must be <= ?|> |token limit:? |` +
-			`context size \(|context length (?:of )?(?:only )?|with |cannot exceed |limit (?:of |is |\()?)(\d{3,8})`)
+			`context size \(|context length (?:of )?(?:only )?|with |cannot exceed |limit (?:of |is |\()?)\s*(\d{3,8})`)
 	creditUsedUp = regexp.MustCompile(
 		`(?i)credit balance is too low|insufficient (account )?(balance|credit|funds|quota)|payment required|billing (hard )?limit|` +
 			`account (is )?in arrears|arrearage|out of credits|more credits|add credits|exceeded your current quota, please check your plan and billing`)
