@@ -115,8 +115,10 @@ func NewClient(family, baseURL string, options Options) (*Client, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("the model base URL must be an absolute http or https address")
 	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("the model base URL must not contain credentials, a query or a fragment")
+	query := base.Query()
+	query.Del("api-version") // of Azure
+	if base.User != nil || len(query) > 0 || base.Fragment != "" {
+		return nil, fmt.Errorf("the model base URL must not contain credentials, a fragment or a query other than api-version")
 	}
 	options = options.withDefaults()
 	return &Client{family: family, base: base, options: options, transport: newTransport(options)}, nil
@@ -142,8 +144,8 @@ func newTransport(options Options) *http.Transport {
 	}
 }
 
-// address returns the address of a path below the base URL.
-func (c *Client) address(path string) string { return c.base.JoinPath(path).String() }
+// Address returns the address of a path below the base URL.
+func (c *Client) Address(path string) string { return c.base.JoinPath(path).String() }
 
 // request returns a request with body, encoded as JSON, to a path below the base URL.
 func (c *Client) request(ctx context.Context, model, path string, header http.Header, body any) (*http.Request, error) {
@@ -151,7 +153,7 @@ func (c *Client) request(ctx context.Context, model, path string, header http.He
 	if err != nil {
 		return nil, Rejected(err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(path), bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Address(path), bytes.NewReader(encoded))
 	if err != nil {
 		return nil, Rejected(err)
 	}
@@ -241,7 +243,7 @@ func (c *Client) once(
 func (c *Client) Ready(ctx context.Context, path string, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Connect*2)
 	defer cancel()
-	address := c.address(path)
+	address := c.Address(path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("calling the model provider: %w", err)
@@ -269,5 +271,10 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 
 // TrimBase removes slashes at the end of baseURL, and then suffix, which operators copy along with the address.
 func TrimBase(baseURL, suffix string) string {
-	return strings.TrimSuffix(strings.TrimRight(baseURL, "/"), suffix)
+	address, query, found := strings.Cut(baseURL, "?")
+	address = strings.TrimSuffix(strings.TrimRight(address, "/"), suffix)
+	if found {
+		address += "?" + query
+	}
+	return address
 }

@@ -139,7 +139,7 @@ func (c *Config) checkProviders() error {
 			return fmt.Errorf("TURNSTONE_CLAMD_ADDRESS: %w", err)
 		}
 	}
-	if c.Model.API != "chat" && c.Model.API != "responses" {
+	if c.Model.API != "" && c.Model.API != "chat" && c.Model.API != "responses" {
 		return fmt.Errorf("TURNSTONE_MODEL_API: invalid value %q (want chat or responses)", c.Model.API)
 	}
 	for _, name := range modelapi.KeyHeaders {

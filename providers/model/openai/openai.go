@@ -26,13 +26,16 @@ const (
 	APIResponses = "responses"
 )
 
-const defaultBaseURL = "https://api.openai.com/v1"
+const (
+	openaiHost     = "api.openai.com"
+	defaultBaseURL = "https://" + openaiHost + "/v1"
+)
 
 // Options configure a Model.
 type Options struct {
 	BaseURL string // without /chat/completions or /responses; empty means OpenAI's own
 	APIKey  string // empty: no key is sent, for local servers
-	API     string // APIChat (also when empty) or APIResponses
+	API     string // APIChat or APIResponses; empty: APIResponses at OpenAI itself, else APIChat
 	Client  model.Options
 }
 
@@ -54,10 +57,7 @@ func New(options Options) (*Model, error) {
 		base = defaultBaseURL
 	}
 	api := options.API
-	if api == "" {
-		api = APIChat
-	}
-	if api != APIChat && api != APIResponses {
+	if api != "" && api != APIChat && api != APIResponses {
 		return nil, fmt.Errorf("the model API must be %q or %q", APIChat, APIResponses)
 	}
 	options.Client.Secret = options.APIKey
@@ -66,9 +66,15 @@ func New(options Options) (*Model, error) {
 		return nil, err
 	}
 	host := client.Host()
+	switch {
+	case api == "" && host == openaiHost:
+		api = APIResponses
+	case api == "":
+		api = APIChat
+	}
 	return &Model{
 		client: client, key: options.APIKey, api: api,
-		native: host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com"),
+		native: host == openaiHost || isAzure(host),
 	}, nil
 }
 
@@ -95,10 +101,18 @@ func (m *Model) Ready(ctx context.Context) error {
 	return m.client.Ready(ctx, "models", m.header())
 }
 
+// isAzure reports whether a host is one of Azure OpenAI.
+func isAzure(host string) bool {
+	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".cognitiveservices.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com")
+}
+
 // header returns the headers with the credentials.
 func (m *Model) header() http.Header {
 	if m.key == "" {
 		return http.Header{}
+	}
+	if isAzure(m.client.Host()) {
+		return http.Header{"Api-Key": {m.key}}
 	}
 	return http.Header{"Authorization": {"Bearer " + m.key}}
 }
