@@ -34,6 +34,7 @@ type Model interface {
 
 // Request is the input of one model call. It contains no account identifier.
 type Request struct {
+	Route           string    // names the client that makes the call; empty if there is only one
 	Model           string    // the provider's name of the model
 	System          string    // instructions; empty for none
 	Messages        []Message // oldest first; the last is the message to answer, or an assistant prefix to continue
@@ -97,7 +98,7 @@ type Chunk struct {
 	ToolCall ToolCall
 	Usage    Usage
 	Opaque   json.RawMessage
-	Owner    string // of Opaque: the provider's Family; set by the caller of Stream
+	Owner    string // of Opaque: the provider's Family; set by the caller of Stream if it is empty
 	Stop     Stop
 	Wait     time.Duration
 }

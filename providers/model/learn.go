@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -156,18 +157,23 @@ func (c *Client) encode(model string, body any) ([]byte, error) {
 	c.learned.mu.RLock()
 	defer c.learned.mu.RUnlock()
 	known := c.learned.byModel[model]
-	if known == nil {
+	if known == nil && len(c.options.Extra) == 0 && len(c.options.Drop) == 0 {
 		return text.Bytes(), nil
 	}
-	return known.apply(text.Bytes())
-}
-
-// apply changes an encoded body to what the provider accepts.
-func (l *lessons) apply(encoded []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(encoded, &fields); err != nil {
+	if err := json.Unmarshal(text.Bytes(), &fields); err != nil {
 		return nil, fmt.Errorf("encoding a request to the model: %w", err)
 	}
+	maps.Copy(fields, c.options.Extra)
+	fields = (&lessons{drop: c.options.Drop}).apply(fields)
+	if known != nil {
+		fields = known.apply(fields)
+	}
+	return json.Marshal(fields) //nolint:wrapcheck // cannot fail: Extra was read from JSON
+}
+
+// apply changes a body to what the provider accepts.
+func (l *lessons) apply(fields map[string]json.RawMessage) map[string]json.RawMessage {
 	for _, name := range l.drop {
 		outer, inner, nested := strings.Cut(name, ".")
 		var members map[string]json.RawMessage
@@ -194,7 +200,36 @@ func (l *lessons) apply(encoded []byte) ([]byte, error) {
 			delete(fields, name)
 		}
 	}
-	return json.Marshal(fields) //nolint:wrapcheck // cannot fail
+	return fields
+}
+
+// Lessons returns what the refusals of model taught, each as a sentence for operators that names the member of a route in
+// the file of TURNSTONE_MODEL_CONFIG which saves the first refusal after every start.
+func (c *Client) Lessons(model string) []string {
+	c.learned.mu.RLock()
+	defer c.learned.mu.RUnlock()
+	known := c.learned.byModel[model]
+	if known == nil {
+		return nil
+	}
+	var list []string
+	for _, name := range known.drop {
+		switch name {
+		case "tools":
+			list = append(list, `the model accepts no tools: set "tools": false`)
+		case withoutSystem:
+			list = append(list, "the model accepts no system prompt, which is sent in the first message: nothing to set")
+		default:
+			list = append(list, fmt.Sprintf(`the model accepts no %s: set "drop": [%q]`, name, name))
+		}
+	}
+	if known.limitName != "" {
+		list = append(list, "the length of an answer is limited by "+known.limitName+": nothing to set")
+	}
+	if known.limit > 0 {
+		list = append(list, fmt.Sprintf(`an answer has at most %d tokens: set "max_output_tokens": %d`, known.limit, known.limit))
+	}
+	return list
 }
 
 // withoutMember returns the fields without all members of a name, at any depth.

@@ -15,6 +15,9 @@ package model
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +25,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -47,6 +52,8 @@ const (
 	maxRetries = 2
 	// maxLessons limits the repetitions of a request without a parameter that the provider refused.
 	maxLessons = 4
+	// creditInterval is the time between two reports that the credit is used up.
+	creditInterval = time.Minute
 	// minAskedWait is the shortest wait that is reported to the reader. Waits of at least this length are not limited in
 	// number, only by the deadline of the request, because the provider asks for them.
 	minAskedWait = time.Second
@@ -82,6 +89,11 @@ type Options struct {
 	MaxRetryAfter time.Duration // the longest wait before a retry of a request without a deadline; default 10 s
 	Log           *zap.Logger   // nil: nothing is logged
 	Secret        string        // the API key, which must not appear in the log
+
+	Extra  map[string]json.RawMessage // members of every body, in addition to those of the wire format or instead of them
+	Drop   []string                   // members that no body has, for example temperature, or reasoning.summary
+	Proxy  string                     // http or https URL of an outgoing proxy; empty: none
+	CAFile string                     // path of certificates (PEM) that are trusted in addition to those of the system; empty: none
 }
 
 func (o Options) withDefaults() Options {
@@ -107,6 +119,7 @@ type Client struct {
 	options   Options
 	transport *http.Transport
 	learned   learned
+	credit    atomic.Int64 // when creditUsedUp last logged, in Unix nanoseconds
 }
 
 // NewClient returns a client for the provider at baseURL, an absolute http or https address without credentials.
@@ -121,15 +134,43 @@ func NewClient(family, baseURL string, options Options) (*Client, error) {
 		return nil, fmt.Errorf("the model base URL must not contain credentials, a fragment or a query other than api-version")
 	}
 	options = options.withDefaults()
-	return &Client{family: family, base: base, options: options, transport: newTransport(options)}, nil
+	transport := newTransport(options)
+	if options.Proxy != "" {
+		proxy, err := url.Parse(options.Proxy)
+		if err != nil || proxy.Host == "" || proxy.Scheme != "http" && proxy.Scheme != "https" {
+			return nil, fmt.Errorf("the proxy for the model must be an http or https URL")
+		}
+		transport.Proxy = http.ProxyURL(proxy)
+	}
+	if options.CAFile != "" {
+		if transport.TLSClientConfig, err = trusting(options.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{family: family, base: base, options: options, transport: transport}, nil
 }
 
-// newTransport returns a transport that uses no proxy (the operator's address is the address that is dialled), does not
+// trusting returns the settings of TLS that trust the certificates of a file in addition to those of the system.
+func trusting(path string) (*tls.Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates for the model: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s contains no certificate (PEM)", path)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// newTransport returns a transport that uses no proxy unless one is configured (not even one of the environment), does not
 // decompress (a small compressed body may become a huge one), and limits the response header.
 func newTransport(options Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: options.Connect, KeepAlive: pingAfter}
 	return &http.Transport{
-		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    options.Connect,
 		ForceAttemptHTTP2:      true,
@@ -197,6 +238,9 @@ func (c *Client) Stream(
 			return err
 		case failure.Code == codePolicy:
 			return errors.Join(emit(llm.Chunk{Kind: llm.ChunkUsage}), emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopRefusal}))
+		case failure.Code == protocol.ModelCreditUsedUp:
+			c.creditUsedUp(failure)
+			return err
 		case lessons < maxLessons && c.learned.learn(c.log(), request.Model, failure):
 			lessons++
 			continue
@@ -218,6 +262,14 @@ func (c *Client) Stream(
 		if clock.Sleep(ctx, wait) != nil {
 			return ctx.Err()
 		}
+	}
+}
+
+// creditUsedUp logs for the operator that no request succeeds until there is new credit, at most once in creditInterval.
+func (c *Client) creditUsedUp(failure *llm.Error) {
+	last, now := c.credit.Load(), time.Now().UnixNano()
+	if (last == 0 || now-last >= int64(creditInterval)) && c.credit.CompareAndSwap(last, now) {
+		c.log().Error("the credit with the model's provider is used up: turns fail until it is renewed", zap.Error(failure))
 	}
 }
 

@@ -65,6 +65,9 @@ func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.C
 // Continues implements llm.Model.
 func (m *Model) Continues() bool { return m.continues }
 
+// Lessons returns what the refusals of a model taught; see model.Client.Lessons.
+func (m *Model) Lessons(name string) []string { return m.client.Lessons(name) }
+
 // Family implements llm.Model.
 func (m *Model) Family() string { return Family }
 
