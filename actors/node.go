@@ -64,6 +64,7 @@ type Node struct {
 	model        llm.Model
 	metered      *metering.Model
 	contexts     routing.Contexts
+	breakers     routing.Breakers
 	routes       routing.Routes
 	tools        map[string]tools.Tool
 	turnTools    map[string]turn.Tool
@@ -226,7 +227,7 @@ func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 		return
 	}
 	n.runtime.Send(live.pid, first)
-	left := max(time.Second, time.Until(spec.CreatedAt.Add(n.routes[spec.Routing.Profile].Deadline)))
+	left := max(time.Second, time.Until(spec.CreatedAt.Add(n.routes.First(spec.Routing.Profile).Deadline)))
 	n.runtime.Send(live.pid, shell.StartTimer{Delay: left, Message: deadlinePassed{}})
 }
 

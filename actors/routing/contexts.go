@@ -6,10 +6,10 @@ import "sync"
 const minContext = 1024
 
 // Contexts are the sizes of contexts that models reported when a request was too long. Its zero value is ready to use. It
-// has one entry for each configured model at most, and is lost when the process ends.
+// has one entry for each route at most, and is lost when the process ends.
 type Contexts struct {
 	mu     sync.Mutex
-	tokens map[string]int // by model; guarded by mu
+	tokens map[Key]int // guarded by mu
 }
 
 // Learn notes that a request was too long for the model of a route. reported is the size of its context in tokens; 0 if the
@@ -22,16 +22,16 @@ func (c *Contexts) Learn(route Route, reported int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tokens == nil {
-		c.tokens = map[string]int{}
+		c.tokens = map[Key]int{}
 	}
-	c.tokens[route.Model] = max(minContext, reported)
+	c.tokens[route.Key()] = max(minContext, reported)
 }
 
 // Limit returns a route with the known size of its context. The answer gets at most a quarter of a smaller one.
 func (c *Contexts) Limit(route Route) Route {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.tokens[route.Model]; known > 0 && known < route.ContextTokens {
+	if known := c.tokens[route.Key()]; known > 0 && known < route.ContextTokens {
 		route.ContextTokens = known
 		route.MaxOutputTokens = min(route.MaxOutputTokens, known/4)
 	}

@@ -31,7 +31,7 @@ var errNoTitle = errors.New("the model wrote no title")
 // the call, including a call that failed.
 func Write(ctx context.Context, model *metering.Model, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
 	request := llm.Request{
-		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
+		Route: route.Name, Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
 		Messages: []llm.Message{
 			{Role: "user", Text: excerpt(question)},
 			{Role: "assistant", Text: excerpt(answer)},

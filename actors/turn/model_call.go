@@ -24,6 +24,13 @@ func (m *Batch) RequestBuilt(tokens int, sources []protocol.Source) {
 	m.sources = sources
 }
 
+// RouteChanged reports that another route of the profile makes the call. Nothing of its output was processed yet.
+func (m *Batch) RouteChanged(call int, routing protocol.TurnRouting) {
+	if !m.ignored(call) {
+		m.emit(&routing)
+	}
+}
+
 // ModelText processes more text of the answer.
 func (m *Batch) ModelText(call int, delta string) {
 	if m.ignored(call) || m.enforceLimits(len(delta)) {

@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
@@ -42,8 +41,19 @@ func openScanner(config *settings.Config) (scanner.Scanner, error) {
 	return clamd.New(config.Stores.ClamdAddress)
 }
 
-func openModel(config *settings.Config, log *zap.Logger) (llm.Model, error) {
-	options := config.ModelOptions()
-	options.Client.Log = log.Named("model")
-	return open.Model(options)
+// openModels returns the configured routes, and the model that calls their providers.
+func openModels(config *settings.Config, log *zap.Logger) (*settings.Models, *open.Routed, error) {
+	models, err := config.Models()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range models.Clients {
+		client := &models.Clients[i]
+		client.Config.Client.Log = log.Named("model")
+		if client.Name != "" {
+			client.Config.Client.Log = client.Config.Client.Log.With(zap.String("route", client.Name))
+		}
+	}
+	model, err := open.Models(models.Clients)
+	return models, model, err
 }

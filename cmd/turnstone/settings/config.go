@@ -67,6 +67,9 @@ type Model struct {
 	DeepReasoning string       `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The provider's name of the model for the profile deep_reasoning. Unset: the model of balanced."`
 	Coding        string       `env:"TURNSTONE_MODEL_CODING" help:"The provider's name of the model for the profile coding. Unset: the model of balanced."`
 	Images        []string     `env:"TURNSTONE_MODEL_IMAGES" help:"The names of those of these models that accept images, separated by commas. They get the pictures of a message; the others get the names and sizes of pictures. Unset: none. Set it before pictures are uploaded: of earlier ones, models get only the thumbnail."`
+	Proxy         string       `env:"TURNSTONE_MODEL_PROXY" secret:"url" help:"http or https URL of an outgoing proxy for requests to the provider. Unset: none; HTTPS_PROXY is not used."`
+	CAFile        string       `env:"TURNSTONE_MODEL_CA_FILE" help:"Path of certificates (PEM) that are trusted for the provider in addition to those of the system. Unset: none."`
+	Config        string       `env:"TURNSTONE_MODEL_CONFIG" help:"Path of a file with several routes, described below. The other TURNSTONE_MODEL_* variables must then be unset. Unset: those variables describe the only route."`
 }
 
 // Limits limits what one account, or one client address without a session, may request.
