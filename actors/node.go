@@ -156,7 +156,7 @@ func (n *Node) startGoroutine(f func()) {
 // Begin returns the first transition of a turn and sets spec.Routing; see turnlog.Start. It is deterministic: the
 // events have the time spec.CreatedAt.
 func (n *Node) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
-	spec.Routing = n.routes.Resolve(spec.Requested, spec.Input)
+	spec.Routing = n.routes.Resolve(spec.Requested, spec.PreviousProfile, spec.Input)
 	b := turn.New(spec, n.turnTools, n.model.Continues()).NewBatch()
 	b.Begin()
 	frames, err := protocol.AppendEvents(nil, spec.TurnID, 1, spec.CreatedAt, b.Events)

@@ -282,3 +282,16 @@ func TestImpossibleUsageIsEstimated(t *testing.T) {
 		}
 	}
 }
+
+func TestAutoLooksAtTheConversation(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t, func(c *testConfig) { liveOn(t, c) }).client().register("ada@example.com")
+	first, _ := turnOf(t, c.expect(200, "POST", "/chat", asking("Write a Python script that renames files", nil, "profile", "auto")).body)
+	c.expect(200, "POST", "/chat", asking("now add error handling", nil, "profile", "auto", "conversation_id", first.ConversationID))
+	alone, _ := turnOf(t, c.expect(200, "POST", "/chat", asking("now add error handling", nil, "profile", "auto")).body)
+	for conversation, want := range map[protocol.ConversationID]protocol.Profile{first.ConversationID: protocol.ProfileCoding, alone.ConversationID: protocol.ProfileBalanced} {
+		if message := c.newestFirst(conversation)[0]; message.Profile == nil || *message.Profile != want {
+			t.Errorf("%v, want %s", message.Profile, want)
+		}
+	}
+}

@@ -75,13 +75,14 @@ func Defaults(balanced, deep, coding string) Routes {
 	}
 }
 
-// Resolve returns the profile, the model and the limits for a request, and the reason for the choice. It is a pure
-// function of the request, so every node and every repetition gets the same result.
-func (r Routes) Resolve(requested protocol.Profile, input string) protocol.TurnRouting {
+// Resolve returns the profile, the model and the limits for a request, and the reason for the choice. previous is the profile
+// of the answer before; empty if there is none. It is a pure function of the request, so every node and every repetition gets
+// the same result.
+func (r Routes) Resolve(requested, previous protocol.Profile, input string) protocol.TurnRouting {
 	resolved, reason := requested, "The profile was chosen."
 	if requested == protocol.ProfileAuto {
 		resolved, reason = protocol.ProfileBalanced, "Nothing in the message asks for a specialised profile."
-		if why := softwareSign(input); why != "" {
+		if why := softwareSign(input, previous == protocol.ProfileCoding); why != "" {
 			resolved, reason = protocol.ProfileCoding, why
 		}
 	}
@@ -98,8 +99,23 @@ func (r Routes) Resolve(requested protocol.Profile, input string) protocol.TurnR
 	}
 }
 
-// softwareSign looks for signs of software work in the input. It returns a sentence that names the sign, or "".
-func softwareSign(input string) string {
+// softwareSign looks for signs of software work in the input. after reports that the answer before was such work. It returns
+// a sentence that names the sign, or "".
+func softwareSign(input string, after bool) string {
+	if why := codeSign(input); why != "" {
+		return why
+	}
+	switch found := topicsOf(input); {
+	case found.software():
+		return "The message is about software work."
+	case after && len(input) <= maxContinuation && found.continues():
+		return "The message continues software work."
+	}
+	return ""
+}
+
+// codeSign looks for code, traces, and names of files and tools.
+func codeSign(input string) string {
 	if strings.Contains(input, "```") {
 		return "The message contains a block of code."
 	}
