@@ -135,6 +135,9 @@ func (f *modelFeed) callModel(ctx context.Context, n *Node, p turn.Prompt, route
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
+		if chunk.Kind == llm.ChunkCitation {
+			chunk.Text, chunk.Address = turnlog.Storable(chunk.Text), turnlog.Storable(chunk.Address)
+		}
 		if chunk.Kind == llm.ChunkOpaque {
 			chunk.Opaque = json.RawMessage(turnlog.Storable(string(chunk.Opaque)))
 			if chunk.Owner == "" {

@@ -56,6 +56,7 @@ var modelCases = []modelCase{
 	{"safety after text", "balanced", []modelAnswer{said(chatHi, chatEnd("SAFETY"))}, "complete text:Hi", nil, 1},
 	{"thoughts in tags", "balanced", []modelAnswer{said(chatDelta(`{"content":"<thi"}`), chatDelta(`{"content":"nk>Hm</think>Hi"}`), chatEnd("stop"))}, "complete reasoning_summary:Hm text:Hi", nil, 1},
 	{"content in parts", "balanced", []modelAnswer{said(chatDelta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hi"}]}`), chatEnd("stop"))}, "complete reasoning_summary:Hm text:Hi", nil, 1},
+	{"sources", "balanced", []modelAnswer{said(chatHi, chatDelta(`{"annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example","title":"A"}}]}`), chatEnd("stop"))}, "complete text:Hi [1 A https://a.example]", nil, 1},
 	{"half characters", "balanced", []modelAnswer{said(chatDelta(`{"content":"\ud83d"}`), chatDelta(`{"content":"\udc26"}`), chatEnd("stop"))}, "complete text:🐦", nil, 1},
 	{"a whole answer", "balanced", []modelAnswer{said(`={"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}`)}, "complete text:Hi", nil, 1},
 	{"an empty answer", "balanced", []modelAnswer{said(chatDelta(`{"content":" \n"}`), chatEnd("stop"))}, "incomplete notice:empty_answer !model_protocol", nil, 2},
@@ -191,6 +192,9 @@ func storedAnswer(message protocol.Message) string {
 			all = append(all, "notice:"+part.Kind)
 		default:
 			all = append(all, string(part.Type)+":"+part.Text)
+			for _, cited := range part.Citations {
+				all = append(all, fmt.Sprintf("[%d %s %s]", cited.Index, cited.Title, cited.URL))
+			}
 		}
 	}
 	return strings.Join(all, " ")

@@ -88,6 +88,7 @@ const (
 	ChunkOpaque                         // Opaque: to be returned to the provider with this step's message
 	ChunkStop                           // Stop: why the answer ended; always last
 	ChunkThought                        // the text so far was not the answer but reasoning
+	ChunkCitation                       // Address, Text: a source on the web of the text so far, and its title
 	ChunkWaiting                        // Wait: the call is repeated after this time. Nothing else precedes it
 )
 
@@ -95,6 +96,7 @@ const (
 type Chunk struct {
 	Kind     ChunkKind
 	Text     string
+	Address  string
 	ToolCall ToolCall
 	Usage    Usage
 	Opaque   json.RawMessage

@@ -28,7 +28,7 @@ func (u *UsageCounter) Add(chunk *Chunk) {
 		u.free = chunk.Usage == Usage{}
 	case ChunkStop:
 		u.CallEnded()
-	case ChunkOpaque, ChunkThought, ChunkWaiting:
+	case ChunkOpaque, ChunkThought, ChunkCitation, ChunkWaiting:
 	}
 }
 

@@ -53,9 +53,10 @@ type Machine struct {
 	text     []byte // the model's text in the current step, including fences
 	pending  []llm.ToolCall
 	opaque   json.RawMessage
-	owner    string            // of opaque
-	usage    llm.UsageCounter  // of the current step
-	sources  []protocol.Source // in the request of the current step
+	owner    string              // of opaque
+	usage    llm.UsageCounter    // of the current step
+	sources  []protocol.Source   // in the request of the current step
+	web      []protocol.Citation // of the open text, or of the next one, as the provider reported them
 }
 
 // Tool is what the machine knows of a tool.

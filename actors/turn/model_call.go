@@ -87,6 +87,10 @@ func (m *Batch) ModelChunk(call int, chunk *llm.Chunk) {
 		}
 	case llm.ChunkOpaque:
 		m.opaque, m.owner = chunk.Opaque, chunk.Owner
+	case llm.ChunkCitation:
+		if len(m.web) < maxCitations {
+			m.web = append(m.web, protocol.Citation{Title: chunk.Text, URL: protocol.WebAddress(chunk.Address)})
+		}
 	case llm.ChunkThought:
 		partWriter{m}.textWasReasoning()
 	case llm.ChunkWaiting:
@@ -311,7 +315,7 @@ func (m *Batch) startStep() {
 			}
 		}
 	}
-	m.pending, m.opaque, m.owner = nil, nil, ""
+	m.pending, m.opaque, m.owner, m.web = nil, nil, "", nil
 	m.usage.NextCall()
 	m.effect(CallModel{})
 }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol"
 	"turnstone/providers/model/lenient"
 )
 
@@ -48,6 +50,7 @@ type Call struct {
 	output   sample     // for the estimate if the provider reports no usage
 	layout   layout
 	refused  bool
+	cited    []string // addresses; see Cite
 	tools    toolCalls
 	thoughts thoughts
 	answered bool // there is text other than white space
@@ -220,6 +223,22 @@ func (c *Call) Opaque(raw json.RawMessage) error {
 	}
 	c.layout.addRaw(raw)
 	return nil
+}
+
+// maxCited limits the sources of one answer.
+const maxCited = 200
+
+// Cite adds a source on the web that the provider names for the text so far. Each source is added once; an address that readers
+// may not follow is left out.
+func (c *Call) Cite(title, address string) error {
+	if protocol.WebAddress(address).IsZero() || len(c.cited) >= maxCited || slices.Contains(c.cited, address) {
+		return nil
+	}
+	c.cited = append(c.cited, address)
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.emit(llm.Chunk{Kind: llm.ChunkCitation, Text: title, Address: address})
 }
 
 // Usage sets the usage that the provider reports. It is emitted just before the next chunk. Some providers report usage

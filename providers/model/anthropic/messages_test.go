@@ -2,12 +2,45 @@ package anthropic
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model/modeltest"
 )
+
+// TestOnlyClaudeGetsMarksOfTheCache marks the system prompt, which follows the tools, and the end of the history.
+func TestOnlyClaudeGetsMarksOfTheCache(t *testing.T) {
+	for name, want := range map[string]int{"claude-sonnet-4-5": 2, "us.anthropic.claude-sonnet-4-5": 2, "MiniMax-M2": 0} {
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ = io.ReadAll(r.Body)
+			_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"cache_read_input_tokens":40,"cache_creation_input_tokens":7,"output_tokens":1}}`)
+		}))
+		model, err := New(Options{BaseURL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var used llm.Usage
+		request := llm.Request{Model: name, System: "Be brief.", MaxOutputTokens: 10, Messages: []llm.Message{{Role: "user", Text: "hello"}}, Tools: []llm.Tool{{Name: "clock"}}}
+		err = model.Stream(t.Context(), request, func(chunk llm.Chunk) error {
+			if chunk.Kind == llm.ChunkUsage {
+				used = chunk.Usage
+			}
+			return nil
+		})
+		server.Close()
+		if got := strings.Count(string(body), `"cache_control":{"type":"ephemeral"}`); err != nil || got != want {
+			t.Errorf("%s: %d marks, want %d: %s, %v", name, got, want, body, err)
+		}
+		if used.InputTokens != 50 || used.CachedInputTokens != 40 {
+			t.Errorf("%s: %+v", name, used)
+		}
+	}
+}
 
 func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 	for _, each := range []struct{ prefix, continuation, whole string }{

@@ -68,6 +68,10 @@ type blockDelta struct {
 	Signature   string       `json:"signature"`
 	PartialJSON lenient.Text `json:"partial_json"`
 	StopReason  lenient.Text `json:"stop_reason"`
+	Citation    struct {
+		URL   lenient.Text `json:"url"`
+		Title lenient.Text `json:"title"`
+	} `json:"citation"`
 }
 
 type messageUsage struct {
@@ -202,6 +206,8 @@ func (a *answer) delta(delta *blockDelta) error {
 		return a.think(string(delta.Thinking))
 	case "signature_delta":
 		a.signature += delta.Signature
+	case "citations_delta":
+		return a.call.Cite(string(delta.Citation.Title), string(delta.Citation.URL))
 	case "input_json_delta":
 		a.input.WriteString(string(delta.PartialJSON))
 	}

@@ -90,6 +90,9 @@ var answerCases = []answerCase{
 	{"repeated arguments", "chat", delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"calc","arguments":"{\"x\":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{\"x\":1}"}}]}`) + end("tool_calls"), `calc{"x":1} tool_calls`},
 	{"arguments as an object", "chat", delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"calc","arguments":{"x":1}}}]}`) + end("tool_calls"), `calc{"x":1} tool_calls`},
 	{"the whole input at once", "anthropic", block(`{"type":"tool_use","id":"t","name":"calc","input":{"x":1}}`) + `{"type":"message_delta","delta":{"stop_reason":"tool_use"}}` + "\n" + `{"type":"message_stop"}`, `calc{"x":1} tool_calls`},
+	{"sources", "chat", delta(`{"content":"Hi","annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example","title":"A"}}]}`) + end("stop"), "Hi [A https://a.example] end_turn"},
+	{"sources of a response", "responses", `{"type":"response.output_text.delta","delta":"Hi"}` + "\n" + `{"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"https://a.example","title":"A"}}` + "\n" + done(`,"output":[{"type":"message","content":[{"type":"output_text","text":"Hi","annotations":[{"type":"url_citation","url":"https://a.example","title":"A"},{"type":"url_citation","url":"javascript:x"}]}]}]`), "Hi [A https://a.example] end_turn"},
+	{"sources of Claude", "anthropic", `{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}` + "\n" + `{"type":"content_block_delta","delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://a.example","title":"A"}}}` + "\n" + `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, "Hi [A https://a.example] end_turn"},
 	{"members of other types", "chat", `{"id":5,"created":"now","choices":[{"index":"0","delta":{"content":"Hi","tool_calls":{}},"finish_reason":null}],"usage":"none"}` + "\n" + end("stop"), "Hi end_turn"},
 }
 
@@ -202,6 +205,8 @@ func ask(t *testing.T, api, url string) string {
 			parts = append(parts, chunk.Text)
 		case chunk.Kind == llm.ChunkToolCall:
 			parts = append(parts, chunk.ToolCall.Name+string(chunk.ToolCall.Input))
+		case chunk.Kind == llm.ChunkCitation:
+			parts = append(parts, "["+chunk.Text+" "+chunk.Address+"]")
 		case chunk.Kind == llm.ChunkThought:
 			parts = append(parts, "<thought>")
 		case chunk.Kind == llm.ChunkStop:

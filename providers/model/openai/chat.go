@@ -57,6 +57,29 @@ type chatDelta struct {
 	ToolCalls        []chatToolDelta   `json:"tool_calls"`
 	FunctionCall     chatFunctionDelta `json:"function_call"` // deprecated, and still sent by older gateways
 	Extra            lenient.Raw       `json:"extra_content"`
+	Annotations      []annotation      `json:"annotations"`
+}
+
+// annotation is a source of a text. Chat Completions nests its fields, Responses does not.
+type annotation struct {
+	Type  lenient.Text `json:"type"`
+	URL   lenient.Text `json:"url"`
+	Title lenient.Text `json:"title"`
+	Inner struct {
+		URL   lenient.Text `json:"url"`
+		Title lenient.Text `json:"title"`
+	} `json:"url_citation"`
+}
+
+// cite adds the annotations of a text that are sources on the web.
+func cite(call *model.Call, annotations ...annotation) error {
+	for i := range annotations {
+		a := &annotations[i]
+		if err := call.Cite(string(a.Title+a.Inner.Title), string(a.URL+a.Inner.URL)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type chatToolDelta struct {
@@ -196,6 +219,9 @@ func (a *chatAnswer) takeDelta(delta *chatDelta) error {
 		a.call.Refuse()
 	}
 	if err := a.call.Text(delta.Content.Text + string(delta.Refusal)); err != nil {
+		return err
+	}
+	if err := cite(a.call, delta.Annotations...); err != nil {
 		return err
 	}
 	for i, tool := range delta.ToolCalls {

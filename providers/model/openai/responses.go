@@ -161,6 +161,7 @@ type responseEvent struct {
 	Item         outputItem    `json:"item"`
 	Part         outputPart    `json:"part"`
 	Response     response      `json:"response"`
+	Annotation   annotation    `json:"annotation"`
 }
 
 type response struct {
@@ -200,6 +201,8 @@ type outputPart struct {
 	Type    lenient.Text `json:"type"`
 	Text    lenient.Text `json:"text"`
 	Refusal lenient.Text `json:"refusal"`
+
+	Annotations []annotation `json:"annotations"`
 }
 
 // source is the kind of event that contains text: the same text comes in deltas, in whole parts and in whole items.
@@ -266,6 +269,8 @@ func (a *responseAnswer) event(event *responseEvent) error {
 	switch event.Type {
 	case "response.output_text.delta":
 		return a.addText(deltas, event.Delta)
+	case "response.output_text.annotation.added":
+		return cite(a.call, event.Annotation)
 	case "response.refusal.delta":
 		a.call.Refuse()
 		return a.addText(deltas, event.Delta)
@@ -317,7 +322,10 @@ func (a *responseAnswer) part(part *outputPart) error {
 	case "reasoning_text", "summary_text":
 		return a.addReasoning(wholeParts, part.Text)
 	}
-	return a.addText(wholeParts, part.Text)
+	if err := a.addText(wholeParts, part.Text); err != nil {
+		return err
+	}
+	return cite(a.call, part.Annotations...)
 }
 
 // item takes what a complete item contains and no earlier event did.
@@ -337,7 +345,15 @@ func (a *responseAnswer) item(item *outputItem) error {
 		if refused != "" {
 			a.call.Refuse()
 		}
-		return a.addText(wholeItems, text+refused)
+		if err := a.addText(wholeItems, text+refused); err != nil {
+			return err
+		}
+		for i := range item.Content {
+			if err := cite(a.call, item.Content[i].Annotations...); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "function_call":
 		if item.Status == "incomplete" {
 			return nil
