@@ -46,7 +46,7 @@ func (v vocabulary) has(word string) bool {
 	return false
 }
 
-var (
+var ( //nolint:misspell // words of several languages
 	// strongWords are used for software only.
 	strongWords = vocabularyOf(`typescript javascript golang kotlin php c++ c# perl haskell scala fortran react vue angular svelte jquery tailwind django
 		flask fastapi rails laravel numpy pandas pytorch tensorflow kubernetes kubectl docker dockerfile terraform ansible nginx postgres postgresql mysql sqlite

@@ -10,6 +10,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 )
 
 func TestUsedUpCreditIsLoggedOnceAMinute(t *testing.T) {
@@ -24,7 +25,7 @@ func TestUsedUpCreditIsLoggedOnceAMinute(t *testing.T) {
 			if logs.Len() != want {
 				t.Errorf("%d lines, want %d", logs.Len(), want)
 			}
-			time.Sleep(creditInterval/2 + time.Second)
+			_ = clock.Sleep(t.Context(), creditInterval/2+time.Second)
 		}
 	})
 }

@@ -19,7 +19,7 @@ func (c *Call) send(request *http.Request) error {
 	sent := newPayload(request)
 	outgoing := sent.request(c.ctx, request)
 	outgoing.Header = c.client.withHeaders(request.Header)
-	response, err := c.client.transport.RoundTrip(outgoing)
+	response, err := c.client.transport.RoundTrip(outgoing) //nolint:bodyclose // readRefusal or the guard closes it
 	sent.release()
 	if err != nil {
 		return c.fail(transportFailure(err))

@@ -29,7 +29,8 @@ const fence = "```"
 // last.
 func (t *thoughts) split(text string, last bool, emit func(kind llm.ChunkKind, text string) error) (held string, err error) {
 	for text != "" {
-		kind, size, drop := llm.ChunkText, 0, 0
+		var kind llm.ChunkKind
+		var size, drop int
 		switch {
 		case t.closing != "":
 			kind, size, drop = t.reasoning(text, last)

@@ -118,7 +118,7 @@ func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
 	})
 	var shape []string
 	for _, message := range messages {
-		shape = append(shape, string(message.Role)+strings.Repeat("+", len(message.Content)))
+		shape = append(shape, message.Role+strings.Repeat("+", len(message.Content)))
 	}
 	if got := strings.Join(shape, " "); got != "user+++ assistant+ user++" {
 		t.Error(got)
