@@ -49,7 +49,7 @@ var layers = map[string][]string{
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
-		"providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
+		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
 		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {

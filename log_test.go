@@ -20,7 +20,7 @@ var logFields = []string{
 	// Turns and logs.
 	"adoptions", "appends", "bytes", "cause", "epoch", "first", "found", "frames_sha256", "last", "missing", "profile", "released", "sequence", "state", "step",
 	// The service and its dependencies.
-	"base_url", "binary", "build", "check", "direction", "dropped", "engine", "failing", "folder", "free_mib", "grace", "migration", "partition", "reason", "schema", "server", "took",
+	"base_url", "binary", "build", "check", "direction", "dropped", "engine", "failing", "folder", "free_mib", "grace", "migration", "model", "partition", "reason", "schema", "server", "setting", "took",
 	// Nodes of a cluster.
 	"actor", "address", "number", "owner",
 	// Counts and kinds.

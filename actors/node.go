@@ -63,6 +63,8 @@ type Node struct {
 	directory    Directory
 	model        llm.Model
 	metered      *metering.Model
+	contexts     routing.Contexts
+	breakers     routing.Breakers
 	routes       routing.Routes
 	tools        map[string]tools.Tool
 	turnTools    map[string]turn.Tool
@@ -154,7 +156,7 @@ func (n *Node) startGoroutine(f func()) {
 // Begin returns the first transition of a turn and sets spec.Routing; see turnlog.Start. It is deterministic: the
 // events have the time spec.CreatedAt.
 func (n *Node) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
-	spec.Routing = n.routes.Resolve(spec.Requested, spec.Input)
+	spec.Routing = n.routes.Resolve(spec.Requested, spec.PreviousProfile, spec.Input)
 	b := turn.New(spec, n.turnTools, n.model.Continues()).NewBatch()
 	b.Begin()
 	frames, err := protocol.AppendEvents(nil, spec.TurnID, 1, spec.CreatedAt, b.Events)
@@ -225,7 +227,7 @@ func (n *Node) spawn(m *turn.Machine, epoch int32, s *tail.Stream, first any) {
 		return
 	}
 	n.runtime.Send(live.pid, first)
-	left := max(time.Second, time.Until(spec.CreatedAt.Add(n.routes[spec.Routing.Profile].Deadline)))
+	left := max(time.Second, time.Until(spec.CreatedAt.Add(n.routes.First(spec.Routing.Profile).Deadline)))
 	n.runtime.Send(live.pid, shell.StartTimer{Delay: left, Message: deadlinePassed{}})
 }
 

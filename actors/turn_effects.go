@@ -43,14 +43,90 @@ func (s storeSlots) use(ctx context.Context, do func() error) error {
 	}
 }
 
-// runModelCall makes one model call: it builds the request and streams the answer into the feed.
-func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Route, feed *modelFeed) error {
+// runModelCall makes one model call and streams the answer into the feed. If the profile has several routes and the turn
+// has no output yet, it calls the next route when one fails, and leaves out routes that failed before.
+func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, feed *modelFeed) error {
+	routes := n.routes[p.Spec.Routing.Profile]
+	current := min(max(1, p.Route), len(routes)) - 1 // a node with another configuration may have begun the turn
+	if p.Answering || len(routes) == 1 {
+		return n.callRoute(ctx, p, routes[current], false, feed)
+	}
+	at := n.breakers.Choose(routes, current, time.Now())
+	if at < 0 {
+		at = current
+	}
+	for {
+		if at != current {
+			current = at
+			n.log.Info("another route is used", zap.Stringer("turn", p.Spec.TurnID), zap.String("model", routes[at].Model))
+			if err := feed.put(ctx, feedItem{route: at + 1}); err != nil {
+				return err
+			}
+		}
+		err := n.callRoute(ctx, p, routes[at], at+1 < len(routes), feed)
+		if n.noteRoute(routes[at], err) {
+			at = n.breakers.Choose(routes, at+1, time.Now())
+		}
+		if err == nil || ctx.Err() != nil || at == current || at < 0 {
+			return err
+		}
+	}
+}
+
+// noteRoute notes in the route's breaker how a call ended. It reports whether another route may succeed.
+func (n *Node) noteRoute(route routing.Route, err error) (next bool) {
+	var failure *llm.Error
+	if !errors.As(err, &failure) {
+		if err == nil {
+			n.breakers.Succeeded(route)
+		}
+		return false
+	}
+	switch failure.Code {
+	case protocol.ModelUnavailable, protocol.ModelRateLimited, protocol.ModelProtocol:
+		n.breakers.Failed(route, false, time.Now())
+	case protocol.ModelUnauthorized, protocol.ModelCreditUsedUp:
+		n.breakers.Failed(route, true, time.Now())
+	case protocol.ModelRejected, protocol.ModelContextExceeded:
+	default:
+		return false
+	}
+	return !failure.Cut
+}
+
+// routing returns what turn.routing reports when a turn is answered by another route than the first. number counts from 1.
+func (n *Node) routing(spec *turnlog.Spec, number int) protocol.TurnRouting {
+	routing := spec.Routing
+	routing.Route, routing.ModelID = number, n.routes[spec.Routing.Profile][number-1].Model
+	routing.Reason = "The model of this profile does not answer at the moment, so another one answers."
+	if number == 1 {
+		routing.Reason = spec.Routing.Reason
+	}
+	return routing
+}
+
+// callRoute makes one model call with a route. A request that is longer than the model's context is made shorter and
+// repeated once. With fallback, another route follows, so a provider that is busy is waited for only a short time.
+func (n *Node) callRoute(ctx context.Context, p turn.Prompt, route routing.Route, fallback bool, feed *modelFeed) error {
+	route.Fallback = fallback
+	err := feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	var failure *llm.Error
+	if errors.As(err, &failure) && failure.Code == protocol.ModelContextExceeded && !failure.Cut {
+		n.contexts.Learn(route, failure.Limit)
+		n.log.Warn("the context of the model is smaller than configured", zap.String("model", route.Model), zap.Int("count", n.contexts.Limit(route).ContextTokens))
+		err = feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	}
+	return err
+}
+
+// callModel makes one model call, whose output goes to the feed.
+func (f *modelFeed) callModel(ctx context.Context, n *Node, p turn.Prompt, route routing.Route) error {
 	request, err := n.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
 	}
-	feed.trimmed = request.trimmed && p.Step == 1
-	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
+	f.trimmed = request.trimmed && p.Step == 1
+	if err := f.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.files}); err != nil {
 		return err
 	}
 	ctx, call := n.observer.StartModelCall(ctx, n.model.Family(), p.Step)
@@ -59,16 +135,35 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, route routing.Ro
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
-		if chunk.Kind == llm.ChunkOpaque {
-			chunk.Opaque, chunk.Owner = json.RawMessage(turnlog.Storable(string(chunk.Opaque))), n.model.Family()
+		if chunk.Kind == llm.ChunkCitation {
+			chunk.Text, chunk.Address = turnlog.Storable(chunk.Text), turnlog.Storable(chunk.Address)
 		}
-		return failpoint.After(failpoint.TurnAfterModelFirstByte, feed.emit(ctx, chunk))
+		if chunk.Kind == llm.ChunkOpaque {
+			chunk.Opaque = json.RawMessage(turnlog.Storable(string(chunk.Opaque)))
+			if chunk.Owner == "" {
+				chunk.Owner = n.model.Family()
+			}
+		}
+		return failpoint.After(failpoint.TurnAfterModelFirstByte, f.emit(ctx, chunk))
 	})
 	call.End(err)
 	if err != nil && ctx.Err() == nil {
-		n.log.Warn("model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.Error(err))
+		level := zap.WarnLevel
+		if codeOf(err) == protocol.ModelCreditUsedUp { // the client logs it, once a minute
+			level = zap.DebugLevel
+		}
+		n.log.Log(level, "model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.String("model", route.Model), zap.Error(err))
 	}
 	return err
+}
+
+// codeOf returns the code of a failed model call; empty for any other error.
+func codeOf(err error) protocol.TurnErrorCode {
+	var failure *llm.Error
+	if errors.As(err, &failure) {
+		return failure.Code
+	}
+	return ""
 }
 
 // buildRequestInGoroutine builds the request in a separate goroutine, because reading from the store grows a
@@ -111,7 +206,7 @@ func (n *Node) finish(m *turn.Machine, batch *turnlog.Append, end *turn.End, don
 	spec := m.Spec()
 	f := &turnlog.Finish{
 		Append: *batch, Spec: spec, StopReason: end.Reason, Usage: end.Usage, Error: end.Err,
-		ModelID: spec.Routing.ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Parked: end.Parked,
+		ModelID: m.Routing().ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Parked: end.Parked,
 		PauseQueue: end.State != protocol.TurnCompleted, DropQueue: end.CancelQueue, Repaired: end.Repaired,
 		At: time.Now(), MaxLiveTurns: n.maxLiveTurns, Begin: n.Begin,
 	}

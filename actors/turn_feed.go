@@ -61,6 +61,7 @@ type feedItem struct {
 	err   error
 	hint  int               // estimated input tokens; only in the first item
 	files []protocol.Source // in the request; only in the first item
+	route int               // 1 + the index of the route that makes the call from now on; 0: the item is not about it
 	trim  bool              // older messages were left out; only in the first output of the model
 }
 

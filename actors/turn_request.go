@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
@@ -55,10 +56,19 @@ func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing
 	}
 	trimmed = trimmed || older
 	messages, input := p.Messages(history, trimmed)
-	return &modelRequest{llm.Request{
-		Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: allowedTools(b.tools, p.Spec),
+	var offered []llm.Tool
+	if !route.WithoutTools {
+		offered = allowedTools(b.tools, p.Spec)
+	}
+	request := &modelRequest{llm.Request{
+		Route: route.Name, Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered,
 		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
-	}, trimmed, sources}, nil
+		Deadline: p.Spec.CreatedAt.Add(time.Duration(p.Spec.Routing.Completion.DeadlineSeconds) * time.Second),
+	}, trimmed, sources}
+	if route.Fallback {
+		request.Deadline = time.Time{}
+	}
+	return request, nil
 }
 
 // readInstructions reads the instructions that the project of the conversation had when the turn started; empty if there

@@ -226,6 +226,8 @@ func (r *turnRun) decideFeed(b *turn.Batch) {
 			b.ContextTrimmed(call)
 		}
 		switch {
+		case item.route > 0:
+			b.RouteChanged(call, r.node.routing(b.Spec(), item.route))
 		case item.hint > 0:
 			b.RequestBuilt(item.hint, item.files)
 		case item.over:
@@ -355,10 +357,9 @@ func (r *turnRun) startCall() {
 	r.feed = feed
 	r.shell.After(waitNoticeInterval, waitNotice{feed.call})
 	prompt := r.machine.Prompt()
-	route := r.node.routes[prompt.Spec.Routing.Profile]
 	r.node.startGoroutine(func() {
 		defer cancel()
-		err := r.node.runModelCall(ctx, prompt, route, feed)
+		err := r.node.runModelCall(ctx, prompt, feed)
 		_ = feed.put(ctx, feedItem{over: true, err: err}) // fails when the call was stopped
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -607,6 +608,19 @@ func TestReadinessTellsWhichDependencyIsDown(t *testing.T) {
 	version := c.expect(200, "GET", "/version", nil)
 	if got := string(version.body); got != `{"service":"turnstone","environment":"test","build_sha":"abc","model_provider_family":"scripted"}`+"\n" || version.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s %v", got, version.header)
+	}
+}
+
+func TestProfilesPublishWhatTheyCanDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.client().expect(401, "GET", "/profiles", nil)
+	var list protocol.List[protocol.ProfileAbilities]
+	w.client().register("ada@example.com").expect(200, "GET", "/profiles", nil).into(t, &list)
+	high := "high"
+	want := protocol.ProfileAbilities{Profile: protocol.ProfileDeepReasoning, Tools: true, ContextTokens: 128_000, MaxOutputTokens: 32_768, Effort: &high}
+	if len(list.Data) != 3 || list.HasMore || list.Data[0].Profile != protocol.ProfileBalanced || list.Data[0].Effort != nil || !reflect.DeepEqual(list.Data[1], want) {
+		t.Errorf("%+v", list)
 	}
 }
 

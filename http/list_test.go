@@ -15,6 +15,7 @@ import (
 func TestEveryListHasTheShapeOfTheContract(t *testing.T) {
 	t.Parallel()
 	unpaged := map[string]string{"GET /files/picker": "q narrows the list instead"}
+	whole := map[string]string{"GET /profiles": "it always has three items"}
 	s, lists := &requestSchemas{Server: documentServer(t), t: t}, 0
 	for _, r := range s.Routes() {
 		op := route.OperationAt(s.OpenAPI(), r.Method, r.Path)
@@ -29,6 +30,9 @@ func TestEveryListHasTheShapeOfTheContract(t *testing.T) {
 		lists++
 		if schema.Properties["next_cursor"] == nil || schema.Properties["has_more"] == nil {
 			t.Errorf("%s has data, but no next_cursor or has_more", nameOf(r))
+		}
+		if whole[nameOf(r)] != "" {
+			continue
 		}
 		for _, name := range []string{"cursor", "limit"} {
 			given := slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name })

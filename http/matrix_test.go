@@ -49,9 +49,10 @@ type identifiers map[string]string
 
 // examples has one entry for each route.
 var examples = map[string]example{
-	"GET /health":  {free: true},
-	"GET /ready":   {},
-	"GET /version": {},
+	"GET /health":   {free: true},
+	"GET /ready":    {},
+	"GET /version":  {},
+	"GET /profiles": {},
 
 	"POST /auth/register": {success: 201, client: (*matrix).anonymous, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"email": protocol.NewAccountID().String() + "@example.com", "password": testPassword, "display_name": "New"}

@@ -26,6 +26,7 @@ import (
 	"turnstone/http/shares"
 	"turnstone/http/sse"
 	"turnstone/http/webapp"
+	"turnstone/protocol"
 )
 
 // Config has the dependencies and settings of a Server. It must not change after New.
@@ -47,9 +48,10 @@ type Config struct {
 	MaxStreams         int              // limit of open streams per account on this node; 0: 50
 	MaxRequests        int              // limit of concurrent requests per account on this node; 0: 32
 	Providers          []auth.Provider
-	Environment        string // for example production
-	BuildSHA           string // empty: unknown
-	ModelFamily        string // for example openai
+	Environment        string                      // for example production
+	BuildSHA           string                      // empty: unknown
+	ModelFamily        string                      // for example openai
+	Abilities          []protocol.ProfileAbilities // for GET /profiles
 	Ready              map[string]ready.Probe
 	Draining           func() bool   // nil: never
 	Scanner            string        // the engine that scans files for malware
@@ -156,7 +158,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
-	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily}
+	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily, s.Abilities}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}

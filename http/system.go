@@ -10,6 +10,7 @@ import (
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
+	"turnstone/protocol"
 )
 
 // systemHandlers handle the requests about the service itself.
@@ -19,6 +20,7 @@ type systemHandlers struct {
 	environment string
 	buildSHA    string // empty: unknown
 	modelFamily string
+	profiles    []protocol.ProfileAbilities
 }
 
 func (h *systemHandlers) routes() []route.Route {
@@ -29,6 +31,8 @@ func (h *systemHandlers) routes() []route.Route {
 			DescribedAs("Checks every dependency, at most once per second, and reports each result. Returns 503 with the same body if a dependency is down or the node is draining. Requires a session, except on the internal listener. While the database is down no session can be verified, and every caller receives the report.").Documented(mayReturnNotReady),
 		route.Call("GET", "/version", "getVersion", "Get the running version", route.Reads.Unstored(), h.getVersion).
 			DescribedAs("Returns the environment, the commit of the build and the family of the model provider."),
+		route.Call("GET", "/profiles", "listProfiles", "List the profiles", route.Reads, h.listProfiles).
+			DescribedAs("Returns what each profile can do. The profile auto resolves to balanced or coding. The list has one page."),
 	}
 }
 
@@ -112,6 +116,10 @@ func (h *systemHandlers) getVersion(context.Context, *resource.Nothing) (*resour
 		version.BuildSHA = &h.buildSHA
 	}
 	return resource.OK(version), nil
+}
+
+func (h *systemHandlers) listProfiles(context.Context, *resource.Nothing) (*resource.Body[protocol.List[protocol.ProfileAbilities]], error) {
+	return resource.OK(protocol.List[protocol.ProfileAbilities]{Data: h.profiles}), nil
 }
 
 // Readiness checks all dependencies, at most once per second.

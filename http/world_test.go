@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors"
+	"turnstone/actors/routing"
 	"turnstone/actors/shell"
 	"turnstone/actors/uploads"
 	"turnstone/http/auth"
@@ -220,7 +221,7 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 	config := testConfig{database: database, Config: Config{
 		Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
-		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted",
+		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted", Abilities: routing.Defaults("a", "b", "c").Abilities(),
 		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
 		PasswordCost: lowCost, AttachmentWait: time.Millisecond,
 	}}

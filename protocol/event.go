@@ -27,7 +27,7 @@ type EventSpec struct {
 var Events = []EventSpec{
 	{"turn.started", "The turn exists: its messages and its first transition are durable.", func() Payload { return new(TurnStarted) }},
 	{"turn.state", "The state changed, or whether the turn accepts steering. Clients must not derive either from text.", func() Payload { return new(TurnStateChanged) }},
-	{"turn.routing", "Which profile and model produce the answer, and why.", func() Payload { return new(TurnRouting) }},
+	{"turn.routing", "Which profile and model produce the answer, and why. It is sent again, before the first output, if another model has to answer.", func() Payload { return new(TurnRouting) }},
 	{"activity.progress", "Work in progress other than the answer itself.", func() Payload { return new(ActivityProgress) }},
 	{"answer.started", "A part of the answer's text starts.", func() Payload { return new(AnswerStarted) }},
 	{"answer.delta", "More text of an open text part.", func() Payload { return new(AnswerDelta) }},
@@ -76,6 +76,7 @@ const (
 	ModelUnauthorized    TurnErrorCode = "model_unauthorized"
 	ModelRejected        TurnErrorCode = "model_rejected"
 	ModelContextExceeded TurnErrorCode = "model_context_exceeded"
+	ModelCreditUsedUp    TurnErrorCode = "model_credit_used_up"
 	ModelProtocol        TurnErrorCode = "model_protocol" // its answer could not be understood, or is too large
 )
 
@@ -125,6 +126,7 @@ type TurnRouting struct {
 	ReasoningProfile string       `json:"reasoning_profile"`
 	Completion       Completion   `json:"completion"`
 	Reason           string       `json:"reason"`
+	Route            int          `json:"route,omitempty" doc:"Position among the routes of the profile, from 1, of the one that answers. Absent: the first."`
 }
 
 // Progress is the completed part of a known amount of work.

@@ -21,6 +21,17 @@ func (p Profile) Valid() bool {
 	return p == ProfileAuto || p == ProfileBalanced || p == ProfileDeepReasoning || p == ProfileCoding
 }
 
+// ProfileAbilities is what a profile can do. It describes the first model of the profile, not a particular one.
+type ProfileAbilities struct {
+	Profile         Profile `json:"profile" enum:"balanced,deep_reasoning,coding"`
+	Pictures        bool    `json:"pictures" doc:"The model sees pictures. Otherwise it gets their names and sizes."`
+	Tools           bool    `json:"tools" doc:"The model can use tools."`
+	ContextTokens   int     `json:"context_tokens" doc:"About how many tokens a conversation and its answer can have before the oldest messages are left out."`
+	MaxOutputTokens int     `json:"max_output_tokens" doc:"The most tokens that one answer has."`
+	Effort          *string `json:"effort" enum:"low,medium,high" doc:"The reasoning effort; null if the model decides."`
+	Fallback        bool    `json:"fallback" doc:"Another model answers if the first one cannot."`
+}
+
 // Limits of client input and of a turn.
 const (
 	MaxInputRunes     = 100_000 // in one user message

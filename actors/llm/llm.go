@@ -34,6 +34,7 @@ type Model interface {
 
 // Request is the input of one model call. It contains no account identifier.
 type Request struct {
+	Route           string    // names the client that makes the call; empty if there is only one
 	Model           string    // the provider's name of the model
 	System          string    // instructions; empty for none
 	Messages        []Message // oldest first; the last is the message to answer, or an assistant prefix to continue
@@ -41,8 +42,9 @@ type Request struct {
 	ReasoningEffort string // "low", "medium", "high"; empty for the provider's default
 	MaxOutputTokens int    // > 0
 	FirstByte       time.Duration
-	Step            int // 1 for the first step of the turn; used by the scripted model
-	TurnInput       int // 1 + the index in Messages of the user message that started the turn; 0: unknown. Used by the scripted model
+	Deadline        time.Time // until which a busy provider may be waited for; zero: a short time
+	Step            int       // 1 for the first step of the turn; used by the scripted model
+	TurnInput       int       // 1 + the index in Messages of the user message that started the turn; 0: unknown. Used by the scripted model
 }
 
 // Message is one entry of the conversation as a model sees it.
@@ -70,6 +72,10 @@ type ToolCall struct {
 	Input json.RawMessage `json:"input"` // always a JSON object; {} when the model sent nothing
 }
 
+// InvalidArguments is the only member of a ToolCall's input if the model's arguments were not a JSON object. It contains
+// them as text.
+const InvalidArguments = "invalid_arguments"
+
 // ChunkKind determines which fields of a Chunk are used.
 type ChunkKind uint8
 
@@ -81,17 +87,22 @@ const (
 	ChunkUsage                          // Usage: totals of this call so far; the last one counts
 	ChunkOpaque                         // Opaque: to be returned to the provider with this step's message
 	ChunkStop                           // Stop: why the answer ended; always last
+	ChunkThought                        // the text so far was not the answer but reasoning
+	ChunkCitation                       // Address, Text: a source on the web of the text so far, and its title
+	ChunkWaiting                        // Wait: the call is repeated after this time. Nothing else precedes it
 )
 
 // Chunk is one piece of an answer, as it arrives.
 type Chunk struct {
 	Kind     ChunkKind
 	Text     string
+	Address  string
 	ToolCall ToolCall
 	Usage    Usage
 	Opaque   json.RawMessage
-	Owner    string // of Opaque: the provider's Family; set by the caller of Stream
+	Owner    string // of Opaque: the provider's Family; set by the caller of Stream if it is empty
 	Stop     Stop
+	Wait     time.Duration
 }
 
 // Usage counts tokens of a model call or a step.
@@ -119,12 +130,14 @@ const CodeBudgetReached protocol.TurnErrorCode = "budget_reached"
 
 // Error is a failed or cut model call. Code is one of "model_unavailable" (refused, 5xx, timed out),
 // "model_rate_limited", "model_rejected" (the provider reports an invalid request: 4xx), "model_unauthorized",
-// "model_protocol" (the response does not follow the wire format) and "model_context_exceeded".
+// "model_protocol" (the response does not follow the wire format), "model_context_exceeded" and "model_credit_used_up".
 type Error struct {
 	Code       protocol.TurnErrorCode
 	Retryable  bool          // a later call may succeed
 	RetryAfter time.Duration // requested by the provider; 0 when it did not request any
 	Cut        bool          // chunks had been emitted before the failure
+	Pending    bool          // the provider may still be working on the request, which must not be repeated now
+	Limit      int           // of the context, in tokens, as the provider reports it with "model_context_exceeded"; 0: unknown
 	Err        error         // for the log; never shown to a user
 }
 

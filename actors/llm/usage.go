@@ -13,6 +13,7 @@ type UsageCounter struct {
 	final       bool  // the current call ended by itself
 	input       int   // estimated input tokens of the current call; 0: the request was not built yet
 	outputBytes int   // bytes of output of the current call
+	free        bool  // the current call was refused or not made: it costs nothing unless it has output
 }
 
 // Add counts a chunk of the current call.
@@ -24,9 +25,10 @@ func (u *UsageCounter) Add(chunk *Chunk) {
 		u.AddOutput(len(chunk.ToolCall.Name) + len(chunk.ToolCall.Input))
 	case ChunkUsage:
 		u.reported = chunk.Usage
+		u.free = chunk.Usage == Usage{}
 	case ChunkStop:
 		u.CallEnded()
-	case ChunkOpaque:
+	case ChunkOpaque, ChunkThought, ChunkCitation, ChunkWaiting:
 	}
 }
 
@@ -42,6 +44,9 @@ func (u *UsageCounter) RequestBuilt(tokens int) {
 	u.spent.InputTokens += u.lost * tokens
 	u.lost = 0
 }
+
+// CallRefused notes that the current call was refused, or was not made.
+func (u *UsageCounter) CallRefused() { u.free = true }
 
 // NextCall starts to count another call of the step.
 func (u *UsageCounter) NextCall() { *u = UsageCounter{spent: u.Total(), lost: u.lost} }
@@ -62,6 +67,9 @@ func (u *UsageCounter) Total() Usage { return u.spent.Plus(u.call()) }
 // call returns the usage of the current call so far. What a provider reported for a call that did not end by itself is
 // completed with estimates.
 func (u *UsageCounter) call() Usage {
+	if u.free && u.outputBytes == 0 {
+		return u.reported
+	}
 	if u.final && u.reported != (Usage{}) || u.input == 0 && u.outputBytes == 0 {
 		return u.reported
 	}

@@ -63,7 +63,7 @@ func (m *Model) Stream(ctx context.Context, account protocol.AccountID, request 
 	count.RequestBuilt(input)
 	emitted := false
 	err = m.Model.Stream(ctx, request, func(chunk llm.Chunk) error {
-		emitted = true
+		emitted = emitted || chunk.Kind != llm.ChunkWaiting
 		count.Add(&chunk)
 		if chunk.Kind == llm.ChunkStop && chunk.Stop == llm.StopMaxTokens && lowered {
 			chunk.Stop = llm.StopBudget

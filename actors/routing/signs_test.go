@@ -23,7 +23,7 @@ func TestSignsOfSoftwareWork(t *testing.T) {
 		"rust, rust, and more rust":                                     "",
 		"The function of rustic debugging in my_bug's trusty pythonism": "",
 	} {
-		if got := softwareSign(input); got != want {
+		if got := codeSign(input); got != want {
 			t.Errorf("%q: %q, want %q", input, got, want)
 		}
 	}
@@ -78,7 +78,7 @@ func BenchmarkSigns(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				softwareSign(input)
+				softwareSign(input, false)
 			}
 		})
 	}

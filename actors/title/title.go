@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	titleTokens       = 64    // limit of the model's answer
+	titleTokens       = 512   // limit of the model's answer: some models reason first
 	titleExcerpt      = 2_000 // characters of each message that the model sees
 	maxGeneratedTitle = 80    // characters; users may set longer titles (protocol.MaxTitle)
 )
@@ -31,7 +31,7 @@ var errNoTitle = errors.New("the model wrote no title")
 // the call, including a call that failed.
 func Write(ctx context.Context, model *metering.Model, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
 	request := llm.Request{
-		Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
+		Route: route.Name, Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
 		Messages: []llm.Message{
 			{Role: "user", Text: excerpt(question)},
 			{Role: "assistant", Text: excerpt(answer)},
@@ -44,8 +44,11 @@ func Write(ctx context.Context, model *metering.Model, account protocol.AccountI
 	request.TurnInput = 1
 	var text strings.Builder
 	used, err = model.Stream(ctx, account, request, func(chunk llm.Chunk) error {
-		if chunk.Kind == llm.ChunkText {
+		switch chunk.Kind {
+		case llm.ChunkText:
 			text.WriteString(chunk.Text)
+		case llm.ChunkThought:
+			text.Reset()
 		}
 		return nil
 	})

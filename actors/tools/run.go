@@ -2,10 +2,12 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/foreign"
@@ -55,11 +57,29 @@ func execute(ctx context.Context, tool Tool, call *Call) (result Result, err err
 	if err := failpoint.Before(failpoint.ToolAfterIntent); err != nil {
 		return Result{}, err
 	}
+	if err := checkJSON(call.Input); err != nil {
+		return Result{}, err
+	}
 	result, err = tool.Run(ctx, call)
 	if err = failpoint.After(failpoint.ToolAfterIntent, err); err != nil {
 		return Result{}, err
 	}
 	return result, failpoint.Before(failpoint.ToolAfterEffect)
+}
+
+// checkJSON returns a failure that tells the model what is wrong with arguments that are not a JSON object.
+func checkJSON(input json.RawMessage) error {
+	var written map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(input, &written) != nil || len(written) != 1 || json.Unmarshal(written[llm.InvalidArguments], &text) != nil {
+		return nil
+	}
+	reason := "it is not an object"
+	var object map[string]any
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		reason = err.Error()
+	}
+	return &Failure{Code: "invalid_input", Detail: "invalid JSON: " + reason}
 }
 
 // Clean limits the length of a text and removes the characters that can hide content from a reader; see

@@ -47,6 +47,16 @@ func (m *Machine) cite(text string) []protocol.Citation {
 	return cited
 }
 
+// withWeb adds the sources on the web that the provider reported for a text.
+func (m *Machine) withWeb(cited []protocol.Citation) []protocol.Citation {
+	for _, c := range m.web {
+		c.Index = len(cited) + 1
+		cited = append(cited, c)
+	}
+	m.web = nil
+	return cited
+}
+
 // citation returns the citation that a text between brackets is.
 func (m *Machine) citation(inside string) (c protocol.Citation, is bool) {
 	first, second, ofPage := strings.Cut(inside, ":")

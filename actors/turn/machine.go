@@ -34,6 +34,7 @@ type Machine struct {
 	results   map[protocol.ToolID]toolResult
 	found     []protocol.Source // by tools
 	rounds    int               // steps that called tools
+	routing   protocol.TurnRouting
 	inputs    []*steeringInput
 	cancels   []cancelRequest // the second one has the wider scope
 	adoptions int             // takeovers, whatever their cause
@@ -52,9 +53,10 @@ type Machine struct {
 	text     []byte // the model's text in the current step, including fences
 	pending  []llm.ToolCall
 	opaque   json.RawMessage
-	owner    string            // of opaque
-	usage    llm.UsageCounter  // of the current step
-	sources  []protocol.Source // in the request of the current step
+	owner    string              // of opaque
+	usage    llm.UsageCounter    // of the current step
+	sources  []protocol.Source   // in the request of the current step
+	web      []protocol.Citation // of the open text, or of the next one, as the provider reported them
 }
 
 // Tool is what the machine knows of a tool.
@@ -163,6 +165,14 @@ func (m *Machine) Ended() bool { return m.ended }
 // Parts returns the parts of the assistant's message so far.
 func (m *Machine) Parts() []protocol.Part { return m.fold.Parts() }
 
+// Routing returns the profile and the model that produce the answer.
+func (m *Machine) Routing() protocol.TurnRouting {
+	if m.routing.ModelID == "" { // the log is damaged
+		return m.spec.Routing
+	}
+	return m.routing
+}
+
 // Call returns the number of the current model call. Triggers of any other call are ignored.
 func (m *Machine) Call() int { return m.call }
 
@@ -257,6 +267,8 @@ func (m *Machine) apply(payload protocol.Payload) {
 	switch p := payload.(type) {
 	case *protocol.TurnStarted:
 		m.accepts = p.AcceptingSteering
+	case *protocol.TurnRouting:
+		m.routing = *p
 	case *protocol.TurnStateChanged:
 		m.state, m.accepts = p.State, p.AcceptingSteering
 	case *protocol.AnswerDelta:

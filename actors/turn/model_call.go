@@ -3,6 +3,7 @@ package turn
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
@@ -21,6 +22,13 @@ func (m *Machine) ignored(call int) bool {
 func (m *Batch) RequestBuilt(tokens int, sources []protocol.Source) {
 	m.usage.RequestBuilt(tokens)
 	m.sources = sources
+}
+
+// RouteChanged reports that another route of the profile makes the call. Nothing of its output was processed yet.
+func (m *Batch) RouteChanged(call int, routing protocol.TurnRouting) {
+	if !m.ignored(call) {
+		m.emit(&routing)
+	}
 }
 
 // ModelText processes more text of the answer.
@@ -79,7 +87,48 @@ func (m *Batch) ModelChunk(call int, chunk *llm.Chunk) {
 		}
 	case llm.ChunkOpaque:
 		m.opaque, m.owner = chunk.Opaque, chunk.Owner
+	case llm.ChunkCitation:
+		if len(m.web) < maxCitations {
+			m.web = append(m.web, protocol.Citation{Title: chunk.Text, URL: protocol.WebAddress(chunk.Address)})
+		}
+	case llm.ChunkThought:
+		partWriter{m}.textWasReasoning()
+	case llm.ChunkWaiting:
+		partWriter{m}.waitingForModel(chunk.Wait.Seconds())
 	}
+}
+
+// textWasReasoning replaces the text of the step by a reasoning part with the same text, which the model marked as reasoning
+// only at its end.
+func (m partWriter) textWasReasoning() {
+	m.splitter.end(m)
+	text := m.prefix()
+	m.closePart(false)
+	for _, part := range m.fold.Parts() {
+		written := part.Type == protocol.PartText || part.Type == protocol.PartCode
+		if written && slices.Contains(m.stepParts, part.PartID) && !slices.Contains(m.cut, part.PartID) {
+			m.cut = append(m.cut, part.PartID)
+		}
+	}
+	m.text, m.splitter = nil, newFenceSplitter()
+	if len(text) == 0 {
+		return
+	}
+	m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
+	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: string(text)})
+	m.closePart(false)
+}
+
+// waitingForModel notifies readers that the provider is busy, and when the call is repeated.
+func (m partWriter) waitingForModel(wait float64) {
+	part := m.activity
+	if part.IsZero() {
+		part = m.newPart()
+	}
+	seconds := int(wait + 0.999)
+	m.emit(&protocol.ActivityProgress{
+		PartID: part, Activity: "waiting_for_model", Label: fmt.Sprintf("The model is busy. Trying again in %d seconds", seconds),
+	})
 }
 
 // ContextTrimmed reports, once per turn, that older messages were not sent to the model. It precedes the first output
@@ -120,9 +169,15 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 	}
 	m.usage.CallEnded()
 	m.splitter.end(partWriter{m})
+	if (partWriter{m}).endEmpty(stop) {
+		return
+	}
 	m.applyInputs() // the model has answered, even if without text
 	partWriter{m}.closePart(stop == llm.StopMaxTokens || stop == llm.StopBudget)
 	partWriter{m}.closeCutParts()
+	if stop == llm.StopRefusal && !answered(m.fold.Parts()) {
+		partWriter{m}.notice("refused", "The model's provider declined to answer this because of its content policy. Rephrase your message, or ask something else.")
+	}
 	switch {
 	case stop == llm.StopBudget, m.callsModelAgain(stop) && m.overBudget():
 		m.pending = nil
@@ -141,6 +196,34 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 	}
 }
 
+// endEmpty handles an answer without text and tool calls, if the message has none from earlier steps either: the step is
+// repeated once, then the turn ends incomplete. It reports whether the answer was one.
+func (m partWriter) endEmpty(stop llm.Stop) bool {
+	if stop != llm.StopEndTurn && stop != llm.StopToolCalls || len(m.pending) > 0 || strings.TrimSpace(string(m.text)) != "" || answered(m.fold.Parts()) {
+		return false
+	}
+	if !m.retried {
+		m.cutStep()
+		m.retried = true
+		m.startStep()
+		return true
+	}
+	m.notice("empty_answer", "The model gave no answer, twice. Send your message again, or choose another profile.")
+	m.finish(protocol.TurnStopsShort, protocol.StopError, &protocol.TurnError{Code: protocol.ModelProtocol, Detail: "The model gave no answer.", Retryable: true})
+	return true
+}
+
+func (m partWriter) notice(kind, text string) {
+	m.emit(&protocol.Notice{PartID: m.newPart(), Index: m.index(), Kind: kind, Text: text})
+}
+
+// answered reports whether a message contains text or code of an answer other than white space.
+func answered(parts []protocol.Part) bool {
+	return slices.ContainsFunc(parts, func(part protocol.Part) bool {
+		return (part.Type == protocol.PartText || part.Type == protocol.PartCode) && strings.TrimSpace(part.Text+part.Code) != ""
+	})
+}
+
 // callsModelAgain reports whether the turn would call the model again.
 func (m *Machine) callsModelAgain(stop llm.Stop) bool {
 	return stop != llm.StopRefusal && stop != llm.StopMaxTokens && (len(m.pending) > 0 || m.hasPendingInput())
@@ -156,6 +239,9 @@ func (m *Machine) overBudget() bool {
 func (m *Batch) ModelFailed(call int, failure *llm.Error) {
 	if !m.endCall(call) {
 		return
+	}
+	if !failure.Cut && !failure.Pending {
+		m.usage.CallRefused()
 	}
 	if failure.Code == llm.CodeBudgetReached {
 		m.finish(protocol.TurnStopsShort, protocol.StopBudgetReached, nil)
@@ -180,11 +266,13 @@ func modelFailureDetail(code protocol.TurnErrorCode) string {
 	case protocol.ModelRateLimited:
 		return "The model is overloaded. Try again in a moment."
 	case protocol.ModelUnauthorized:
-		return "The service's access to the model was refused."
+		return "The service's access to the model was refused. Your message is saved; tell the operator of the service."
+	case protocol.ModelCreditUsedUp:
+		return "The service has used up its credit with the model's provider. Your message is saved; tell the operator of the service."
 	case protocol.ModelRejected:
-		return "The model refused the request."
+		return "The model refused the request. Try again without files, choose another profile, or start a new conversation."
 	case protocol.ModelContextExceeded:
-		return "The conversation is too long for the model."
+		return "This conversation is too long for the model. Start a new conversation, or edit an earlier message."
 	case protocol.ModelProtocol:
 		return "The model's answer could not be understood."
 	}
@@ -227,7 +315,7 @@ func (m *Batch) startStep() {
 			}
 		}
 	}
-	m.pending, m.opaque, m.owner = nil, nil, ""
+	m.pending, m.opaque, m.owner, m.web = nil, nil, "", nil
 	m.usage.NextCall()
 	m.effect(CallModel{})
 }

@@ -70,7 +70,7 @@ func (m partWriter) closePart(truncated bool) {
 	case protocol.PartReasoning:
 		m.emit(&protocol.ReasoningCompleted{PartID: id, Text: text, Truncated: truncated})
 	default:
-		m.emit(&protocol.AnswerCompleted{PartID: id, Text: text, Citations: m.cite(text), Truncated: truncated})
+		m.emit(&protocol.AnswerCompleted{PartID: id, Text: text, Citations: m.withWeb(m.cite(text)), Truncated: truncated})
 	}
 }
 
@@ -87,7 +87,7 @@ func (m partWriter) cutStep() {
 		m.splitter.resume(m.text, !m.open.IsZero() && m.openType == protocol.PartCode)
 		return
 	}
-	m.text = nil
+	m.text, m.web = nil, nil
 	m.cut = m.stepParts
 	m.open = protocol.PartID{}
 }

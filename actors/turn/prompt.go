@@ -19,6 +19,9 @@ type Prompt struct {
 	inputs  map[int][]string // by the step whose request contains them
 	prefix  string           // of a cut-off answer that is continued
 	Found   bool             // results of tools have files
+
+	Route     int  // the number of the route that answers, from 1; 0: the first
+	Answering bool // the model has produced output, so the route must not change
 }
 
 type toolResult struct {
@@ -38,7 +41,7 @@ func toolResultOf(p *protocol.ToolCompleted) toolResult {
 func (m *Machine) Prompt() Prompt {
 	c := Prompt{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
-		prefix: string(m.text), Found: len(m.found) > 0,
+		prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
 	}
 	for _, input := range m.inputs {
 		switch {

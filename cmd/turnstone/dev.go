@@ -174,7 +174,7 @@ func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("seeding an account: %w", err)
 	}
-	if made && s.config.Model.Provider == "scripted" { // a model that costs money is not used for a demonstration
+	if made && s.model.Family() == "scripted" { // a model that costs money is not used for a demonstration
 		if err := s.demonstrate(ctx, account); err != nil {
 			return "", err
 		}
@@ -183,6 +183,10 @@ func (s *service) seed(ctx context.Context, folder *dataFolder) (string, error) 
 }
 
 func (p *program) welcome(config *settings.Config, password string) {
+	model := config.Model.Provider
+	if config.Model.Config != "" {
+		model = "the routes of " + config.Model.Config
+	}
 	fmt.Fprintf(p.stdout, `
 Turnstone is running.
 
@@ -194,5 +198,5 @@ Turnstone is running.
   data         %s
 
 Ctrl-C stops all of it; the data folder is kept.
-`, config.Service.BaseURL, config.Service.InternalListen, demoEmail, password, config.Model.Provider, config.Service.DataDir)
+`, config.Service.BaseURL, config.Service.InternalListen, demoEmail, password, model, config.Service.DataDir)
 }

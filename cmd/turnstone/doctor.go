@@ -97,6 +97,12 @@ func (p *program) runChecks(ctx context.Context, config *settings.Config, to io.
 			failed++
 		}
 	}
+	for _, found := range checks.routes(ctx) {
+		report(to, found)
+		if found.err != nil {
+			failed++
+		}
+	}
 	if failed > 0 {
 		return fmt.Errorf("%d of the checks above failed", failed)
 	}
@@ -223,14 +229,15 @@ func (p *doctorChecks) scanner(ctx context.Context) finding {
 
 func (p *doctorChecks) model(ctx context.Context) finding {
 	f := finding{
-		what:   "model (" + p.config.Model.Provider + ")",
-		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, and that the provider can be reached from here",
+		what:   "model",
+		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, or the file of TURNSTONE_MODEL_CONFIG, and that the provider can be reached from here",
 	}
-	model, err := openModel(p.config)
+	_, model, err := openModels(p.config, zap.NewNop())
 	if err != nil {
 		f.err = err
 		return f
 	}
+	f.what = "model (" + model.Family() + ")"
 	f.err = model.Ready(ctx)
 	return f
 }

@@ -57,18 +57,24 @@ func (s *service) readText(ctx context.Context, content io.Reader, mediaType str
 	return read, err
 }
 
-// title generates a title for a conversation from its first question and answer, unless its user named it. It uses the
-// model of the profile balanced, because a title does not need a stronger one.
+// title generates a title for a conversation from its first question and answer, unless its user named it. It tries the
+// routes for titles in turn; these are those of the profile balanced unless others are configured.
 func (s *service) title(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error {
 	question, answer, err := s.db.Conversations.TitleInput(ctx, account, conversation)
 	if err != nil || question == "" { // the conversation is gone
 		return err
 	}
-	route := s.routes()[protocol.ProfileBalanced]
-	text, used, err := title.Write(ctx, s.metered, account, route, question, answer)
-	if used != (llm.Usage{}) {
-		if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
-			return err
+	var text string
+	for _, route := range s.models.Title {
+		var used llm.Usage
+		text, used, err = title.Write(ctx, s.metered, account, route, question, answer)
+		if used != (llm.Usage{}) {
+			if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
+				return err
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			break
 		}
 	}
 	var rejected *llm.Error

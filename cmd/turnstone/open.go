@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 
-	"turnstone/actors/llm"
+	"go.uber.org/zap"
+
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
@@ -40,4 +41,19 @@ func openScanner(config *settings.Config) (scanner.Scanner, error) {
 	return clamd.New(config.Stores.ClamdAddress)
 }
 
-func openModel(config *settings.Config) (llm.Model, error) { return open.Model(config.ModelOptions()) }
+// openModels returns the configured routes, and the model that calls their providers.
+func openModels(config *settings.Config, log *zap.Logger) (*settings.Models, *open.Routed, error) {
+	models, err := config.Models()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range models.Clients {
+		client := &models.Clients[i]
+		client.Config.Client.Log = log.Named("model")
+		if client.Name != "" {
+			client.Config.Client.Log = client.Config.Client.Log.With(zap.String("route", client.Name))
+		}
+	}
+	model, err := open.Models(models.Clients)
+	return models, model, err
+}

@@ -40,7 +40,6 @@ import (
 	"turnstone/protocol/timelimit"
 	"turnstone/providers/extract"
 	"turnstone/providers/media"
-	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
 	"turnstone/web"
@@ -60,6 +59,7 @@ type service struct {
 	turns      *turns.Store
 	nodes      *nodes.Directory
 	model      llm.Model
+	models     *settings.Models
 	node       *actors.Node
 	uploads    *uploads.Host
 	malware    scanner.Scanner
@@ -193,11 +193,12 @@ func (s *service) openScanner(context.Context) (err error) {
 	return nil
 }
 
-func (s *service) openModel(context.Context) (err error) {
-	if s.model, err = openModel(s.config); err != nil {
+func (s *service) openModel(context.Context) error {
+	models, model, err := openModels(s.config, s.log)
+	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	s.model = s.telemetry.Model(s.model)
+	s.models, s.model = models, s.telemetry.Model(model)
 	s.metered = &metering.Model{Model: s.model, Log: s.log.Named("budget")}
 	if limit := s.config.Limits.TokensPerDay; limit > 0 {
 		s.budget = limits.NewBudget(s.db.DB, limit)
@@ -220,7 +221,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	}
 	s.nodes = nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
 	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.routes(), Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
+		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
 		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Cluster: peers,
 		Observer: s.telemetry.Observer(s.tracing.Tracer),
@@ -247,19 +248,20 @@ func clusterOptions(config *settings.Config, log *zap.Logger) (*remote.Options, 
 	return &remote.Options{Listen: config.Cluster.Listen, Advertise: config.Cluster.Advertise, TLS: secure, Logger: log}, nil
 }
 
-// attachmentSpace returns how much text every profile's model can get.
+// attachmentSpace returns how much text the first model of every profile can get.
 func (s *service) attachmentSpace() int {
 	least := math.MaxInt
-	for _, route := range s.routes() {
-		least = min(least, attachment.Space(route))
+	for _, routes := range s.models.Routes {
+		least = min(least, attachment.Space(routes[0]))
 	}
 	return least
 }
 
-// everyRouteAcceptsPictures reports whether the models of all profiles accept pictures, and acceptsPictures whether any does.
+// everyRouteAcceptsPictures reports whether the first models of all profiles accept pictures, and acceptsPictures whether any
+// model does.
 func (s *service) everyRouteAcceptsPictures() bool {
-	for _, route := range s.routes() {
-		if !route.Pictures {
+	for _, routes := range s.models.Routes {
+		if !routes[0].Pictures {
 			return false
 		}
 	}
@@ -267,8 +269,8 @@ func (s *service) everyRouteAcceptsPictures() bool {
 }
 
 func (s *service) acceptsPictures() bool {
-	for _, route := range s.routes() {
-		if route.Pictures {
+	for _, routes := range s.models.Routes {
+		if slices.ContainsFunc(routes, func(route routing.Route) bool { return route.Pictures }) {
 			return true
 		}
 	}
@@ -314,25 +316,6 @@ func (s *service) retryWhileBusy(ctx context.Context, message string, step func(
 	}
 }
 
-func (s *service) routes() routing.Routes {
-	models := s.config.Model
-	if models.Balanced == "" { // the scripted model has only this name
-		models.Balanced = s.model.Family()
-	}
-	if models.DeepReasoning == "" {
-		models.DeepReasoning = models.Balanced
-	}
-	if models.Coding == "" {
-		models.Coding = models.Balanced
-	}
-	routes := routing.Defaults(models.Balanced, models.DeepReasoning, models.Coding)
-	for profile, route := range routes {
-		route.Pictures = models.Provider == scripted.Family || slices.Contains(models.Images, route.Model)
-		routes[profile] = route
-	}
-	return routes
-}
-
 func (s *service) createAPI() (err error) {
 	var turns ourhttp.Turns = s.node
 	if s.disk != nil {
@@ -343,7 +326,7 @@ func (s *service) createAPI() (err error) {
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
-		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(),
+		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(),
 		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {

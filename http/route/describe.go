@@ -22,6 +22,7 @@ var tags = []struct{ name, description string }{
 	{"auth", "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
 	{"account", "The preferences of the account, its export, imports and erasure."},
 	{"chat", "Live turns: start, follow, steer and cancel them."},
+	{"profiles", "What each profile can do."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
 	{"files", "Uploads, and the files of the account: the library."},

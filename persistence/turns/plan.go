@@ -32,6 +32,8 @@ type turnPlan struct {
 	branch protocol.BranchID
 	parent *protocol.MessageID // the message before the user's
 	depth  int                 // of parent; 0: none
+	// previous is the profile of the answer before, or of the answer that is regenerated; nil: there is none.
+	previous *protocol.Profile
 	// existingMessage is an existing user message, at depth: only an assistant message is added.
 	existingMessage *protocol.MessageID
 	// forkedFrom is the branch from which a new branch starts; nil: the turn is on an existing branch.
@@ -59,6 +61,9 @@ func (p *turnPlan) begin(begin func(*turnlog.Spec) (turnlog.Begin, error)) (*tur
 		spec.UserMessageID = *p.existingMessage
 	} else { // generated first, so that it sorts first
 		spec.UserMessageID, spec.AssistantMessageID = spec.AssistantMessageID, protocol.NewMessageID()
+	}
+	if p.previous != nil {
+		spec.PreviousProfile = *p.previous
 	}
 	p.project.specify(spec)
 	first, err := begin(spec)

@@ -103,7 +103,7 @@ func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, 
 	batch.Queue(startFactsSQL, plan.account, plan.owner, plan.conversation, nil).QueryRow(f.scan)
 	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 	batch.Queue(branchHeadSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles)
+		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile)
 	})
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, 
 	plan.turn, plan.followUp = protocol.NewTurnID(), &item.FollowUpID
 	plan.input, plan.attachments = item.Content, item.Attachments
 	plan.requested = firstProfile(item.Profile, c.profile, f.project.defaultProfile, f.defaultProfile)
-	plan.branch, plan.parent, plan.depth = c.branch, c.head, c.headDepth
+	plan.branch, plan.parent, plan.depth, plan.previous = c.branch, c.head, c.headDepth, c.headProfile
 	plan.project = &f.project
 	return &plan, nil
 }

@@ -96,6 +96,7 @@ type startConversation struct {
 	headParent   *protocol.MessageID
 	headParts    []protocol.Part
 	headFiles    []protocol.FileID
+	headProfile  *protocol.Profile // of an answer
 	queueVersion int64
 }
 
@@ -131,7 +132,7 @@ from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + 
 for update of c`
 	// A separate statement, so that it sees what the previous holder of the lock committed.
 	branchHeadSQL = `
-select b.head_message_id, b.head_depth, m.role, m.parent_message_id, case when m.role = 'user' then m.parts end, coalesce(m.attachments, '{}')
+select b.head_message_id, b.head_depth, m.role, m.parent_message_id, case when m.role = 'user' then m.parts end, coalesce(m.attachments, '{}'), m.profile
 from conversations c
 join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 left join messages m on m.account_id = b.account_id and m.message_id = b.head_message_id
@@ -198,7 +199,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 		batch.Queue(lockForTurnSQL, s.AccountID, *s.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
 		var head bool
 		batch.Queue(branchHeadSQL, s.AccountID, *s.ConversationID).
-			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles))
+			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile))
 		batch.Queue(accounts.LockAccountSQL, s.AccountID)
 	}
 	batch.Queue(startFactsSQL, s.AccountID, s.Owner, s.ConversationID, s.ProjectID).QueryRow(s.facts.scan)
@@ -315,7 +316,7 @@ func firstProfile(candidates ...*protocol.Profile) protocol.Profile {
 func (s *turnStart) choose(ctx context.Context) error {
 	s.plan = turnPlan{
 		account: s.AccountID, turn: s.turn, owner: s.Owner, at: millis(s.At), requested: s.profile(), input: s.Input, attachments: s.Attachments,
-		branch: s.conversation.branch, parent: s.conversation.head, depth: s.conversation.headDepth,
+		branch: s.conversation.branch, parent: s.conversation.head, depth: s.conversation.headDepth, previous: s.conversation.headProfile,
 		project: &s.facts.project, session: s.SessionID,
 	}
 	switch {
@@ -342,7 +343,7 @@ func (s *turnStart) isEmpty() bool { return s.Input == "" && len(s.Attachments) 
 func noInput() error { return protocol.Invalid("body.input", "must contain a text or a file") }
 
 var siblingPointSQL = `
-select m.branch_id, m.depth, m.role, m.parent_message_id, ` + conversations.NestingSQL + `, p.parent_message_id, case when p.role = 'user' then p.parts end, coalesce(p.attachments, '{}')
+select m.branch_id, m.depth, m.role, m.parent_message_id, ` + conversations.NestingSQL + `, p.parent_message_id, case when p.role = 'user' then p.parts end, coalesce(p.attachments, '{}'), coalesce(p.profile, m.profile)
 from messages m
 left join messages p on p.account_id = m.account_id and p.message_id = m.parent_message_id
 where m.account_id = $1 and m.conversation_id = $2 and m.message_id = $3`
@@ -356,8 +357,9 @@ func (s *turnStart) chooseSibling(ctx context.Context) error {
 	var grandparent *protocol.MessageID
 	var parentParts []protocol.Part
 	var parentFiles []protocol.FileID
+	s.plan.previous = nil
 	err := s.tx.QueryRow(ctx, siblingPointSQL, s.AccountID, *s.ConversationID, s.Branch.MessageID).
-		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &point.Nesting, &grandparent, &parentParts, &parentFiles)
+		Scan(&point.BranchID, &point.Depth, &point.Role, &point.ParentMessageID, &point.Nesting, &grandparent, &parentParts, &parentFiles, &s.plan.previous)
 	if err != nil {
 		return fmt.Errorf("reading the message to branch at: %w", err)
 	}

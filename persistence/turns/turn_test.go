@@ -148,7 +148,7 @@ func TestFinishFoldsTheTurn(t *testing.T) {
 	}
 	w.Database.Admin(t, `do $$ begin if (select count(*) from river.river_job where kind = 'title') <> 1 then raise 'no title job'; end if; end $$`)
 	next := w.Start(w.Request(&turn.Spec.ConversationID, "and then?")) // the conversation is free
-	if *next.Spec.ParentMessageID != turn.Spec.AssistantMessageID {
+	if *next.Spec.ParentMessageID != turn.Spec.AssistantMessageID || next.Spec.PreviousProfile != protocol.ProfileBalanced {
 		t.Errorf("the parent of the next turn is %v", next.Spec.ParentMessageID)
 	}
 }
@@ -349,7 +349,7 @@ func TestBranches(t *testing.T) {
 	regenerate.Branch = &protocol.BranchRequest{MessageID: second.Spec.AssistantMessageID, Mode: protocol.BranchRegenerate}
 	again := w.Start(regenerate)
 	if again.Spec.UserMessageID != second.Spec.UserMessageID || again.Spec.Input != "two" || again.Spec.BranchID == second.Spec.BranchID ||
-		*again.Spec.ParentMessageID != first.Spec.AssistantMessageID {
+		*again.Spec.ParentMessageID != first.Spec.AssistantMessageID || again.Spec.PreviousProfile != protocol.ProfileBalanced {
 		t.Errorf("regenerated as %+v", again.Spec)
 	}
 	again.End(nil)
@@ -357,7 +357,7 @@ func TestBranches(t *testing.T) {
 	edit := w.Request(conversation, "uno")
 	edit.Branch = &protocol.BranchRequest{MessageID: first.Spec.UserMessageID, Mode: protocol.BranchEdit}
 	edited := w.Start(edit)
-	if edited.Spec.ParentMessageID != nil {
+	if edited.Spec.ParentMessageID != nil || edited.Spec.PreviousProfile != "" {
 		t.Errorf("edited as %+v", edited.Spec)
 	}
 	edited.End(nil)
@@ -458,7 +458,7 @@ func TestTheNextFollowUpStartsWhenATurnEnds(t *testing.T) {
 	conversation := &turn.Spec.ConversationID
 	second, third := w.Queued(*conversation, "two"), w.Queued(*conversation, "three")
 	started := turn.End(nil)
-	if started == nil || started.Spec.Input != "two" || *started.Spec.FollowUpID != second.FollowUpID || started.Epoch != 1 {
+	if started == nil || started.Spec.Input != "two" || started.Spec.PreviousProfile != protocol.ProfileBalanced || *started.Spec.FollowUpID != second.FollowUpID || started.Epoch != 1 {
 		t.Fatalf("the end started %+v", started)
 	}
 	next := w.Simulate(started.Spec, started.Begin)

@@ -24,10 +24,11 @@ type Spec struct {
 	BranchID           protocol.BranchID       `json:"branch_id"`
 	UserMessageID      protocol.MessageID      `json:"user_message_id"`
 	AssistantMessageID protocol.MessageID      `json:"assistant_message_id"`
-	ParentMessageID    *protocol.MessageID     `json:"parent_message_id"`     // the message before the user's
-	FollowUpID         *protocol.FollowUpID    `json:"follow_up_id"`          // the queue item that became this turn
-	Input              string                  `json:"-"`                     // the user's text; stored only as the message
-	Attachments        []protocol.FileID       `json:"attachments,omitempty"` // of the user's message
+	ParentMessageID    *protocol.MessageID     `json:"parent_message_id"`          // the message before the user's
+	PreviousProfile    protocol.Profile        `json:"previous_profile,omitempty"` // of that message; empty if there is none
+	FollowUpID         *protocol.FollowUpID    `json:"follow_up_id"`               // the queue item that became this turn
+	Input              string                  `json:"-"`                          // the user's text; stored only as the message
+	Attachments        []protocol.FileID       `json:"attachments,omitempty"`      // of the user's message
 	Requested          protocol.Profile        `json:"requested"`
 	Routing            protocol.TurnRouting    `json:"routing"`
 	CreatedAt          time.Time               `json:"created_at"`

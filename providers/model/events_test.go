@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/llm"
+	"turnstone/providers/model/lenient"
 )
 
 // pieceReader returns at most size bytes per read. If size is even, it returns its error together with the last bytes,
@@ -219,7 +220,7 @@ func TestUnquotingIsWhatTheDecoderDoes(t *testing.T) {
 		``, `plain`, `wäder 🐦`, `\"\\\/\b\f\n\r\t`, `\u0041\u00e4\u2028\u0000`, `\ud83d\udc26`, `a\ud83d\udc26b`, `\uFFFD`,
 		`\ud83d`, `\udc26`, `\ud83dx`, `\ud83d\ud83d`, `\ud83d\n`, "\xff", "a\xc3", `\u00e`, `\x`, `\`, `\u12g4`, `\ud83d\u12`,
 	} {
-		got, ok := AppendUnquoted([]byte("before "), []byte(text))
+		got, ok := lenient.AppendUnquoted([]byte("before "), []byte(text))
 		var want string
 		err := json.Unmarshal([]byte(`"`+text+`"`), &want)
 		if ok && (err != nil || string(got) != "before "+want) {
@@ -236,11 +237,11 @@ func FuzzUnquotingIsWhatTheDecoderDoes(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		cursor := NewCursor([]byte(`"` + string(raw) + `"`))
+		cursor := lenient.NewCursor([]byte(`"` + string(raw) + `"`))
 		if whole := cursor.String(); !cursor.End() || len(whole) != len(raw) {
 			return
 		}
-		got, ok := AppendUnquoted(nil, raw)
+		got, ok := lenient.AppendUnquoted(nil, raw)
 		var want string
 		if err := json.Unmarshal([]byte(`"`+string(raw)+`"`), &want); err != nil || ok && string(got) != want {
 			t.Errorf("%q: got %q, want %q, %v", raw, got, want, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -14,36 +13,29 @@ import (
 	"turnstone/actors/llm"
 )
 
-// RoundTrip sends the attempt's request, and checks the status and content type of the response before the SDK sees it.
-// So all providers classify error responses in the same way, and no error response is read without a limit.
-func (c *Call) RoundTrip(request *http.Request) (*http.Response, error) {
+// send sends the attempt's request, and checks the status of the response. It follows no redirect: the credentials are
+// meant for the configured host only.
+func (c *Call) send(request *http.Request) error {
 	sent := newPayload(request)
 	outgoing := sent.request(c.ctx, request)
 	outgoing.Header = c.client.withHeaders(request.Header)
-	response, err := c.client.transport.RoundTrip(outgoing)
+	response, err := c.client.transport.RoundTrip(outgoing) //nolint:bodyclose // readRefusal or the guard closes it
 	sent.release()
 	if err != nil {
-		return nil, c.fail(transportFailure(err))
+		return c.fail(transportFailure(err))
 	}
 	if response.StatusCode >= 300 {
-		body := c.readRefusal(response)
-		return nil, c.fail(ProviderFailure(response.StatusCode, response.Header, body))
-	}
-	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "" && kind != "text/event-stream" {
-		body := c.readRefusal(response)
-		if named := readProviderError(body); named.given() {
-			return nil, c.fail(named.failure(0)) // some gateways return 200 with an error in the body
-		}
-		return nil, c.fail(protocolFailure(fmt.Errorf("the response is %q and not an event stream", kind)))
+		body := readRefusal(response)
+		return c.fail(c.client.refusal(response.StatusCode, response.Header, body, c.request))
 	}
 	c.guard = &guard{call: c, body: response.Body}
-	response.Body = c.guard
-	return response, nil
+	c.guard.accepted()
+	return nil
 }
 
 // readRefusal reads the body of an error response, up to maxErrorBody bytes. The first-byte timer, which is still
 // running, limits its time.
-func (c *Call) readRefusal(response *http.Response) []byte {
+func readRefusal(response *http.Response) []byte {
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	return body
@@ -76,6 +68,9 @@ func (g *guard) Read(buffer []byte) (int, error) {
 		g.startIdleTimer()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
+		if g.call.complete.Load() {
+			return n, io.EOF
+		}
 		return n, g.call.fail(unavailable(fmt.Errorf("reading the response: %w", err)))
 	}
 	return n, err
@@ -88,14 +83,36 @@ func (g *guard) startIdleTimer() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
-		g.idle = time.AfterFunc(g.call.client.options.Idle, g.checkIdle)
+		g.idle = time.AfterFunc(g.timeout(), g.checkIdle)
 	}
+}
+
+// accepted replaces the limit for the response by the one for the first byte of its body: a provider that has accepted
+// the request may work on it for minutes.
+func (g *guard) accepted() {
+	c := g.call
+	timeout := max(c.client.options.FirstData, c.request.FirstByte)
+	if !c.first.Stop() {
+		return // the attempt has ended
+	}
+	c.first = time.AfterFunc(timeout, func() {
+		c.cancel(pending(fmt.Errorf("the answer did not start within %s", timeout)))
+	})
+}
+
+// timeout returns the longest silence that the attempt waits for.
+func (g *guard) timeout() time.Duration {
+	c := g.call
+	if c.complete.Load() {
+		return min(maxTrailer, c.client.options.Idle)
+	}
+	return c.client.options.Idle
 }
 
 // checkIdle ends the attempt if the current read has lasted too long. Otherwise it runs again at the earliest time at
 // which that can be the case.
 func (g *guard) checkIdle() {
-	timeout := g.call.client.options.Idle
+	timeout := g.timeout()
 	left := timeout
 	if began := g.reading.Load(); began != 0 {
 		left -= time.Since(g.call.began) - time.Duration(began)
@@ -106,12 +123,14 @@ func (g *guard) checkIdle() {
 	case g.closed:
 	case left > 0:
 		g.idle.Reset(left)
+	case g.call.complete.Load():
+		_ = g.body.Close()
 	default:
-		g.call.cancel(unavailable(fmt.Errorf("the response was silent for %s", timeout)))
+		g.call.cancel(pending(fmt.Errorf("the response was silent for %s", timeout)))
 	}
 }
 
-// Close closes the body. The SDK calls it if it refuses the response, and the attempt calls it in any case.
+// Close closes the body. The attempt calls it in any case.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -149,7 +168,7 @@ func (c *Call) outcome(err error) error {
 	case err != nil:
 		failure = protocolFailure(err)
 	case c.events.noEvents():
-		failure = protocolFailure(errors.New("the response contains no event"))
+		failure = protocolFailure(errors.New("the response is not an answer"))
 	default:
 		failure = unavailable(errors.New("the response ended without its end marker"))
 	}

@@ -15,7 +15,7 @@ var reservedHeaders = []string{
 }
 
 // KeyHeaders are the headers that carry the API key. An operator sets one of them or the key, not both.
-var KeyHeaders = []string{"Authorization", "X-Api-Key"}
+var KeyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
 
 // ParseHeaders reads headers of the form "Name: value", one per line. An error names the line and never shows a value,
 // which may be secret.

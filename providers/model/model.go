@@ -1,31 +1,37 @@
 // Package model contains what all providers of language models share: the transport, which limits the responses, the
 // timeouts, the retry rule, the classification of errors and the estimates of tokens.
 //
-// A provider is a subfolder of this package that implements llm.Model. It turns an llm.Request into the
-// parameters of its vendor's SDK, and the vendor's events into method calls on a Call. Everything else happens in this
-// package, so that all providers fail in the same way.
+// A provider is a subfolder of this package that implements llm.Model. It turns an llm.Request into the body of its
+// wire format, and the events of the format into method calls on a Call. Everything else happens in this package, so
+// that all providers fail in the same way.
 //
-// The SDKs are used only for their types and their encoding. Their retries are off, and they read no environment
-// variables. The body of a response is read here (guard.go, events.go), because the SDKs accept lines of 32 MiB, do not
-// limit an event of many lines, wait forever for a silent server and take the end of a cut body for the end of the
-// answer. Most events of an answer carry a few bytes of text in one shape, for which the decoders of the SDKs take tens
-// of microseconds. A Cursor (cursor.go) parses these events. Every other event is decoded into the SDK's types.
+// The types of the wire formats are our own, because the vendors' libraries refuse what real servers send. Members that
+// a server leaves out, renames or sends with another type are the rule (package lenient). Most events of an answer carry a few
+// bytes of text in one shape. A lenient.Cursor parses these events; every other event is decoded.
 //
 // A new provider needs one folder, one case in the package open and one run of modeltest.Run.
 package model
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
@@ -36,12 +42,21 @@ import (
 // The defaults of Options, and the limits that no option changes.
 const (
 	defaultFirstByte     = 60 * time.Second
-	defaultIdle          = 45 * time.Second
+	defaultFirstData     = 180 * time.Second
+	defaultIdle          = 120 * time.Second
+	maxTrailer           = 5 * time.Second // silence after a complete answer, before its usage or its end marker
 	defaultBackoff       = 500 * time.Millisecond
 	defaultMaxRetryAfter = 10 * time.Second
 
 	// maxRetries limits the attempts after the first one. A retry is made only while nothing has been emitted.
 	maxRetries = 2
+	// maxLessons limits the repetitions of a request without a parameter that the provider refused.
+	maxLessons = 4
+	// creditInterval is the time between two reports that the credit is used up.
+	creditInterval = time.Minute
+	// minAskedWait is the shortest wait that is reported to the reader. Waits of at least this length are not limited in
+	// number, only by the deadline of the request, because the provider asks for them.
+	minAskedWait = time.Second
 	// maxHeaderBytes limits the header of a response.
 	maxHeaderBytes = 64 << 10
 	// maxErrorBody limits the bytes of an error response that are read. The rest is ignored.
@@ -67,10 +82,18 @@ var defaultConnect = timelimit.Of(5 * time.Second)
 type Options struct {
 	Headers       http.Header   // sent with every request; see ParseHeaders
 	Connect       time.Duration // for opening a connection, and again for TLS; default 5 s each
-	FirstByte     time.Duration // until the body starts, unless the request sets it; default 60 s
-	Idle          time.Duration // for one read of the body to return data; default 45 s
+	FirstByte     time.Duration // until the response starts, unless the request sets it; default 60 s
+	FirstData     time.Duration // then, until its body starts; default 180 s, and not less than the request's FirstByte
+	Idle          time.Duration // for one read of the body to return data; default 120 s
 	Backoff       time.Duration // before the first retry, then growing; default 500 ms
-	MaxRetryAfter time.Duration // the longest Retry-After that a retry waits for; default 10 s
+	MaxRetryAfter time.Duration // the longest wait before a retry of a request without a deadline; default 10 s
+	Log           *zap.Logger   // nil: nothing is logged
+	Secret        string        // the API key, which must not appear in the log
+
+	Extra  map[string]json.RawMessage // members of every body, in addition to those of the wire format or instead of them
+	Drop   []string                   // members that no body has, for example temperature, or reasoning.summary
+	Proxy  string                     // http or https URL of an outgoing proxy; empty: none
+	CAFile string                     // path of certificates (PEM) that are trusted in addition to those of the system; empty: none
 }
 
 func (o Options) withDefaults() Options {
@@ -81,6 +104,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Connect, defaultConnect)
 	set(&o.FirstByte, defaultFirstByte)
+	set(&o.FirstData, defaultFirstData)
 	set(&o.Idle, defaultIdle)
 	set(&o.Backoff, defaultBackoff)
 	set(&o.MaxRetryAfter, defaultMaxRetryAfter)
@@ -94,6 +118,8 @@ type Client struct {
 	base      *url.URL
 	options   Options
 	transport *http.Transport
+	learned   learned
+	credit    atomic.Int64 // when creditUsedUp last logged, in Unix nanoseconds
 }
 
 // NewClient returns a client for the provider at baseURL, an absolute http or https address without credentials.
@@ -102,19 +128,49 @@ func NewClient(family, baseURL string, options Options) (*Client, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("the model base URL must be an absolute http or https address")
 	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("the model base URL must not contain credentials, a query or a fragment")
+	query := base.Query()
+	query.Del("api-version") // of Azure
+	if base.User != nil || len(query) > 0 || base.Fragment != "" {
+		return nil, fmt.Errorf("the model base URL must not contain credentials, a fragment or a query other than api-version")
 	}
 	options = options.withDefaults()
-	return &Client{family: family, base: base, options: options, transport: newTransport(options)}, nil
+	transport := newTransport(options)
+	if options.Proxy != "" {
+		proxy, err := url.Parse(options.Proxy)
+		if err != nil || proxy.Host == "" || proxy.Scheme != "http" && proxy.Scheme != "https" {
+			return nil, fmt.Errorf("the proxy for the model must be an http or https URL")
+		}
+		transport.Proxy = http.ProxyURL(proxy)
+	}
+	if options.CAFile != "" {
+		if transport.TLSClientConfig, err = trusting(options.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{family: family, base: base, options: options, transport: transport}, nil
 }
 
-// newTransport returns a transport that uses no proxy (the operator's address is the address that is dialled), does not
+// trusting returns the settings of TLS that trust the certificates of a file in addition to those of the system.
+func trusting(path string) (*tls.Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates for the model: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s contains no certificate (PEM)", path)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// newTransport returns a transport that uses no proxy unless one is configured (not even one of the environment), does not
 // decompress (a small compressed body may become a huge one), and limits the response header.
 func newTransport(options Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: options.Connect, KeepAlive: pingAfter}
 	return &http.Transport{
-		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    options.Connect,
 		ForceAttemptHTTP2:      true,
@@ -129,40 +185,100 @@ func newTransport(options Options) *http.Transport {
 	}
 }
 
+// Address returns the address of a path below the base URL.
+func (c *Client) Address(path string) string { return c.base.JoinPath(path).String() }
+
+// request returns a request with body, encoded as JSON, to a path below the base URL.
+func (c *Client) request(ctx context.Context, model, path string, header http.Header, body any) (*http.Request, error) {
+	encoded, err := c.encode(model, body)
+	if err != nil {
+		return nil, Rejected(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Address(path), bytes.NewReader(encoded))
+	if err != nil {
+		return nil, Rejected(err)
+	}
+	maps.Copy(request.Header, header)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	return request, nil
+}
+
+// log returns the logger.
+func (c *Client) log() *zap.Logger {
+	if c.options.Log == nil {
+		return zap.NewNop()
+	}
+	return c.options.Log
+}
+
 // Host returns the host name of the provider. Wire formats use it to distinguish the vendor from compatible servers.
 func (c *Client) Host() string { return c.base.Hostname() }
 
 // Stream runs attempt until one succeeds, one has emitted a chunk, or the retries are used up.
 //
-// An attempt sends the request through call.HTTP() and passes what it receives to the methods of call. It ends with
-// call.Stop once it has seen the end marker of its wire format. If it returns nil without Stop, the answer was cut.
-// Stream meets the contract of Stream in llm.Model.
+// An attempt sends the request with call.Post and passes what it receives to the methods of call. It ends with
+// call.Finish once it has seen the end marker of its wire format. If it returns nil without it, the answer was cut. Stream
+// meets the contract of Stream in llm.Model.
 func (c *Client) Stream(
 	ctx context.Context, request llm.Request, emit func(llm.Chunk) error,
 	attempt func(ctx context.Context, call *Call) error,
 ) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = c.options.Backoff
-	for try := 0; ; try++ {
+	tries, lessons := 0, 0
+	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		err := c.once(ctx, request, emit, attempt)
 		var failure *llm.Error
-		if !errors.As(err, &failure) || failure.Cut || !failure.Retryable || try == maxRetries {
+		switch {
+		case !errors.As(err, &failure) || failure.Cut:
+			return err
+		case failure.Code == codePolicy:
+			return errors.Join(emit(llm.Chunk{Kind: llm.ChunkUsage}), emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopRefusal}))
+		case failure.Code == protocol.ModelCreditUsedUp:
+			c.creditUsedUp(failure)
+			return err
+		case lessons < maxLessons && c.learned.learn(c.log(), request.Model, failure):
+			lessons++
+			continue
+		case !failure.Retryable || failure.Pending:
 			return err
 		}
 		wait := pause.NextBackOff()
 		if failure.RetryAfter > 0 {
 			wait = failure.RetryAfter
 		}
-		if wait > c.options.MaxRetryAfter {
+		if tries++; tries > maxRetries && failure.RetryAfter < minAskedWait || !c.mayWait(request, wait) {
 			return err
+		}
+		if wait >= minAskedWait && !request.Deadline.IsZero() {
+			if err := emit(llm.Chunk{Kind: llm.ChunkWaiting, Wait: wait}); err != nil {
+				return err
+			}
 		}
 		if clock.Sleep(ctx, wait) != nil {
 			return ctx.Err()
 		}
 	}
+}
+
+// creditUsedUp logs for the operator that no request succeeds until there is new credit, at most once in creditInterval.
+func (c *Client) creditUsedUp(failure *llm.Error) {
+	last, now := c.credit.Load(), time.Now().UnixNano()
+	if (last == 0 || now-last >= int64(creditInterval)) && c.credit.CompareAndSwap(last, now) {
+		c.log().Error("the credit with the model's provider is used up: turns fail until it is renewed", zap.Error(failure))
+	}
+}
+
+// mayWait reports whether a request may wait before a retry: until its deadline, or for a short time if it has none.
+func (c *Client) mayWait(request llm.Request, wait time.Duration) bool {
+	if request.Deadline.IsZero() {
+		return wait <= c.options.MaxRetryAfter
+	}
+	return time.Now().Add(wait).Before(request.Deadline)
 }
 
 func (c *Client) once(
@@ -179,7 +295,7 @@ func (c *Client) once(
 func (c *Client) Ready(ctx context.Context, path string, header http.Header) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Connect*2)
 	defer cancel()
-	address := c.base.JoinPath(path).String()
+	address := c.Address(path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("calling the model provider: %w", err)
@@ -207,5 +323,10 @@ func (c *Client) Ready(ctx context.Context, path string, header http.Header) err
 
 // TrimBase removes slashes at the end of baseURL, and then suffix, which operators copy along with the address.
 func TrimBase(baseURL, suffix string) string {
-	return strings.TrimSuffix(strings.TrimRight(baseURL, "/"), suffix)
+	address, query, found := strings.Cut(baseURL, "?")
+	address = strings.TrimSuffix(strings.TrimRight(address, "/"), suffix)
+	if found {
+		address += "?" + query
+	}
+	return address
 }

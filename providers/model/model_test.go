@@ -48,12 +48,12 @@ func TestSampleCountsWhatItDoesNotKeep(t *testing.T) {
 
 func TestErrorsOfProvidersAreRead(t *testing.T) {
 	for body, want := range map[string]providerError{
-		`{"error":{"message":"m","type":"t","param":"p","code":"c"}}`:             {"t", "c", "p", "m"},
-		`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`:      {"overloaded_error", "", "", "m"},
-		`{"object":"error","message":"m","type":"BadRequestError","code":400}`:    {"BadRequestError", "400", "", "m"},
-		`{"error":"model not found"}`:                                             {"", "", "", "model not found"},
-		`{"type":"error","code":"server_error","message":"m","param":null}`:       {"error", "server_error", "", "m"},
-		`{"error":{"code":400,"message":"m","type":"exceed_context_size_error"}}`: {"exceed_context_size_error", "400", "", "m"},
+		`{"error":{"message":"m","type":"t","param":"p","code":"c"}}`:             {Type: "t", Code: "c", Param: "p", Message: "m"},
+		`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`:      {Type: "overloaded_error", Code: "", Param: "", Message: "m"},
+		`{"object":"error","message":"m","type":"BadRequestError","code":400}`:    {Type: "BadRequestError", Code: "400", Param: "", Message: "m"},
+		`{"error":"model not found"}`:                                             {Type: "", Code: "", Param: "", Message: "model not found"},
+		`{"type":"error","code":"server_error","message":"m","param":null}`:       {Type: "error", Code: "server_error", Param: "", Message: "m"},
+		`{"error":{"code":400,"message":"m","type":"exceed_context_size_error"}}`: {Type: "exceed_context_size_error", Code: "400", Param: "", Message: "m"},
 		`<html>`: {}, ``: {}, `[]`: {}, `null`: {}, `{"error":null}`: {}, `{"error":[1]}`: {},
 	} {
 		if got := readProviderError([]byte(body)); got != want {
@@ -69,7 +69,7 @@ func TestProviderErrorsMapToCodes(t *testing.T) {
 		code      protocol.TurnErrorCode
 		retryable bool
 	}{
-		{429, `{"error":{"code":"insufficient_quota"}}`, protocol.ModelRateLimited, false},
+		{429, `{"error":{"code":"insufficient_quota"}}`, protocol.ModelCreditUsedUp, false},
 		{429, ``, protocol.ModelRateLimited, true},
 		{529, ``, protocol.ModelUnavailable, true},
 		{408, ``, protocol.ModelUnavailable, true},

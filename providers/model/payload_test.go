@@ -36,16 +36,15 @@ func TestARequestBodyIsReleasedOnceItIsSent(t *testing.T) {
 	call := newCall(t.Context(), client, llm.Request{}, nil)
 	defer call.end()
 	freed := make(chan struct{})
-	if err := call.Send(func() error {
+	if err := func() error {
 		body := append(make([]byte, 0, 1<<20), content...)
 		runtime.AddCleanup(&body[0], func(c chan struct{}) { close(c) }, freed)
 		request, err := http.NewRequestWithContext(call.ctx, http.MethodPost, server.URL, bytes.NewReader(body[:cap(body)]))
 		if err != nil {
 			return err
 		}
-		_, err = call.HTTP().Do(request) // call.end closes the response
-		return err
-	}); err != nil {
+		return call.send(request) // call.end closes the response
+	}(); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; {

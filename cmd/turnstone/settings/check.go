@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"turnstone/http/listener"
-	modelapi "turnstone/providers/model"
 	"turnstone/providers/model/open"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner/clamd"
@@ -139,15 +138,17 @@ func (c *Config) checkProviders() error {
 			return fmt.Errorf("TURNSTONE_CLAMD_ADDRESS: %w", err)
 		}
 	}
-	if c.Model.API != "chat" && c.Model.API != "responses" {
+	if c.Model.API != "" && c.Model.API != "chat" && c.Model.API != "responses" {
 		return fmt.Errorf("TURNSTONE_MODEL_API: invalid value %q (want chat or responses)", c.Model.API)
 	}
-	for _, name := range modelapi.KeyHeaders {
-		if c.Model.Headers.Get(name) != "" && c.Model.APIKey != "" {
-			return fmt.Errorf("TURNSTONE_MODEL_HEADERS contains %s, and TURNSTONE_MODEL_API_KEY is also set: remove one of them", name)
-		}
+	if err := checkKeyHeaders(c.Model.Headers.Header, c.Model.APIKey); err != nil {
+		return fmt.Errorf("TURNSTONE_MODEL_HEADERS: %w", err)
 	}
-	if _, err := open.Model(c.ModelOptions()); err != nil {
+	models, err := c.Models()
+	if err != nil {
+		return err
+	}
+	if _, err := open.Models(models.Clients); err != nil && c.Model.Config == "" {
 		return fmt.Errorf("TURNSTONE_MODEL_*: %w", err)
 	}
 	if c.Model.Provider != scripted.Family && c.Model.Balanced == "" {
@@ -203,7 +204,7 @@ func (c *Config) Notes() []string {
 	if c.Stores.S3Bucket == "" {
 		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
 	}
-	if c.Model.Provider == scripted.Family {
+	if c.Model.Provider == scripted.Family && c.Model.Config == "" {
 		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")
 	}
 	return notes
@@ -236,11 +237,3 @@ func hasScheme(address string, schemes ...string) bool {
 }
 
 func isLoopback(address *url.URL) bool { return listener.IsLoopback(address.Hostname()) }
-
-// ModelOptions returns the options of the configured provider.
-func (c *Config) ModelOptions() open.Config {
-	return open.Config{
-		Provider: c.Model.Provider, API: c.Model.API, BaseURL: c.Model.BaseURL, APIKey: c.Model.APIKey,
-		Client: modelapi.Options{Headers: c.Model.Headers.Header}, Scripted: scripted.DefaultOptions(),
-	}
-}

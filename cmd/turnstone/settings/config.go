@@ -59,14 +59,17 @@ type Stores struct {
 // Model selects the language model.
 type Model struct {
 	Provider      string       `env:"TURNSTONE_MODEL_PROVIDER" envDefault:"scripted" help:"Model provider: scripted (scripted answers for demonstrations, without a model), openai (OpenAI and compatible APIs) or anthropic."`
-	API           string       `env:"TURNSTONE_MODEL_API" envDefault:"chat" help:"API of the provider openai: chat (Chat Completions) or responses."`
+	API           string       `env:"TURNSTONE_MODEL_API" help:"API of the provider openai: chat (Chat Completions) or responses. Unset: responses at api.openai.com, chat elsewhere."`
 	BaseURL       string       `env:"TURNSTONE_MODEL_BASE_URL" help:"Base URL of the provider's API. Unset: the vendor's own."`
 	APIKey        string       `env:"TURNSTONE_MODEL_API_KEY" secret:"true" help:"API key for the provider. Unset: no key is sent."`
-	Headers       modelHeaders `env:"TURNSTONE_MODEL_HEADERS" secret:"true" help:"Additional headers for every request to the provider, including requests for titles, for gateways that require their own headers. One header per line, as Name: value. A header replaces the service's own header of the same name. Authorization and X-Api-Key are allowed only if TURNSTONE_MODEL_API_KEY is unset."`
+	Headers       modelHeaders `env:"TURNSTONE_MODEL_HEADERS" secret:"true" help:"Additional headers for every request to the provider, including requests for titles, for gateways that require their own headers. One header per line, as Name: value. A header replaces the service's own header of the same name. Authorization, X-Api-Key and Api-Key are allowed only if TURNSTONE_MODEL_API_KEY is unset."`
 	Balanced      string       `env:"TURNSTONE_MODEL_BALANCED" help:"The provider's name of the model for the profile balanced. Required unless the provider is scripted."`
 	DeepReasoning string       `env:"TURNSTONE_MODEL_DEEP_REASONING" help:"The provider's name of the model for the profile deep_reasoning. Unset: the model of balanced."`
 	Coding        string       `env:"TURNSTONE_MODEL_CODING" help:"The provider's name of the model for the profile coding. Unset: the model of balanced."`
 	Images        []string     `env:"TURNSTONE_MODEL_IMAGES" help:"The names of those of these models that accept images, separated by commas. They get the pictures of a message; the others get the names and sizes of pictures. Unset: none. Set it before pictures are uploaded: of earlier ones, models get only the thumbnail."`
+	Proxy         string       `env:"TURNSTONE_MODEL_PROXY" secret:"url" help:"http or https URL of an outgoing proxy for requests to the provider. Unset: none; HTTPS_PROXY is not used."`
+	CAFile        string       `env:"TURNSTONE_MODEL_CA_FILE" help:"Path of certificates (PEM) that are trusted for the provider in addition to those of the system. Unset: none."`
+	Config        string       `env:"TURNSTONE_MODEL_CONFIG" help:"Path of a file with several routes, described below. The other TURNSTONE_MODEL_* variables must then be unset. Unset: those variables describe the only route."`
 }
 
 // Limits limits what one account, or one client address without a session, may request.

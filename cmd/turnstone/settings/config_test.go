@@ -283,7 +283,11 @@ func TestModelHeadersAreMaskedAndExcludeTheAPIKey(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("%v %v", err, warnings)
 	}
-	headers := config.ModelOptions().Client.Headers
+	models, err := config.Models()
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := models.Clients[0].Config.Client.Headers
 	if len(headers) != 2 || headers.Get("X-Team") != "blue" || headers.Get("Authorization") != "Basic sesame" {
 		t.Errorf("headers %v", headers)
 	}

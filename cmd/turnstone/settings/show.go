@@ -93,6 +93,7 @@ func (c *Config) SecretValues() []string {
 			}
 		}
 	}
+	values = append(values, c.modelSecrets()...)
 	return slices.DeleteFunc(values, func(value string) bool { return value == "" })
 }
 
@@ -140,6 +141,7 @@ func Document(to io.Writer) error {
 	for _, one := range settingsOf("", prefix+"OIDC_<NAME>_", reflect.ValueOf(&OIDC{}).Elem()) {
 		one.row(text)
 	}
+	documentModelFile(text)
 	_, err := io.WriteString(to, text.String())
 	return err
 }

@@ -2,12 +2,45 @@ package anthropic
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model/modeltest"
 )
+
+// TestOnlyClaudeGetsMarksOfTheCache marks the system prompt, which follows the tools, and the end of the history.
+func TestOnlyClaudeGetsMarksOfTheCache(t *testing.T) {
+	for name, want := range map[string]int{"claude-sonnet-4-5": 2, "us.anthropic.claude-sonnet-4-5": 2, "MiniMax-M2": 0} {
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ = io.ReadAll(r.Body)
+			_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"cache_read_input_tokens":40,"cache_creation_input_tokens":7,"output_tokens":1}}`)
+		}))
+		model, err := New(Options{BaseURL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var used llm.Usage
+		request := llm.Request{Model: name, System: "Be brief.", MaxOutputTokens: 10, Messages: []llm.Message{{Role: "user", Text: "hello"}}, Tools: []llm.Tool{{Name: "clock"}}}
+		err = model.Stream(t.Context(), request, func(chunk llm.Chunk) error {
+			if chunk.Kind == llm.ChunkUsage {
+				used = chunk.Usage
+			}
+			return nil
+		})
+		server.Close()
+		if got := strings.Count(string(body), `"cache_control":{"type":"ephemeral"}`); err != nil || got != want {
+			t.Errorf("%s: %d marks, want %d: %s, %v", name, got, want, body, err)
+		}
+		if used.InputTokens != 50 || used.CachedInputTokens != 40 {
+			t.Errorf("%s: %+v", name, used)
+		}
+	}
+}
 
 func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 	for _, each := range []struct{ prefix, continuation, whole string }{
@@ -43,13 +76,16 @@ func TestACutAnswerIsContinuedToTheByte(t *testing.T) {
 
 func TestThinkingIsRequestedAsTheModelRequires(t *testing.T) {
 	for name, want := range map[string]string{
-		"claude-3-5-haiku-latest":  ``,
-		"claude-sonnet-4-20250514": `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
-		"claude-opus-4-5":          `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
-		"claude-opus-4-6":          `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
-		"a-model-of-next-year":     `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"claude-3-5-haiku-latest":           ``,
+		"claude-sonnet-4-20250514":          `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-5":                   `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"claude-opus-4-6":                   `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"us.anthropic.claude-opus-4-6-v1:0": `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
+		"anthropic/claude-sonnet-4.5":       `"thinking":{"budget_tokens":2976,"type":"enabled"}`,
+		"kimi-k2-thinking":                  ``,
+		"claude-of-next-year":               `"output_config":{"effort":"high"},"thinking":{"display":"summarized","type":"adaptive"}`,
 	} {
-		params, _ := paramsOf(llm.Request{
+		params, _ := bodyOf(llm.Request{
 			Model: name, MaxOutputTokens: 4000, ReasoningEffort: "high", Messages: []llm.Message{{Role: "user", Text: "hi"}},
 		})
 		raw, err := json.Marshal(params)
@@ -82,12 +118,12 @@ func TestNeighboursOfOneRoleAreOneMessage(t *testing.T) {
 	})
 	var shape []string
 	for _, message := range messages {
-		shape = append(shape, string(message.Role)+strings.Repeat("+", len(message.Content)))
+		shape = append(shape, message.Role+strings.Repeat("+", len(message.Content)))
 	}
 	if got := strings.Join(shape, " "); got != "user+++ assistant+ user++" {
 		t.Error(got)
 	}
-	if result := messages[2].Content[0].OfToolResult; result == nil || !result.IsError.Value {
+	if result := messages[2].Content[0]; result.Type != "tool_result" || !result.IsError {
 		t.Error("the failed result must come first and be marked as an error")
 	}
 }
@@ -98,7 +134,7 @@ func TestRedactedThinkingIsSentBackUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, blocks := blocksOf(llm.Message{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
-	if len(blocks) != 2 || blocks[0].OfRedactedThinking == nil || blocks[0].OfRedactedThinking.Data != "xyz" {
+	if len(blocks) != 2 || blocks[0].Type != "redacted_thinking" || blocks[0].Data != "xyz" {
 		t.Errorf("got %+v", blocks)
 	}
 }

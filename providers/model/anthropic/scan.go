@@ -2,13 +2,13 @@ package anthropic
 
 import (
 	"turnstone/actors/llm"
-	"turnstone/providers/model"
+	"turnstone/providers/model/lenient"
 )
 
 // scanDelta parses the most frequent event of an answer: the delta of a block, with text or thinking. For any other
 // event, ok is false.
 func scanDelta(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
-	c := model.NewCursor(data)
+	c := lenient.NewCursor(data)
 	typed, found := false, false
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {
@@ -33,7 +33,7 @@ func scanDelta(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
 	return kind, raw, c.End() && typed && kind != 0 && raw != nil
 }
 
-func scanText(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
+func scanText(c *lenient.Cursor) (kind llm.ChunkKind, raw []byte) {
 	var field llm.ChunkKind // the field that contains raw
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {

@@ -1,17 +1,11 @@
 package anthropic
 
 import (
-	"encoding/json"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"testing"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
 	"turnstone/actors/llm"
-	"turnstone/providers/model"
+	"turnstone/providers/model/lenient"
 )
 
 // The events that servers send most of the time. Each must be scanned, not decoded.
@@ -44,18 +38,18 @@ var unusual = []string{
 func compareWithDecoder(t *testing.T, data []byte) (scanned bool) {
 	t.Helper()
 	kind, raw, scanned := scanDelta(data)
-	text, ok := model.AppendUnquoted(nil, raw)
+	text, ok := lenient.AppendUnquoted(nil, raw)
 	if !scanned || !ok {
 		return false
 	}
-	var event sdk.MessageStreamEventUnion
-	if err := json.Unmarshal(data, &event); err != nil {
+	var event streamEvent
+	if err := lenient.Decode(data, &event); err != nil {
 		t.Errorf("%q was scanned, but is not JSON: %v", data, err)
 		return true
 	}
-	want := map[string]string{"text_delta": event.Delta.Text, "thinking_delta": event.Delta.Thinking}[event.Delta.Type]
-	wantKind := map[string]llm.ChunkKind{"text_delta": llm.ChunkText, "thinking_delta": llm.ChunkReasoning}[event.Delta.Type]
-	if event.Type != "content_block_delta" || kind != wantKind || string(text) != want {
+	want := map[lenient.Text]lenient.Text{"text_delta": event.Delta.Text, "thinking_delta": event.Delta.Thinking}[event.Delta.Type]
+	wantKind := map[lenient.Text]llm.ChunkKind{"text_delta": llm.ChunkText, "thinking_delta": llm.ChunkReasoning}[event.Delta.Type]
+	if event.Type != "content_block_delta" || kind != wantKind || string(text) != string(want) {
 		t.Errorf("%q: scanned %d %q, decoded %+v", data, kind, text, event)
 	}
 	return true
@@ -114,43 +108,15 @@ func FuzzAScanAgreesWithTheDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { compareWithDecoder(t, data) })
 }
 
-// BenchmarkChunk compares the SDK's stream with a scan for one usual event.
+// BenchmarkChunk measures the scan of one usual event.
 func BenchmarkChunk(b *testing.B) {
-	b.Run("messages/sdk", func(b *testing.B) {
-		b.ReportAllocs()
-		body := &repeated{text: "event: content_block_delta\ndata: " + usual[0] + "\n\n"}
-		stream := ssestream.NewStream[sdk.MessageStreamEventUnion](
-			ssestream.NewDecoder(&http.Response{Body: io.NopCloser(body), Header: http.Header{}}), nil)
-		for b.Loop() {
-			if !stream.Next() {
-				b.Fatal("ended")
-			}
+	b.ReportAllocs()
+	data, text := []byte(usual[0]), []byte(nil)
+	for b.Loop() {
+		_, raw, scanned := scanDelta(data)
+		var ok bool
+		if text, ok = lenient.AppendUnquoted(text[:0], raw); !scanned || !ok {
+			b.Fatal("not scanned")
 		}
-	})
-	b.Run("messages/scan", func(b *testing.B) {
-		b.ReportAllocs()
-		data, text := []byte(usual[0]), []byte(nil)
-		for b.Loop() {
-			_, raw, scanned := scanDelta(data)
-			var ok bool
-			if text, ok = model.AppendUnquoted(text[:0], raw); !scanned || !ok {
-				b.Fatal("not scanned")
-			}
-		}
-	})
-}
-
-// repeated is a body that repeats one event without end.
-type repeated struct {
-	text string
-	at   int
-}
-
-func (r *repeated) Read(to []byte) (n int, err error) {
-	for n < len(to) {
-		copied := copy(to[n:], r.text[r.at:])
-		n += copied
-		r.at = (r.at + copied) % len(r.text)
 	}
-	return n, nil
 }

@@ -149,11 +149,14 @@ func testEndlessLine(t *testing.T, subject Subject) {
 
 func testFirstByte(t *testing.T, subject Subject) {
 	for _, fault := range []Fault{SlowHeader, SlowBody} {
-		_, provider := start(t, subject, steps(Step{Fault: fault}), model.Options{})
+		server, provider := start(t, subject, steps(Step{Fault: fault}), model.Options{FirstData: shortTimeout})
 		request := simple()
 		request.FirstByte = shortTimeout
 		_, err := Collect(t.Context(), t, provider, request)
 		wantError(t, err, "model_unavailable", false, true)
+		if n := len(server.Requests()); n != 1 {
+			t.Errorf("%d requests: the provider may still be working on the first", n)
+		}
 	}
 }
 

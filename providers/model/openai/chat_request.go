@@ -1,19 +1,19 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"sync"
 
 	"turnstone/actors/llm"
+	"turnstone/providers/model"
+	"turnstone/providers/model/lenient"
 )
 
-// chatBody is the body of a request. The SDK's own types traverse each message three times by reflection. These are the
-// only fields that are ever set.
+// chatBody is the body of a request.
 type chatBody struct {
-	Stream              bool          `json:"stream"` // first, because the SDK looks for it and sets it again
 	Model               string        `json:"model"`
+	Stream              bool          `json:"stream"`
 	Messages            []chatMessage `json:"messages"`
 	MaxTokens           int           `json:"max_tokens,omitzero"`
 	MaxCompletionTokens int           `json:"max_completion_tokens,omitzero"`
@@ -29,6 +29,11 @@ type chatMessage struct {
 	Content    any            `json:"content,omitempty"` // a text or []chatPart; nil only if there are tool calls
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
+
+	ReasoningContent string            `json:"reasoning_content,omitempty"`
+	Reasoning        string            `json:"reasoning,omitempty"`
+	Details          []json.RawMessage `json:"reasoning_details,omitempty"`
+	Extra            lenient.Raw       `json:"extra_content,omitempty"`
 }
 
 // chatPart is a part of a message with pictures.
@@ -49,6 +54,7 @@ type chatToolCall struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
+	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
 type chatTool struct {
@@ -101,9 +107,11 @@ func (s *schemas) encoded(tool llm.Tool) (json.RawMessage, error) {
 	return text, nil
 }
 
-// encodeChat encodes the body of a request.
-func (m *Model) encodeChat(request llm.Request) ([]byte, error) {
-	body := chatBody{Stream: true, Model: request.Model, Messages: chatMessages(request), ReasoningEffort: request.ReasoningEffort}
+// chatBody returns the body of a request.
+func (m *Model) chatBody(request llm.Request) (*chatBody, error) {
+	body := &chatBody{
+		Stream: true, Model: request.Model, Messages: chatMessages(request, m.client.SystemRole(request.Model)), ReasoningEffort: request.ReasoningEffort,
+	}
 	body.StreamOptions.IncludeUsage = true
 	if m.native {
 		body.MaxCompletionTokens = max(0, request.MaxOutputTokens)
@@ -117,33 +125,58 @@ func (m *Model) encodeChat(request llm.Request) ([]byte, error) {
 		}
 		body.Tools = append(body.Tools, chatTool{typeFunction, chatFunction{tool.Name, tool.Description, schema}})
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // no browser reads it, and code contains many of these characters
-	if err := encoder.Encode(&body); err != nil {
-		return nil, fmt.Errorf("encoding a request to the model: %w", err)
-	}
-	return text.Bytes(), nil
+	return body, nil
 }
 
-func chatMessages(request llm.Request) []chatMessage {
+// chatMessages returns the messages of a request. Adjacent messages of the user are joined, because strict templates
+// require that roles alternate. Without systemRole, the system prompt precedes the first message of the user.
+func chatMessages(request llm.Request, systemRole bool) []chatMessage {
 	messages := make([]chatMessage, 0, len(request.Messages)+1)
-	if request.System != "" {
-		messages = append(messages, chatMessage{Role: "system", Content: request.System})
+	system := request.System
+	if system != "" && systemRole {
+		messages = append(messages, chatMessage{Role: "system", Content: system})
+		system = ""
 	}
 	for i := range request.Messages {
-		message := &request.Messages[i]
+		message := request.Messages[i]
 		switch message.Role {
 		case "assistant":
-			messages = append(messages, chatAssistant(message))
+			messages = append(messages, chatAssistant(&message))
 		case "tool":
-			result := toolResult(*message)
+			result := toolResult(message)
 			messages = append(messages, chatMessage{Role: "tool", Content: result, ToolCallID: message.ToolCallID})
 		default:
-			messages = append(messages, chatMessage{Role: "user", Content: chatContent(message)})
+			if system != "" {
+				message.Text, system = joinTexts(system, message.Text), ""
+			}
+			content := chatContent(&message)
+			if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" {
+				messages[last].Content = joinContent(messages[last].Content, content)
+				continue
+			}
+			messages = append(messages, chatMessage{Role: "user", Content: content})
 		}
 	}
 	return messages
+}
+
+func joinTexts(a, b string) string { return a + "\n\n" + b }
+
+// joinContent joins the contents of two messages.
+func joinContent(a, b any) any {
+	first, isText := a.(string)
+	second, bothText := b.(string)
+	if isText && bothText {
+		return joinTexts(first, second)
+	}
+	return append(partsOf(a), partsOf(b)...)
+}
+
+func partsOf(content any) []chatPart {
+	if text, is := content.(string); is {
+		return []chatPart{{Type: "text", Text: text}}
+	}
+	return content.([]chatPart)
 }
 
 // chatContent returns the content of a user's message: its text, after its pictures if it has any.
@@ -158,15 +191,25 @@ func chatContent(message *llm.Message) any {
 	return append(parts, chatPart{Type: "text", Text: message.Text})
 }
 
+// chatAssistant returns a message of the model. With tool calls it contains the state that the provider sent with them.
 func chatAssistant(message *llm.Message) chatMessage {
 	assistant := chatMessage{Role: "assistant"}
 	if message.Text != "" || len(message.ToolCalls) == 0 {
 		assistant.Content = message.Text
 	}
-	for _, call := range message.ToolCalls {
+	var state chatState
+	model.Replay(*message, Family, func(raw json.RawMessage) { _ = lenient.Decode(raw, &state) }, func(string) {}, func(call llm.ToolCall) {
 		toolCall := chatToolCall{ID: call.ID, Type: typeFunction}
 		toolCall.Function.Name, toolCall.Function.Arguments = call.Name, string(call.Input)
+		toolCall.Extra = state.Calls[len(assistant.ToolCalls)]
 		assistant.ToolCalls = append(assistant.ToolCalls, toolCall)
+	})
+	if len(assistant.ToolCalls) == 0 {
+		return assistant
+	}
+	assistant.ReasoningContent, assistant.Details, assistant.Extra = state.ReasoningContent, state.Details, state.Extra
+	if len(state.Details) == 0 {
+		assistant.Reasoning = state.Reasoning
 	}
 	return assistant
 }

@@ -5,10 +5,6 @@ import (
 	"reflect"
 	"testing"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"turnstone/actors/llm"
 )
 
@@ -35,27 +31,45 @@ var requestsToEncode = map[string]llm.Request{
 	},
 }
 
-func TestTheBodyOfARequestIsWhatTheSDKWouldSend(t *testing.T) {
-	for name, request := range requestsToEncode {
-		for _, native := range []bool{false, true} {
-			m := &Model{native: native}
-			if _, err := m.encodeChat(request); err != nil { // the second call finds the schemas in the cache
-				t.Fatal(err)
-			}
-			ours, err := m.encodeChat(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := sdkBody(m, request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := read(t, theirs)
-			want["stream"] = true // which the SDK adds last
-			if got := read(t, ours); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: the body is\n%v, want\n%v", name, got, want)
-			}
+func TestTheBodyOfARequestIsCanonical(t *testing.T) {
+	made, err := New(Options{BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := func() string {
+		body, err := made.chatBody(requestsToEncode["full"])
+		if err != nil {
+			t.Fatal(err)
 		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	first := body()
+	if second := body(); second != first { // the second call finds the schemas in the cache
+		t.Errorf("the body is\n%s, then\n%s", first, second)
+	}
+	got := read(t, []byte(first))
+	if got["stream"] != true || got["max_tokens"] != 77.0 || got["reasoning_effort"] != "high" {
+		t.Errorf("the body is %v", got)
+	}
+	messages := got["messages"].([]any)
+	if len(messages) != 9 || !reflect.DeepEqual(messages[0], map[string]any{"role": "system", "content": "be <brief> & \"kind\"\u2028"}) {
+		t.Errorf("%d messages: %v", len(messages), messages[0])
+	}
+	if results := messages[4].(map[string]any); results["content"] != "Error: broken" || results["tool_call_id"] != "2" {
+		t.Errorf("a failed tool is sent as %v", results)
+	}
+}
+
+func TestMessagesOfStrictTemplatesAlternate(t *testing.T) {
+	messages := chatMessages(llm.Request{System: "be kind", Messages: []llm.Message{
+		{Role: "user", Text: "one"}, {Role: "user", Text: "two"}, {Role: "assistant", Text: "three"}, {Role: "user", Text: "four"},
+	}}, false)
+	if len(messages) != 3 || messages[0].Content != "be kind\n\none\n\ntwo" || messages[0].Role != "user" {
+		t.Errorf("%+v", messages)
 	}
 }
 
@@ -66,90 +80,4 @@ func read(t *testing.T, text []byte) (body map[string]any) {
 		t.Fatal(err)
 	}
 	return body
-}
-
-func BenchmarkChatRequest(b *testing.B) {
-	m := &Model{}
-	for name, encode := range map[string]func(llm.Request) ([]byte, error){
-		"ours":  m.encodeChat,
-		"SDK's": func(request llm.Request) ([]byte, error) { return sdkBody(m, request) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := encode(requestsToEncode["full"]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func sdkBody(m *Model, request llm.Request) ([]byte, error) {
-	params, err := sdkParams(m, request)
-	if err != nil {
-		return nil, err
-	}
-	return params.MarshalJSON()
-}
-
-// sdkParams returns a request in the SDK's own types.
-func sdkParams(m *Model, request llm.Request) (sdk.ChatCompletionNewParams, error) {
-	params := sdk.ChatCompletionNewParams{
-		Model:           request.Model,
-		Messages:        sdkMessages(request),
-		ReasoningEffort: shared.ReasoningEffort(request.ReasoningEffort),
-		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-	}
-	if limit := int64(request.MaxOutputTokens); limit > 0 && m.native {
-		params.MaxCompletionTokens = param.NewOpt(limit)
-	} else if limit > 0 {
-		params.MaxTokens = param.NewOpt(limit)
-	}
-	for _, tool := range request.Tools {
-		schema, err := parameters(tool)
-		if err != nil {
-			return params, err
-		}
-		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema,
-		}))
-	}
-	return params, nil
-}
-
-func sdkMessages(request llm.Request) []sdk.ChatCompletionMessageParamUnion {
-	messages := make([]sdk.ChatCompletionMessageParamUnion, 0, len(request.Messages)+1)
-	if request.System != "" {
-		messages = append(messages, sdk.SystemMessage(request.System))
-	}
-	for _, message := range request.Messages {
-		switch message.Role {
-		case "assistant":
-			messages = append(messages, sdkAssistant(message))
-		case "tool":
-			messages = append(messages, sdk.ToolMessage(toolResult(message), message.ToolCallID))
-		default:
-			messages = append(messages, sdk.UserMessage(message.Text))
-		}
-	}
-	return messages
-}
-
-func sdkAssistant(message llm.Message) sdk.ChatCompletionMessageParamUnion {
-	assistant := sdk.ChatCompletionAssistantMessageParam{}
-	if message.Text != "" || len(message.ToolCalls) == 0 {
-		assistant.Content.OfString = param.NewOpt(message.Text)
-	}
-	for _, call := range message.ToolCalls {
-		assistant.ToolCalls = append(assistant.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: call.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: call.Name, Arguments: string(call.Input),
-				},
-			},
-		})
-	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &assistant}
 }

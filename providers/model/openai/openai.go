@@ -1,4 +1,4 @@
-// Package openai calls models in OpenAI's two wire formats, with the official SDK: Chat Completions ("chat"), which
+// Package openai calls models in OpenAI's two wire formats: Chat Completions ("chat"), which
 // Ollama, llama.cpp, vLLM and most gateways also speak, and Responses ("responses"), which carries reasoning summaries
 // and encrypted reasoning from step to step. Responses requests set store to false, so that the provider stores
 // nothing. No environment variables are read.
@@ -11,10 +11,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol/turnlog"
@@ -30,25 +26,26 @@ const (
 	APIResponses = "responses"
 )
 
-const defaultBaseURL = "https://api.openai.com/v1"
+const (
+	openaiHost     = "api.openai.com"
+	defaultBaseURL = "https://" + openaiHost + "/v1"
+)
 
 // Options configure a Model.
 type Options struct {
 	BaseURL string // without /chat/completions or /responses; empty means OpenAI's own
 	APIKey  string // empty: no key is sent, for local servers
-	API     string // APIChat (also when empty) or APIResponses
+	API     string // APIChat or APIResponses; empty: APIResponses at OpenAI itself, else APIChat
 	Client  model.Options
 }
 
 // Model implements llm.Model.
 type Model struct {
-	client    *model.Client
-	key       string
-	api       string
-	native    bool // OpenAI itself or Azure OpenAI: they refuse max_tokens, other servers need it
-	chat      sdk.ChatCompletionService
-	responses responses.ResponseService
-	schemas   schemas // of Chat Completions requests
+	client  *model.Client
+	key     string
+	api     string
+	native  bool    // OpenAI itself or Azure OpenAI: they refuse max_tokens, other servers need it
+	schemas schemas // of both formats
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -60,26 +57,24 @@ func New(options Options) (*Model, error) {
 		base = defaultBaseURL
 	}
 	api := options.API
-	if api == "" {
-		api = APIChat
-	}
-	if api != APIChat && api != APIResponses {
+	if api != "" && api != APIChat && api != APIResponses {
 		return nil, fmt.Errorf("the model API must be %q or %q", APIChat, APIResponses)
 	}
+	options.Client.Secret = options.APIKey
 	client, err := model.NewClient(Family, base, options.Client)
 	if err != nil {
 		return nil, err
 	}
-	settings := []option.RequestOption{option.WithBaseURL(base), option.WithMaxRetries(0)}
-	if options.APIKey != "" {
-		settings = append(settings, option.WithAPIKey(options.APIKey))
-	}
 	host := client.Host()
+	switch {
+	case api == "" && host == openaiHost:
+		api = APIResponses
+	case api == "":
+		api = APIChat
+	}
 	return &Model{
 		client: client, key: options.APIKey, api: api,
-		native:    host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com"),
-		chat:      sdk.NewChatCompletionService(settings...), // not NewClient, which reads the environment
-		responses: responses.NewResponseService(settings...),
+		native: host == openaiHost || isAzure(host),
 	}, nil
 }
 
@@ -98,34 +93,34 @@ func (m *Model) Stream(ctx context.Context, request llm.Request, emit func(llm.C
 // message is continued.
 func (m *Model) Continues() bool { return false }
 
+// Lessons returns what the refusals of a model taught; see model.Client.Lessons.
+func (m *Model) Lessons(name string) []string { return m.client.Lessons(name) }
+
 // Family implements llm.Model.
 func (m *Model) Family() string { return Family }
 
 // Ready implements llm.Model.
 func (m *Model) Ready(ctx context.Context) error {
-	header := http.Header{}
-	if m.key != "" {
-		header.Set("Authorization", "Bearer "+m.key)
-	}
-	return m.client.Ready(ctx, "models", header)
+	return m.client.Ready(ctx, "models", m.header())
 }
 
-// namedError returns the error that an event of either format contains in place of content, or nil. Some gateways set
-// the error field of every event to null.
-func namedError(data []byte) error {
-	var event struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if err := json.Unmarshal(data, &event); err != nil {
-		return model.Protocol(err)
-	}
-	if len(event.Error) > 0 && string(event.Error) != "null" {
-		return model.ProviderFailure(0, nil, data)
-	}
-	return nil
+// isAzure reports whether a host is one of Azure OpenAI.
+func isAzure(host string) bool {
+	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".cognitiveservices.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// parameters returns the tool's schema in the form that the SDK requires.
+// header returns the headers with the credentials.
+func (m *Model) header() http.Header {
+	if m.key == "" {
+		return http.Header{}
+	}
+	if isAzure(m.client.Host()) {
+		return http.Header{"Api-Key": {m.key}}
+	}
+	return http.Header{"Authorization": {"Bearer " + m.key}}
+}
+
+// parameters returns the tool's schema as an object.
 func parameters(tool llm.Tool) (map[string]any, error) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{}}
 	if len(tool.Schema) == 0 {

@@ -125,7 +125,7 @@ func TestChatRefusesStreamsWithoutAnAnswer(t *testing.T) {
 	}{
 		"nothing but the marker":    {stream, []string{"[DONE]"}, "model_protocol"},
 		"an empty body":             {stream, nil, "model_unavailable"},
-		"an error with 200":         {"application/json", []string{}, "model_protocol"},
+		"an error with 200":         {"application/json", []string{}, "model_unavailable"},
 		"the finish reason error":   {stream, []string{choice(`{}`, `"error"`), "[DONE]"}, "model_unavailable"},
 		"an error, then the marker": {stream, []string{`{"error":{"message":"boom","type":"server_error"}}`, "[DONE]"}, "model_unavailable"},
 		"a call without a name": {stream, []string{

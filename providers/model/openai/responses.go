@@ -4,122 +4,131 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
-
 	"turnstone/actors/llm"
 	"turnstone/providers/model"
+	"turnstone/providers/model/lenient"
 )
 
 // streamResponses sends one request in the Responses format. A stream ends with one of the events completed, incomplete
 // and failed; a stream without one was cut.
-func (m *Model) streamResponses(ctx context.Context, request llm.Request, call *model.Call) error {
-	if err := call.Send(func() error { return m.sendResponses(ctx, request, call) }); err != nil {
+func (m *Model) streamResponses(_ context.Context, request llm.Request, call *model.Call) error {
+	body, err := m.responsesBody(request)
+	if err != nil {
 		return err
 	}
+	if err := call.Post("responses", m.header(), body); err != nil {
+		return err
+	}
+	answer := responseAnswer{call: call, items: map[string]bool{}}
 	return call.Events(func(event model.Event) (bool, error) {
 		if event.Done() {
 			return true, nil
 		}
-		return takeResponse(event.Data, call)
+		return answer.take(event)
 	})
 }
 
-func (m *Model) sendResponses(ctx context.Context, request llm.Request, call *model.Call) error {
-	params, err := responseParams(request)
-	if err != nil {
-		return err
-	}
-	return m.responses.NewStreaming(ctx, params, option.WithHTTPClient(call.HTTP())).Err()
+// responsesBody is the body of a request.
+type responsesBody struct {
+	Model           string              `json:"model"`
+	Stream          bool                `json:"stream"`
+	Store           bool                `json:"store"`
+	Instructions    string              `json:"instructions,omitempty"`
+	Input           []any               `json:"input"`
+	MaxOutputTokens int                 `json:"max_output_tokens,omitempty"`
+	Reasoning       *responsesReasoning `json:"reasoning,omitempty"`
+	Include         []string            `json:"include,omitempty"`
+	Tools           []responsesTool     `json:"tools,omitempty"`
 }
 
-// takeResponse processes an event, and reports whether it was the last.
-func takeResponse(data []byte, call *model.Call) (last bool, err error) {
-	if kind, raw, ok := scanResponse(data); ok {
-		if taken, err := call.Quoted(kind, raw); taken {
-			return false, err
-		}
-	}
-	return decodeResponse(data, call)
+type responsesReasoning struct {
+	Effort  string `json:"effort"`
+	Summary string `json:"summary"`
 }
 
-// decodeResponse processes an event of any shape.
-func decodeResponse(data []byte, call *model.Call) (last bool, err error) {
-	if err := namedError(data); err != nil {
-		return false, err
-	}
-	var event responses.ResponseStreamEventUnion
-	if err := json.Unmarshal(data, &event); err != nil {
-		return false, model.Protocol(err)
-	}
-	switch event.Type {
-	case "response.completed", "response.incomplete":
-		return true, finishResponse(event.Response, call)
-	case "response.failed":
-		return false, model.ProviderFailure(0, nil, []byte(event.Response.Error.RawJSON()))
-	case "error":
-		return false, model.ProviderFailure(0, nil, data)
-	}
-	return false, takeEvent(event, call)
+type responsesTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
 }
 
-func responseParams(request llm.Request) (responses.ResponseNewParams, error) {
-	params := responses.ResponseNewParams{
-		Model: request.Model,
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responseItems(request.Messages)},
-		Store: param.NewOpt(false),
+// The items of the input. The content of a message is a text or []responsesPart.
+type (
+	responsesMessage struct {
+		Type    string `json:"type"`
+		Role    string `json:"role"`
+		Content any    `json:"content"`
 	}
-	if request.System != "" {
-		params.Instructions = param.NewOpt(request.System)
+	responsesPart struct {
+		Type     string `json:"type"`
+		Text     string `json:"text,omitempty"`
+		ImageURL string `json:"image_url,omitempty"`
+		Detail   string `json:"detail,omitempty"`
 	}
-	if request.MaxOutputTokens > 0 {
-		params.MaxOutputTokens = param.NewOpt(int64(request.MaxOutputTokens))
+	responsesCall struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	responsesOutput struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+		Output string `json:"output"`
+	}
+	reasoningItem struct {
+		Type             string             `json:"type"`
+		ID               string             `json:"id"`
+		Summary          []responsesSummary `json:"summary"` // required, even if empty
+		EncryptedContent string             `json:"encrypted_content"`
+	}
+	responsesSummary struct {
+		Type string       `json:"type"`
+		Text lenient.Text `json:"text"`
+	}
+)
+
+func (m *Model) responsesBody(request llm.Request) (*responsesBody, error) {
+	body := &responsesBody{
+		Model: request.Model, Stream: true, Instructions: request.System, Input: responseItems(request.Messages),
+		MaxOutputTokens: max(0, request.MaxOutputTokens),
 	}
 	if request.ReasoningEffort != "" { // models without reasoning refuse all three fields
-		params.Reasoning = shared.ReasoningParam{
-			Effort: shared.ReasoningEffort(request.ReasoningEffort), Summary: shared.ReasoningSummaryAuto,
-		}
-		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+		body.Reasoning = &responsesReasoning{Effort: request.ReasoningEffort, Summary: "auto"}
+		body.Include = []string{"reasoning.encrypted_content"}
 	}
 	for _, tool := range request.Tools {
-		schema, err := parameters(tool)
+		schema, err := m.schemas.encoded(tool)
 		if err != nil {
-			return params, err
+			return nil, err
 		}
-		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
-			Name: tool.Name, Description: param.NewOpt(tool.Description), Parameters: schema, Strict: param.NewOpt(false),
-		}})
+		body.Tools = append(body.Tools, responsesTool{Type: typeFunction, Name: tool.Name, Description: tool.Description, Parameters: schema})
 	}
-	return params, nil
+	return body, nil
 }
 
-func responseItems(messages []llm.Message) responses.ResponseInputParam {
-	items := make(responses.ResponseInputParam, 0, len(messages))
-	add := func(item responses.ResponseInputItemUnionParam) { items = append(items, item) }
-	addText := func(role responses.EasyInputMessageRole) func(string) {
-		return func(text string) { add(responses.ResponseInputItemParamOfMessage(text, role)) }
-	}
-	for _, message := range messages {
+func responseItems(messages []llm.Message) []any {
+	items := make([]any, 0, len(messages))
+	add := func(item any) { items = append(items, item) }
+	for i := range messages {
+		message := &messages[i]
 		switch message.Role {
 		case "assistant":
-			model.Replay(message, Family,
+			model.Replay(*message, Family,
 				func(raw json.RawMessage) {
-					var item responses.ResponseReasoningItemParam
-					if json.Unmarshal(raw, &item) == nil {
-						add(responses.ResponseInputItemUnionParam{OfReasoning: &item})
+					var item reasoningItem
+					if lenient.Decode(raw, &item) == nil && item.EncryptedContent != "" {
+						add(item)
 					}
 				},
-				addText(responses.EasyInputMessageRoleAssistant),
+				func(text string) { add(responsesMessage{"message", "assistant", text}) },
 				func(call llm.ToolCall) {
-					add(responses.ResponseInputItemParamOfFunctionCall(string(call.Input), call.ID, call.Name))
+					add(responsesCall{"function_call", call.ID, call.Name, string(call.Input)})
 				})
 		case "tool":
-			add(responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-				CallID: param.NewOpt(message.ToolCallID),
-				Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(toolResult(message))},
-			}})
+			add(responsesOutput{"function_call_output", message.ToolCallID, toolResult(*message)})
 		default:
 			add(userItem(message))
 		}
@@ -128,72 +137,301 @@ func responseItems(messages []llm.Message) responses.ResponseInputParam {
 }
 
 // userItem returns a message of the user: its text, after its pictures if it has any.
-func userItem(message llm.Message) responses.ResponseInputItemUnionParam {
+func userItem(message *llm.Message) responsesMessage {
 	if len(message.Pictures) == 0 {
-		return responses.ResponseInputItemParamOfMessage(message.Text, responses.EasyInputMessageRoleUser)
+		return responsesMessage{"message", "user", message.Text}
 	}
-	var content responses.ResponseInputMessageContentListParam
+	var content []responsesPart
 	for _, picture := range message.Pictures {
-		content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
-			Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(dataURL(picture)),
-		}})
+		content = append(content, responsesPart{Type: "input_image", Detail: "auto", ImageURL: dataURL(picture)})
 	}
-	content = append(content, responses.ResponseInputContentParamOfInputText(message.Text))
-	return responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser)
+	return responsesMessage{"message", "user", append(content, responsesPart{Type: "input_text", Text: message.Text})}
 }
 
-func takeEvent(event responses.ResponseStreamEventUnion, call *model.Call) error {
+// responseEvent is an event of an answer.
+type responseEvent struct {
+	Type         lenient.Text  `json:"type"`
+	Delta        lenient.Text  `json:"delta"`
+	Text         lenient.Text  `json:"text"`
+	Refusal      lenient.Text  `json:"refusal"`
+	Arguments    arguments     `json:"arguments"`
+	Name         lenient.Text  `json:"name"`
+	ItemID       lenient.Text  `json:"item_id"`
+	SummaryIndex lenient.Count `json:"summary_index"`
+	Item         outputItem    `json:"item"`
+	Part         outputPart    `json:"part"`
+	Response     response      `json:"response"`
+	Annotation   annotation    `json:"annotation"`
+}
+
+type response struct {
+	Object     lenient.Text `json:"object"`
+	Status     lenient.Text `json:"status"`
+	Error      lenient.Raw  `json:"error"`
+	Output     []outputItem `json:"output"`
+	OutputText lenient.Text `json:"output_text"`
+	Incomplete struct {
+		Reason lenient.Text `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input     lenient.Count `json:"input_tokens"`
+		Output    lenient.Count `json:"output_tokens"`
+		InDetails struct {
+			Cached lenient.Count `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+		OutDetails struct {
+			Reasoning lenient.Count `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+type outputItem struct {
+	Type             lenient.Text       `json:"type"`
+	ID               lenient.Text       `json:"id"`
+	Status           lenient.Text       `json:"status"`
+	CallID           lenient.Text       `json:"call_id"`
+	Name             lenient.Text       `json:"name"`
+	Arguments        arguments          `json:"arguments"`
+	Content          []outputPart       `json:"content"`
+	Summary          []responsesSummary `json:"summary"`
+	EncryptedContent string             `json:"encrypted_content"`
+}
+
+type outputPart struct {
+	Type    lenient.Text `json:"type"`
+	Text    lenient.Text `json:"text"`
+	Refusal lenient.Text `json:"refusal"`
+
+	Annotations []annotation `json:"annotations"`
+}
+
+// source is the kind of event that contains text: the same text comes in deltas, in whole parts and in whole items.
+// Servers omit some of them. The first source of an answer is used.
+type source int
+
+const (
+	unknownSource source = iota
+	deltas
+	wholeTexts
+	wholeParts
+	wholeItems
+	wholeAnswer
+)
+
+// is reports whether text of an event is used.
+func (s *source) is(other source) bool {
+	if *s == unknownSource {
+		*s = other
+	}
+	return *s == other
+}
+
+// responseAnswer collects what arrives in pieces.
+type responseAnswer struct {
+	call            *model.Call
+	text, reasoning source
+	items           map[string]bool   // the complete items so far
+	arguments       map[string]string // of calls, by item
+}
+
+// take processes an event, and reports whether it was the last.
+func (a *responseAnswer) take(event model.Event) (last bool, err error) {
+	if kind, raw, ok := scanResponse(event.Data); ok && !event.Failed {
+		if taken, err := a.call.Quoted(kind, raw); taken {
+			_ = kind == llm.ChunkText && a.text.is(deltas) || kind == llm.ChunkReasoning && a.reasoning.is(deltas)
+			return false, err
+		}
+	}
+	if err := a.call.EventError(event); err != nil {
+		return false, err
+	}
+	if event.Whole {
+		var whole response
+		if err := lenient.Decode(event.Data, &whole); err != nil {
+			return false, model.Protocol(err)
+		}
+		if whole.Object == "response" || whole.Output != nil {
+			return true, a.finish(&whole, "")
+		}
+	}
+	var decoded responseEvent
+	if err := lenient.Decode(event.Data, &decoded); err != nil {
+		return false, model.Protocol(err)
+	}
+	switch decoded.Type {
+	case "response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled":
+		return true, a.finish(&decoded.Response, string(decoded.Type))
+	}
+	return false, a.event(&decoded)
+}
+
+func (a *responseAnswer) event(event *responseEvent) error {
 	switch event.Type {
 	case "response.output_text.delta":
-		return call.Text(event.Delta)
+		return a.addText(deltas, event.Delta)
+	case "response.output_text.annotation.added":
+		return cite(a.call, event.Annotation)
 	case "response.refusal.delta":
-		call.Refuse()
-		return call.Text(event.Delta)
+		a.call.Refuse()
+		return a.addText(deltas, event.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return call.Reasoning(event.Delta)
+		return a.addReasoning(deltas, event.Delta)
 	case "response.reasoning_summary_part.added":
 		if event.SummaryIndex > 0 {
-			return call.Reasoning("\n\n")
+			return a.call.Reasoning("\n\n")
 		}
+	case "response.output_text.done":
+		return a.addText(wholeTexts, event.Text)
+	case "response.refusal.done":
+		a.call.Refuse()
+		return a.addText(wholeTexts, event.Refusal)
+	case "response.reasoning_summary_text.done", "response.reasoning_text.done":
+		return a.addReasoning(wholeTexts, event.Text)
+	case "response.content_part.done":
+		return a.part(&event.Part)
+	case "response.function_call_arguments.done":
+		if a.arguments == nil {
+			a.arguments = map[string]string{}
+		}
+		a.arguments[string(event.ItemID)] = string(event.Arguments)
 	case "response.output_item.done":
-		return takeItem(event.Item, call)
+		return a.item(&event.Item)
 	}
 	return nil
 }
 
-func takeItem(item responses.ResponseOutputItemUnion, call *model.Call) error {
+func (a *responseAnswer) addText(from source, text lenient.Text) error {
+	if text == "" || !a.text.is(from) {
+		return nil
+	}
+	return a.call.Text(string(text))
+}
+
+func (a *responseAnswer) addReasoning(from source, text lenient.Text) error {
+	if text == "" || !a.reasoning.is(from) {
+		return nil
+	}
+	return a.call.Reasoning(string(text))
+}
+
+func (a *responseAnswer) part(part *outputPart) error {
+	switch part.Type {
+	case "refusal":
+		a.call.Refuse()
+		return a.addText(wholeParts, part.Refusal)
+	case "reasoning_text", "summary_text":
+		return a.addReasoning(wholeParts, part.Text)
+	}
+	if err := a.addText(wholeParts, part.Text); err != nil {
+		return err
+	}
+	return cite(a.call, part.Annotations...)
+}
+
+// item takes what a complete item contains and no earlier event did.
+func (a *responseAnswer) item(item *outputItem) error {
+	key := string(item.Type) + " " + string(item.ID) + " " + string(item.CallID)
+	if (item.ID != "" || item.CallID != "") && a.items[key] {
+		return nil
+	}
+	a.items[key] = true
+	switch item.Type {
+	case "message":
+		var text, refused lenient.Text
+		for i := range item.Content {
+			text += item.Content[i].Text
+			refused += item.Content[i].Refusal
+		}
+		if refused != "" {
+			a.call.Refuse()
+		}
+		if err := a.addText(wholeItems, text+refused); err != nil {
+			return err
+		}
+		for i := range item.Content {
+			if err := cite(a.call, item.Content[i].Annotations...); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "function_call":
+		if item.Status == "incomplete" {
+			return nil
+		}
+		arguments := string(item.Arguments)
+		if arguments == "" || arguments == "{}" {
+			if whole := a.arguments[string(item.ID)]; whole != "" {
+				arguments = whole
+			}
+		}
+		id := item.CallID
+		if id == "" {
+			id = item.ID
+		}
+		return a.call.ToolCall(string(id), string(item.Name), arguments)
+	case "reasoning":
+		return a.reasoningItem(item)
+	}
+	return nil
+}
+
+func (a *responseAnswer) reasoningItem(item *outputItem) error {
+	var all lenient.Text
+	for i, summary := range item.Summary {
+		if i > 0 {
+			all += "\n\n"
+		}
+		all += summary.Text
+	}
+	for i := range item.Content {
+		all += item.Content[i].Text
+	}
+	if err := a.addReasoning(wholeItems, all); err != nil {
+		return err
+	}
+	if item.EncryptedContent == "" {
+		return nil // the provider could not use the item again
+	}
+	sent := reasoningItem{Type: "reasoning", ID: string(item.ID), Summary: []responsesSummary{}, EncryptedContent: item.EncryptedContent}
+	for _, summary := range item.Summary {
+		sent.Summary = append(sent.Summary, responsesSummary{"summary_text", summary.Text})
+	}
+	raw, err := json.Marshal(sent)
+	if err != nil {
+		return model.Protocol(err)
+	}
+	return a.call.Opaque(raw)
+}
+
+// finish ends the answer with the response that the last event contains.
+func (a *responseAnswer) finish(response *response, event string) error {
+	usage := response.Usage
+	a.call.Usage(llm.Usage{
+		InputTokens: int(usage.Input), OutputTokens: int(usage.Output), ReasoningTokens: int(usage.OutDetails.Reasoning),
+		CachedInputTokens: int(usage.InDetails.Cached),
+	})
+	if response.Error != nil || response.Status == "failed" || event == "response.failed" {
+		failed := response.Error
+		if failed == nil {
+			failed = lenient.Raw(`{"code":"server_error"}`)
+		}
+		return a.call.EventError(model.Event{Data: failed, Failed: true})
+	}
+	for i := range response.Output {
+		if err := a.item(&response.Output[i]); err != nil {
+			return err
+		}
+	}
+	if err := a.addText(wholeAnswer, response.OutputText); err != nil {
+		return err
+	}
+	reason := string(response.Incomplete.Reason)
 	switch {
-	case item.Type == "function_call" && item.Status != "incomplete":
-		return call.ToolCall(item.CallID, item.Name, item.Arguments.OfString)
-	case item.Type == "reasoning" && item.EncryptedContent != "": // else the provider cannot use the item again
-		reasoning := responses.ResponseReasoningItemParam{ID: item.ID, EncryptedContent: param.NewOpt(item.EncryptedContent)}
-		reasoning.Summary = []responses.ResponseReasoningItemSummaryParam{} // required, even if empty
-		for _, summary := range item.Summary {
-			reasoning.Summary = append(reasoning.Summary, responses.ResponseReasoningItemSummaryParam{Text: summary.Text})
-		}
-		raw, err := json.Marshal(reasoning)
-		if err != nil {
-			return model.Protocol(err)
-		}
-		call.Opaque(raw)
+	case reason != "":
+	case response.Status == "incomplete" || event == "response.incomplete":
+		reason = "incomplete"
+	case response.Status == "cancelled" || event == "response.cancelled":
+		reason = "cancelled"
 	}
-	return nil
-}
-
-func finishResponse(response responses.Response, call *model.Call) error {
-	if response.JSON.Usage.Valid() {
-		call.Usage(llm.Usage{
-			InputTokens:       int(response.Usage.InputTokens),
-			OutputTokens:      int(response.Usage.OutputTokens),
-			ReasoningTokens:   int(response.Usage.OutputTokensDetails.ReasoningTokens),
-			CachedInputTokens: int(response.Usage.InputTokensDetails.CachedTokens),
-		})
-	}
-	switch response.IncompleteDetails.Reason {
-	case "":
-		return call.Stop(llm.StopEndTurn)
-	case "content_filter":
-		call.Refuse()
-	}
-	return call.Stop(llm.StopMaxTokens)
+	return a.call.Finish(reason)
 }

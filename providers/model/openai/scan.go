@@ -2,14 +2,17 @@ package openai
 
 import (
 	"turnstone/actors/llm"
-	"turnstone/providers/model"
+	"turnstone/providers/model/lenient"
 )
 
+// reasoningContent is the member with the reasoning of most servers; some call it "reasoning".
+const reasoningContent = "reasoning_content"
+
 // scanChat parses the most frequent chunk of an answer: one choice, with index 0, whose delta has text or reasoning and
-// nothing else. For any other chunk, ok is false. It skips fields that the service does not use, if they have the
+// nothing else. field is the name of the member with the reasoning. For any other chunk, ok is false. It skips fields that the service does not use, if they have the
 // expected name and type.
-func scanChat(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
-	c := model.NewCursor(data)
+func scanChat(data []byte) (kind llm.ChunkKind, raw []byte, field string, ok bool) {
+	c := lenient.NewCursor(data)
 	found := false
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {
@@ -27,15 +30,15 @@ func scanChat(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
 				c.Fail() // the decoder decides which one counts
 			}
 			found = true
-			kind, raw = scanChoices(&c)
+			kind, raw, field = scanChoices(&c)
 		default:
 			c.Fail()
 		}
 	}
-	return kind, raw, c.End() && raw != nil
+	return kind, raw, field, c.End() && raw != nil
 }
 
-func scanChoices(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
+func scanChoices(c *lenient.Cursor) (kind llm.ChunkKind, raw []byte, field string) {
 	c.Open('[')
 	if !c.Element() {
 		c.Fail()
@@ -53,7 +56,7 @@ func scanChoices(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
 				c.Fail()
 			}
 			found = true
-			kind, raw = scanDelta(c)
+			kind, raw, field = scanDelta(c)
 		default:
 			c.Fail()
 		}
@@ -61,20 +64,20 @@ func scanChoices(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
 	if c.Element() {
 		c.Fail()
 	}
-	return kind, raw
+	return kind, raw, field
 }
 
 // scanDelta returns the only non-empty string of a delta, or an empty string if there is none.
-func scanDelta(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
+func scanDelta(c *lenient.Cursor) (kind llm.ChunkKind, raw []byte, field string) {
 	var content, summary, thought bool // the fields seen so far; the decoder handles a repeated field
-	take := func(of llm.ChunkKind, seen *bool) {
+	take := func(of llm.ChunkKind, name string, seen *bool) {
 		text := c.OptionalString()
 		if *seen || len(raw) > 0 && len(text) > 0 {
 			c.Fail()
 		}
 		*seen = true
 		if text != nil && (raw == nil || len(text) > 0) {
-			kind, raw = of, text
+			kind, raw, field = of, text, name
 		}
 	}
 	c.Open('{')
@@ -85,22 +88,22 @@ func scanDelta(c *model.Cursor) (kind llm.ChunkKind, raw []byte) {
 		case "refusal", "function_call", "tool_calls", "audio":
 			c.Null()
 		case "content":
-			take(llm.ChunkText, &content)
+			take(llm.ChunkText, "", &content)
 		case "reasoning_content":
-			take(llm.ChunkReasoning, &summary)
+			take(llm.ChunkReasoning, reasoningContent, &summary)
 		case "reasoning":
-			take(llm.ChunkReasoning, &thought)
+			take(llm.ChunkReasoning, "reasoning", &thought)
 		default:
 			c.Fail()
 		}
 	}
-	return kind, raw
+	return kind, raw, field
 }
 
 // scanResponse parses the events of the Responses format that carry text or reasoning. For any other event, ok is
 // false.
 func scanResponse(data []byte) (kind llm.ChunkKind, raw []byte, ok bool) {
-	c := model.NewCursor(data)
+	c := lenient.NewCursor(data)
 	c.Open('{')
 	for key := c.Key(); key != nil; key = c.Key() {
 		switch string(key) {

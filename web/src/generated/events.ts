@@ -54,7 +54,7 @@ export interface Completion {
   deadline_s: number;
 }
 
-/** Which profile and model produce the answer, and why. */
+/** Which profile and model produce the answer, and why. It is sent again, before the first output, if another model has to answer. */
 export interface TurnRouting extends Envelope<"turn.routing"> {
   profile: Profile;
   model_id: string;
@@ -64,6 +64,8 @@ export interface TurnRouting extends Envelope<"turn.routing"> {
   reasoning_profile: string;
   completion: Completion;
   reason: string;
+  /** Position among the routes of the profile, from 1, of the one that answers. Absent: the first. */
+  route?: number;
 }
 
 export type PartID = `part_${string}`;

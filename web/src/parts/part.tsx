@@ -1,6 +1,7 @@
 // Renders a part of a message by its kind. A kind that this version of the app does not know is left out.
 import { memo } from "react";
 import { Icon } from "../controls/icon";
+import type { MessageKey } from "../messages/catalog";
 import type { PartView } from "../turn/fold";
 import { useLocalization } from "../messages/localization";
 import { Code } from "./code";
@@ -44,6 +45,13 @@ export const Part = memo(function Part({ part, endShown }: PartProps) {
   }
 });
 
+/** The texts of notices whose own text is in English only. */
+const noticeMessages: Readonly<Record<string, MessageKey>> = {
+  context_trimmed: "transcript.context_trimmed",
+  refused: "transcript.refused",
+  empty_answer: "transcript.empty_answer",
+};
+
 /**
  * A notice. A steering input is shown at the position where it was applied; any other notice is a muted line.
  */
@@ -62,9 +70,10 @@ function Notice({ part }: { part: PartView }) {
       </div>
     );
   }
+  const message = noticeMessages[part.kind ?? ""];
   return (
     <p dir="auto" className="my-3 text-sm text-faint">
-      {part.kind === "context_trimmed" ? t("transcript.context_trimmed") : part.text}
+      {message === undefined ? part.text : t(message)}
     </p>
   );
 }

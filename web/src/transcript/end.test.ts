@@ -23,6 +23,11 @@ describe("how an answer ended", () => {
     });
   });
 
+  test("each error that the user can do something about has its own text", () => {
+    for (const code of ["model_context_exceeded", "model_rejected", "model_unauthorized", "model_credit_used_up"])
+      expect(messageOf(finished("failed", "error", code))).toBe(`transcript.end.${code}`);
+  });
+
   test("the announcement of a failure is urgent", () => {
     expect(announcementOf(finished("failed", "error", "model_unavailable"))).toEqual({
       key: "transcript.end.model_unavailable",

@@ -20,6 +20,10 @@ const errorMessages: Readonly<Record<string, MessageKey>> = {
   model_unavailable: "transcript.end.model_unavailable",
   model_rate_limited: "transcript.end.model_rate_limited",
   model_protocol: "transcript.end.model_protocol",
+  model_context_exceeded: "transcript.end.model_context_exceeded",
+  model_rejected: "transcript.end.model_rejected",
+  model_unauthorized: "transcript.end.model_unauthorized",
+  model_credit_used_up: "transcript.end.model_credit_used_up",
   interrupted: "transcript.end.interrupted",
 };
 

@@ -1,4 +1,4 @@
-package model
+package lenient
 
 import (
 	"unicode/utf16"

@@ -1,0 +1,220 @@
+package open_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"turnstone/actors/llm"
+	"turnstone/providers/model"
+)
+
+// refusalCase is an error response of a real server, and the code that the service gives it; "refusal" is an answer.
+type refusalCase struct {
+	name   string
+	status int
+	body   string
+	want   string
+	limit  int // of the context
+}
+
+var refusalCases = []refusalCase{
+	{"OpenAI", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}`, "model_context_exceeded", 8192},
+	{"Gemini", 400, `[{"error":{"code":400,"message":"The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, "model_context_exceeded", 1048576},
+	{"xAI", 400, `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}`, "model_context_exceeded", 131072},
+	{"Qwen", 400, `{"error":{"message":"Range of input length should be [1, 30720]","type":"invalid_request_error"}}`, "model_context_exceeded", 30720},
+	{"Together", 422, "{\"error\":{\"message\":\"`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000\"}}", "model_context_exceeded", 8193},
+	{"vLLM", 400, `{"object":"error","message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096.","type":"BadRequestError","code":400}`, "model_context_exceeded", 4096},
+	{"Bedrock", 400, `{"message":"Input is too long for requested model."}`, "model_context_exceeded", 0},
+	{"Moonshot", 400, `{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192","type":"invalid_request_error"}}`, "model_context_exceeded", 8192},
+	{"GLM", 400, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`, "model_context_exceeded", 0},
+	{"Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`, "model_context_exceeded", 200000},
+	{"llama.cpp", 400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`, "model_context_exceeded", 4096},
+	{"llama.cpp, older", 500, `{"error":{"code":500,"message":"input (9000 tokens) is larger than the max context size (4096 tokens)"}}`, "model_context_exceeded", 4096},
+	{"too large", 413, `<html><title>413 Request Entity Too Large</title></html>`, "model_context_exceeded", 0},
+
+	{"no credit", 402, `{"error":{"message":"Insufficient Balance"}}`, "model_credit_used_up", 0},
+	{"no quota", 429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","code":"insufficient_quota"}}`, "model_credit_used_up", 0},
+	{"a low balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, "model_credit_used_up", 0},
+
+	{"the filter of Azure", 400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","code":"content_filter"}}`, "refusal", 0},
+	{"the policy of OpenAI", 400, `{"error":{"message":"Your request was rejected","code":"content_policy_violation"}}`, "refusal", 0},
+	{"moderation", 403, `{"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["violence"]}}}`, "refusal", 0},
+
+	{"a list", 400, `[{"error":{"message":"no"}}]`, "model_rejected", 0},
+	{"a text", 401, `"Unauthorized"`, "model_unauthorized", 0},
+	{"a page", 403, `<html><title>Forbidden</title></html>`, "model_unauthorized", 0},
+	{"an unknown model", 404, `{"error":"model not found"}`, "model_rejected", 0},
+}
+
+// scriptedServer returns a server that gives the answers in turn, the last one repeatedly, and the bodies that it received.
+func scriptedServer(t *testing.T, answers ...func(http.ResponseWriter)) (url string, received func() []map[string]any) {
+	t.Helper()
+	var mu sync.Mutex
+	var bodies []map[string]any
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		var body map[string]any
+		_ = json.Unmarshal(raw, &body)
+		mu.Lock()
+		bodies = append(bodies, body)
+		n := min(len(bodies), len(answers))
+		mu.Unlock()
+		answers[n-1](w)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() []map[string]any {
+		mu.Lock()
+		defer mu.Unlock()
+		return bodies
+	}
+}
+
+func refusing(status int, body string, headers ...string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func answering(w http.ResponseWriter) {
+	_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}`)
+}
+
+func TestRefusalsOfRealServers(t *testing.T) {
+	for _, each := range refusalCases {
+		url, received := scriptedServer(t, refusing(each.status, each.body))
+		stop := llm.Stop("")
+		err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), question(), func(chunk llm.Chunk) error {
+			stop = chunk.Stop
+			return nil
+		})
+		var failure *llm.Error
+		got := string(stop)
+		if errors.As(err, &failure) {
+			got = string(failure.Code)
+			if failure.Limit != each.limit || failure.Retryable {
+				t.Errorf("%s: the limit is %d, retryable %v", each.name, failure.Limit, failure.Retryable)
+			}
+		}
+		if n := len(received()); got != each.want || n != 1 {
+			t.Errorf("%s: got %s after %d requests, want %s (%v)", each.name, got, n, each.want, err)
+		}
+	}
+}
+
+func TestARefusedParameterIsNotSentAgain(t *testing.T) {
+	for name, each := range map[string]struct {
+		status int
+		body   string
+		check  func(body map[string]any) bool
+	}{
+		"effort":      {400, `{"error":{"message":"Unsupported parameter: 'reasoning_effort' is not supported with this model.","param":"reasoning_effort"}}`, func(b map[string]any) bool { return b["reasoning_effort"] == nil && b["tools"] != nil }},
+		"limit":       {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}`, func(b map[string]any) bool { return b["max_tokens"] == nil && b["max_completion_tokens"] == 100.0 }},
+		"large limit": {400, `{"error":{"message":"max_tokens is too large: 100. This model supports at most 50 completion tokens."}}`, func(b map[string]any) bool { return b["max_tokens"] == 50.0 }},
+		"stream":      {422, `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted: stream_options"}]}`, func(b map[string]any) bool { return b["stream_options"] == nil }},
+		"tools":       {400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}`, func(b map[string]any) bool { return b["tools"] == nil }},
+		"endpoints":   {404, `{"error":{"message":"No endpoints found that support tool use.","code":404}}`, func(b map[string]any) bool { return b["tools"] == nil }},
+		"system":      {400, `{"error":{"message":"System role not supported"}}`, func(b map[string]any) bool { return len(b["messages"].([]any)) == 1 }},
+	} {
+		url, received := scriptedServer(t, refusing(each.status, each.body), answering)
+		core, logs := observer.New(zap.InfoLevel)
+		provider := connect(t, "chat", url, model.Options{Log: zap.New(core)})
+		request := question()
+		request.ReasoningEffort, request.System = "high", "Be kind."
+		for range 2 {
+			if err := provider.Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		bodies := received()
+		if len(bodies) != 3 || !each.check(bodies[1]) || !each.check(bodies[2]) {
+			t.Errorf("%s: %d requests: %v", name, len(bodies), bodies)
+		}
+		if logs.Len() != 1 {
+			t.Errorf("%s: logged %v", name, logs.All())
+		}
+	}
+}
+
+func TestABusyProviderIsWaitedForWithinTheDeadline(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"a header":  refusing(429, ``, "Retry-After", "1.01"),
+		"the body":  refusing(429, `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"1.01s"}]}}`),
+		"the reset": refusing(529, ``, "X-Ratelimit-Reset-Requests", "1.01s"),
+	} {
+		url, received := scriptedServer(t, refuse, answering)
+		request := question()
+		request.Deadline = time.Now().Add(time.Hour)
+		var waits []time.Duration
+		err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), request, func(chunk llm.Chunk) error {
+			if chunk.Kind == llm.ChunkWaiting {
+				waits = append(waits, chunk.Wait)
+			}
+			return nil
+		})
+		if err != nil || len(waits) != 1 || waits[0] != 1010*time.Millisecond || len(received()) != 2 {
+			t.Errorf("%s: waited %v, %v", name, waits, err)
+		}
+	}
+	url, received := scriptedServer(t, refusing(429, ``, "Retry-After", "19"))
+	request := question()
+	request.Deadline = time.Now().Add(10 * time.Second)
+	err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), request, func(llm.Chunk) error { return nil })
+	var failure *llm.Error
+	if !errors.As(err, &failure) || failure.Code != "model_rate_limited" || len(received()) != 1 {
+		t.Errorf("a wait beyond the deadline: %v", err)
+	}
+}
+
+func TestTheLogShowsNeitherTheKeyNorTheRequest(t *testing.T) {
+	url, _ := scriptedServer(t, refusing(400, `{"error":{"type":"sk-secret-key","message":"bad value in 'my private words here' near sk-secret-key","code":"bad"}}`))
+	provider := connect(t, "chat", url, model.Options{Headers: http.Header{"Authorization": {"Bearer sk-secret-key"}}})
+	request := question()
+	request.Messages[0].Text = "These are my private words here, friend."
+	err := provider.Stream(t.Context(), request, func(llm.Chunk) error { return nil })
+	if text := err.Error(); strings.Contains(text, "sk-secret") || strings.Contains(text, "private words") || !strings.Contains(text, "bad value") {
+		t.Error(text)
+	}
+}
+
+func TestStateOfAStepIsSentBackWithItsResults(t *testing.T) {
+	const call = `{"choices":[{"delta":{"reasoning_content":"Hm","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"tool_calls":[{"index":0,"id":"a","function":{"name":"clock","arguments":"{}"},"extra_content":{"google":{"thought_signature":"sig"}}}]},"finish_reason":"tool_calls"}]}`
+	url, received := scriptedServer(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, "data: "+call+"\n\n") }, answering)
+	provider := connect(t, "chat", url, model.Options{})
+	request := question()
+	step := llm.Message{Role: "assistant", OpaqueOwner: "openai"}
+	if err := provider.Stream(t.Context(), request, func(chunk llm.Chunk) error {
+		if chunk.Kind == llm.ChunkToolCall {
+			step.ToolCalls = append(step.ToolCalls, chunk.ToolCall)
+		}
+		if chunk.Kind == llm.ChunkOpaque {
+			step.Opaque = chunk.Opaque
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	request.Messages = append(request.Messages, step, llm.Message{Role: "tool", ToolCallID: "a", Text: "noon"})
+	if err := provider.Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := json.Marshal(received()[1]["messages"])
+	for _, wanted := range []string{`"reasoning_content":"Hm"`, `"data":"x"`, `"thought_signature":"sig"`} {
+		if !strings.Contains(string(raw), wanted) {
+			t.Errorf("%s is not in %s", wanted, raw)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"turnstone/actors/llm"
+)
+
+// maxCallID limits the identifiers of tool calls. OpenAI refuses longer ones when they are sent back.
+const maxCallID = 40
+
+// toolPiece is a tool call that arrives in pieces.
+type toolPiece struct {
+	index               int
+	id, name, arguments string
+}
+
+// toolCalls are the tool calls of an answer.
+type toolCalls struct {
+	request *llm.Request
+	pieces  []toolPiece
+	calls   []llm.ToolCall
+}
+
+// ToolPiece adds a piece of a tool call. Pieces are joined by their index (-1: unknown). Some servers send every call with the
+// same index, and with the same or no identifier: after arguments that are a complete object, a name or another object
+// starts another call. It returns the number of the call, from 0.
+func (c *Call) ToolPiece(index int, id, name, arguments string) int {
+	return c.tools.piece(index, id, name, arguments)
+}
+
+func (c *toolCalls) piece(index int, id, name, arguments string) int {
+	for i := len(c.pieces) - 1; i >= 0; i-- {
+		piece := &c.pieces[i]
+		if index >= 0 && piece.index >= 0 && piece.index != index {
+			continue
+		}
+		if !c.joins(piece, id, name, arguments) {
+			break
+		}
+		if piece.id == "" {
+			piece.id = id
+		}
+		if name != piece.name {
+			piece.name += name
+		}
+		piece.arguments += arguments
+		return i
+	}
+	if name == "" && arguments != "" && len(c.pieces) > 0 {
+		name = c.pieces[len(c.pieces)-1].name
+	}
+	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name, arguments: arguments})
+	return len(c.pieces) - 1
+}
+
+// joins reports whether a piece continues a call. A repetition of the arguments is removed from the call.
+func (c *toolCalls) joins(piece *toolPiece, id, name, arguments string) bool {
+	if id != "" && piece.id != "" && id != piece.id && (name != "" || piece.index < 0) {
+		return false
+	}
+	starts := strings.HasPrefix(strings.TrimSpace(arguments), "{")
+	switch complete := isObject(piece.arguments); {
+	case complete && starts && id == piece.id && (name == "" || name == piece.name && id != "") && sameText(arguments, piece.arguments):
+		piece.arguments = ""
+		return true
+	case complete && starts && name == "" && strings.TrimSpace(piece.arguments) == "{}":
+		piece.arguments = "" // a placeholder
+		return true
+	case complete && (name != "" || starts):
+		return false
+	case name == "" || name == piece.name || piece.name == "":
+		return true
+	}
+	return piece.arguments == "" && !(c.hasTool(piece.name) && c.hasTool(name)) // a name in pieces
+}
+
+func sameText(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
+
+func isObject(text string) bool {
+	trimmed := strings.TrimSpace(text)
+	return strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed))
+}
+
+// ToolPieces adds the calls whose pieces were collected.
+func (c *Call) ToolPieces() error {
+	pieces := c.tools.pieces
+	c.tools.pieces = nil
+	for _, piece := range pieces {
+		if piece.name == "" && strings.TrimSpace(piece.arguments) == "" {
+			continue
+		}
+		if err := c.ToolCall(piece.id, piece.name, piece.arguments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasToolPieces reports whether pieces of tool calls were collected.
+func (c *Call) HasToolPieces() bool { return len(c.tools.pieces) > 0 }
+
+// ToolCall adds one complete tool call. Stop emits it, because only the end of the answer shows whether a limit has cut
+// the call. An identifier that is missing, too long or used before is replaced. Arguments that are not a JSON object are
+// wrapped in one as text, so that the tool refuses them and the model gets the reason.
+func (c *Call) ToolCall(id, name, arguments string) error {
+	if name = c.tools.toolName(name); name == "" {
+		return Protocol(errors.New("a tool call without a name"))
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if id == "" || len(id) > maxCallID || c.tools.usedID(id) {
+		id = "call_" + rand.Text()
+	}
+	c.output.add(name)
+	c.output.add(arguments)
+	c.layout.addCall()
+	c.tools.calls = append(c.tools.calls, llm.ToolCall{ID: id, Name: name, Input: inputObject(arguments)})
+	return nil
+}
+
+func (c *toolCalls) usedID(id string) bool {
+	for _, call := range c.calls {
+		if call.ID == id {
+			return true
+		}
+	}
+	for _, message := range c.request.Messages {
+		for _, call := range message.ToolCalls {
+			if call.ID == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *toolCalls) hasTool(name string) bool {
+	for _, tool := range c.request.Tools {
+		if tool.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// toolName returns the name of the offered tool that name means: without the namespace, the special tokens and the case
+// in which some models write it. A name of no offered tool is returned without special tokens.
+func (c *toolCalls) toolName(name string) string {
+	if c.hasTool(name) {
+		return name
+	}
+	name, _, _ = strings.Cut(name, "<|")
+	name = strings.TrimSpace(name)
+	last := name[strings.LastIndexAny(name, ".:/")+1:]
+	for _, wanted := range []string{name, last} {
+		for _, tool := range c.request.Tools {
+			if strings.EqualFold(tool.Name, wanted) {
+				return tool.Name
+			}
+		}
+	}
+	return name
+}
+
+// InvalidArguments is the member of a tool's input that contains arguments that are not a JSON object.
+const InvalidArguments = llm.InvalidArguments
+
+// inputObject returns the object in arguments. Some models encode it twice, put it into a block of code or write it
+// twice.
+func inputObject(arguments string) json.RawMessage {
+	trimmed := strings.TrimSpace(arguments)
+	if strings.HasPrefix(trimmed, fence) {
+		_, trimmed, _ = strings.Cut(strings.TrimSpace(strings.TrimSuffix(trimmed, fence)), "\n")
+		trimmed = strings.TrimSpace(trimmed)
+	}
+	for range 2 { // encoded once or twice too often
+		var inner string
+		if !strings.HasPrefix(trimmed, `"`) || json.Unmarshal([]byte(trimmed), &inner) != nil {
+			break
+		}
+		trimmed = strings.TrimSpace(inner)
+	}
+	switch trimmed {
+	case "", "null":
+		return json.RawMessage("{}")
+	}
+	if isObject(trimmed) {
+		return json.RawMessage(trimmed)
+	}
+	if half := trimmed[:len(trimmed)/2]; half+half == trimmed && isObject(half) {
+		return json.RawMessage(half)
+	}
+	wrapped, err := json.Marshal(map[string]string{InvalidArguments: arguments})
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return wrapped
+}
