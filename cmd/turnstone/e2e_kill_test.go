@@ -131,9 +131,10 @@ func toolModel(request modeltest.Request) modeltest.Step {
 func checkSupersededAnswer(parts []string, asked, applied string) error {
 	want := []string{strings.Join(reciting(asked), "")}
 	if applied != "" {
-		steered := strings.Join(reciting(applied), "")
-		if want = append(want, steered); len(parts) == 1 { // it was applied before the first answer was complete
-			want = want[1:]
+		if want = append(want, strings.Join(reciting(applied), "")); len(parts) == 1 {
+			// It was applied before the first answer was complete. That answer was dropped, so the model got both messages
+			// of the user as one.
+			want = []string{strings.Join(reciting(asked+"\n\n"+applied), "")}
 		}
 	}
 	if strings.Join(parts, "|") != strings.Join(want, "|") {

@@ -218,6 +218,7 @@ func (w *walk) settings() {
 	if email := w.call("getAccount", nil, nil).Text(w.t, http.StatusOK, "email"); email != w.email {
 		w.t.Errorf("the account has the address %s", email)
 	}
+	w.call("listProfiles", nil, nil).Value(w.t, http.StatusOK, "data")
 	got := w.call("getSettings", nil, nil)
 	settings := object(got.Value(w.t, http.StatusOK))
 	settings["theme"], settings["language"] = "dark", "ja"

@@ -486,6 +486,7 @@ func signalServer(server *process.Process, dir, comm string, signal syscall.Sign
 	defer cancel()
 	return poll(ctx, func() (bool, error) {
 		left, err := serversIn(dir, comm)
+		signalAll(left, signal) // the server may have started one after it was listed
 		return len(left) == 0 && server.Exited(), err
 	})
 }
