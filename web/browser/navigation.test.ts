@@ -343,7 +343,7 @@ const tooltip = (page: Page) => page.locator("[data-tooltip-box]");
 /** Reports whether the top of a section of the settings is within the window. */
 const inView = (page: Page, name: string) =>
   page
-    .getByRole("region", { name })
+    .getByRole("region", { name, exact: true })
     .evaluate(
       (section) => section.getBoundingClientRect().top >= 0 && section.getBoundingClientRect().top < innerHeight,
     );
@@ -378,7 +378,7 @@ describe("settings", () => {
     const visit = await BrowserWindow.open("/settings#security", account);
     const { page } = visit;
     const link = (name: string) =>
-      page.getByRole("navigation", { name: "Settings sections" }).getByRole("link", { name });
+      page.getByRole("navigation", { name: "Settings sections" }).getByRole("link", { name, exact: true });
     await expect.poll(() => link("Security").getAttribute("aria-current")).toBe("true");
     await expect.poll(() => inView(page, "Security")).toBe(true);
     await link("Account").click();
@@ -411,7 +411,7 @@ describe("settings", () => {
       await route.continue();
     });
     await page.goto(`${url}/settings#security`);
-    const link = page.getByRole("link", { name: "Security" });
+    const link = page.getByRole("link", { name: "Security", exact: true });
     await expect.poll(() => link.getAttribute("aria-current")).toBe("true");
     const theme = page.getByRole("radiogroup", { name: "Theme" });
     expect(await theme.count(), "settings that have arrived too early").toBe(0);

@@ -156,11 +156,12 @@ func reciting(asked string) []string {
 	return said
 }
 
-// modelCalls returns the number of model calls whose last message is text.
+// modelCalls returns the number of model calls whose last message is text, or ends with it: messages of the user without an
+// answer between them are sent as one.
 func (s *installation) modelCalls(text string) int {
 	n := 0
 	for _, request := range s.model.Requests() {
-		if last := request.Messages[len(request.Messages)-1]; last.Text == text {
+		if last := request.Messages[len(request.Messages)-1]; strings.HasSuffix(last.Text, text) {
 			n++
 		}
 	}
