@@ -47,7 +47,7 @@ func (v vocabulary) has(word string) bool {
 	return false
 }
 
-var ( //nolint:misspell // words of several languages
+var (
 	// strongWords are used for software only.
 	strongWords = vocabularyOf(`logging logger loggers refactored observer singleton observable* tcp udp dns tls ssl ipv4 ipv6 https smtp imap dhcp subnet subnetz* telnet unicode posix apikey crud orm mvc mvvm oop tdd cicd devops cli gui regexes sudoers
 		datastructure* datenstruktur* codebeispiel* klassenmethode* typsystem* zeilenumbruch* typescript javascript golang kotlin php c++ c# perl haskell scala fortran react vue angular svelte jquery tailwind django
