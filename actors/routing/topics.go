@@ -67,7 +67,7 @@ var (
 		programmier* debug* débog* depura* csv url callback* undefined nullptr quicksort mergesort leetcode hashmap umgebungsvariable* klassendiagramm* vba localstorage jsx tsx sdk
 		ide vscode intellij xcode elixir clojure dart flutter spring hibernate symfony wordpress sass scss vite eslint* dotnet matplotlib jupyter`)
 	// mediumWords are mostly used for software, unless the message is about another topic.
-	mediumWords = vocabularyOf(`python java script* skript* programm* program programs programa programas programming code codes coding código codigo website* webseite* web commit
+	mediumWords = vocabularyOf(`python java programm* program programs programa programas programming code codes coding código codigo website* webseite* web commit
 		commits function functions funktion funktionen fonction fonctions función funciones method methods methode* méthode* método* compil* kompil* bug bugs query queries
 		abfrage* requête* consulta database* datenbank* server servers serveur* servidor* login exception* ausnahme* excepción* decorator* decorador*
 		décorateur* dekorator* monad* grep chmod sudo segmentation let const stash pip rust swift linux ubuntu debian android library bibliothek framework*
@@ -78,7 +78,7 @@ var (
 		routes request* button* knopf bouton* argument* session* token* cookie* column* pixel* template* vorlage* plantilla* modèle* dossier* folder* carpeta*
 		ordner* return worker* memory mémoire memoria speicher* lambda* bot bots falla échoue slack event* prompt* unit`)
 	// weakWords are used for other things, too.
-	weakWords = vocabularyOf(`sort sorts sorting interfaz* funcion* interface* component* komponent* composant* unitaires unitarias fehler* error* erreur* errores données datos controller* contrôleur*
+	weakWords = vocabularyOf(`script* skript* sort sorts sorting interfaz* funcion* interface* component* komponent* composant* unitaires unitarias fehler* error* erreur* errores données datos controller* contrôleur*
 		controlador* connexion deploy* pipeline* ci merge* programme* application* aplicación* anwendung* pointer* threads cache* file files datei* fichier*
 		archivo* rename* renommer* import* linked binaire binaria schema* macro* dict dictionary déploiement* migration* migración* builds extension*
 		erweiterung* chrome firefox telegram discord objekt* sortier* trie ordenar ordena ordeno formular* formulaire* formulario* png pngs jpg jpeg jpegs
@@ -235,7 +235,7 @@ func (t *topics) searchParts(text string) {
 // software reports whether a message is about software.
 func (t topics) software() bool {
 	if t.other == 0 {
-		return 2*t.strong+2*t.medium+t.weak+min(t.everyday, 1) >= 2
+		return 2*t.strong+2*t.medium+t.weak >= 2
 	}
 	return 2*t.strong+t.medium+t.weak+min(t.everyday, 1)+min(t.action, 1)-2*t.other >= 3
 }

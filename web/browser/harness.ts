@@ -348,7 +348,11 @@ export class BrowserWindow {
   async follow(path: string): Promise<void> {
     const go = (to: string) => this.page.evaluate((address) => history.pushState(null, "", address), to);
     await go("/nothing"); // its page shows nothing of the one before it
-    await this.page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
+    const shown = this.page.getByRole("heading", { level: 1, name: "Page not found" });
+    const dialog = this.page.getByRole("dialog"); // that the test before has left open, or that has opened after its end
+    await shown.or(dialog).first().waitFor();
+    if (await dialog.isVisible()) await this.page.keyboard.press("Escape");
+    await shown.waitFor();
     await go(path);
   }
 

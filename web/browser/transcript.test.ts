@@ -311,7 +311,7 @@ describe("the distances between messages", () => {
       await account.chat(text, { conversation_id: conversation });
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
-    await messages(page).nth(5).waitFor();
+    await messages(page).nth(5).locator("button[aria-expanded]").first().waitFor(); // its tool, which is loaded later
     const gaps = () =>
       messages(page).evaluateAll((rows) => {
         const bubbleOf = (row: Element) => row.querySelector(".bg-sunken")!.getBoundingClientRect();
