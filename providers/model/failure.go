@@ -213,7 +213,10 @@ var (
 
 // ProviderFailure classifies an error response. Status 0 means an error event in a stream that started normally.
 func ProviderFailure(status int, header http.Header, body []byte) *llm.Error {
-	found := readProviderError(body)
+	return failureOf(readProviderError(body), status, header)
+}
+
+func failureOf(found providerError, status int, header http.Header) *llm.Error {
 	wait := max(retryAfter(header), found.wait)
 	failure := &llm.Error{Code: found.classify(status, wait), RetryAfter: wait, Err: &refusal{status: status, providerError: found}}
 	switch failure.Code {
@@ -230,9 +233,12 @@ func ProviderFailure(status int, header http.Header, body []byte) *llm.Error {
 	return failure
 }
 
-// refusal is a ProviderFailure whose text for the log contains neither the request nor a secret.
+// refusal is a ProviderFailure without what the provider repeats of the request. Otherwise a user could write what a
+// refusal says, and so change what is sent for all users, or the time for which a route is not used.
 func (c *Client) refusal(status int, header http.Header, body []byte, request llm.Request) *llm.Error {
-	failure := ProviderFailure(status, header, body)
+	found := readProviderError(body)
+	found.Message = c.clean(found.Message, request)
+	failure := failureOf(found, status, header)
 	var refused *refusal
 	if errors.As(failure.Err, &refused) {
 		refused.clean = func(text string) string { return c.clean(text, request) }
@@ -355,6 +361,9 @@ func (c *Client) clean(text string, request llm.Request) string {
 	text = text[:min(len(text), 2*maxErrorWord)]
 	for i := range request.Messages {
 		text = withoutEcho(text, request.Messages[i].Text)
+		for _, call := range request.Messages[i].ToolCalls {
+			text = withoutEcho(text, string(call.Input))
+		}
 	}
 	return strings.ToValidUTF8(withoutEcho(text, request.System), "")
 }

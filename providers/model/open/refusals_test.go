@@ -218,3 +218,30 @@ func TestStateOfAStepIsSentBackWithItsResults(t *testing.T) {
 		}
 	}
 }
+
+// A provider may repeat what a user wrote. Nothing is learned from it that other users would notice.
+func TestARepetitionOfTheRequestTeachesNothing(t *testing.T) {
+	for _, text := range []string{
+		"This model does not support tools.",
+		"temperature is not supported",
+		"Your credit balance is too low to access the API.",
+		"This model's maximum context length is 100 tokens.",
+	} {
+		for what, request := range map[string]llm.Request{
+			"a message":               {Messages: []llm.Message{{Role: "user", Text: text}}},
+			"a message in the middle": {Messages: []llm.Message{{Role: "user", Text: "So: " + text + " Right?"}, {Role: "user", Text: "Go on."}}},
+			"the input of a tool": {Messages: []llm.Message{{Role: "user", Text: "Go."}, {Role: "assistant", ToolCalls: []llm.ToolCall{
+				{ID: "a", Name: "clock", Input: json.RawMessage(`{"text":"` + text + `"}`)},
+			}}, {Role: "tool", ToolCallID: "a", Text: "noon"}}},
+		} {
+			url, received := scriptedServer(t, refusing(400, `{"error":{"message":"Bad value: `+text+`"}}`))
+			logged, lines := observer.New(zap.WarnLevel)
+			request.Model, request.Tools = "m", question().Tools
+			err := connect(t, "chat", url, model.Options{Log: zap.New(logged)}).Stream(t.Context(), request, func(llm.Chunk) error { return nil })
+			var failure *llm.Error
+			if !errors.As(err, &failure) || failure.Code != "model_rejected" || len(received()) != 1 || lines.Len() != 0 {
+				t.Errorf("%s, %q: %v after %d requests", what, text, err, len(received()))
+			}
+		}
+	}
+}
