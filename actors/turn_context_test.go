@@ -11,7 +11,7 @@ import (
 	"turnstone/protocol"
 )
 
-// answers is a model whose calls are answered in turn, the last answer repeatedly.
+// answers is a model that gives one answer for each call. It repeats the last one.
 func answers(each ...func(request llm.Request, emit func(llm.Chunk) error) error) *script {
 	return &script{play: func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 		return each[min(call, len(each))-1](request, emit)

@@ -119,7 +119,7 @@ func (n *Node) callRoute(ctx context.Context, p turn.Prompt, route routing.Route
 	return err
 }
 
-// callModel makes one model call, whose output goes to the feed.
+// callModel calls the model once and puts its output into the feed.
 func (f *modelFeed) callModel(ctx context.Context, n *Node, p turn.Prompt, route routing.Route) error {
 	request, err := n.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {

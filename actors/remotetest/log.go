@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// Log returns the logger of a test. It drops what is logged after the test has ended: the connections of protoactor-go
-// report their end from goroutines that nobody can wait for.
+// Log returns the logger of a test, which drops what is logged after the test has ended. Connections of protoactor-go log
+// their end from goroutines of their own, and a test cannot wait for these.
 func Log(t testing.TB) *zap.Logger {
 	out := &untilEnd{to: zaptest.NewTestingWriter(t)}
 	t.Cleanup(func() {

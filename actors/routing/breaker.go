@@ -31,7 +31,7 @@ type breaker struct {
 }
 
 // Choose returns the index of the first of a profile's routes, from the index from, that may be used now; -1 if there is
-// none. A route whose time has passed is offered once; then it is not used until Succeeded, or for openFor.
+// none. When the time of a route has passed, one call gets it. Other calls get it after Succeeded, or after openFor.
 func (b *Breakers) Choose(routes []Route, from int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

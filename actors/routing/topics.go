@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// This file decides from the words of a message whether it is about software. Words of software that are not used for anything
-// else count more than those that are, and words of other topics count against it. Languages that are written without spaces,
-// and Arabic, which joins its articles to its words, are searched for parts of words.
+// This file decides from the words of a message whether it is about software. The more a word is used for software only, the
+// more it counts. Words of other topics count against it. Languages without spaces, and Arabic, which joins articles to words,
+// are searched for parts of words.
 
 const (
 	// scannedHead and scannedTail are the bytes at the beginning and the end of a message that are scanned for topics.
@@ -72,12 +72,12 @@ var (
 		abfrage* requête* consulta database* datenbank* server servers serveur* servidor* login exception* ausnahme* excepción* decorator* decorador*
 		décorateur* dekorator* monad* grep chmod sudo segmentation let const stash pip rust swift linux ubuntu debian android library bibliothek framework*
 		plugin* variable variables array arrays string strings loop loops schleife* boucle* bucle* recursi* rekursi* récursi* parse* async* app apps implement* implementier* implément* pipeline* dictionary dict`)
-	// everydayWords are used for software, and more often for other things.
+	// everydayWords are used more often for other things. They only help when words of another topic are there, too.
 	everydayWords = vocabularyOf(`class classes klasse* classe* clase* test tests pruebas prueba list liste lista table* tableau* rest go service binary ruby hook hooks log branch node
 		index notation thread* pile stack plante module module* form forms port ports host* user users job jobs event events object* objet* objeto* route
 		routes request* button* knopf bouton* argument* session* token* cookie* column* pixel* template* vorlage* plantilla* modèle* dossier* folder* carpeta*
 		ordner* return worker* memory mémoire memoria speicher* lambda* bot bots falla échoue slack event* prompt* unit`)
-	// weakWords are used for other things, too.
+	// weakWords are used for other things, too: two of them are needed.
 	weakWords = vocabularyOf(`script* skript* sort sorts sorting interfaz* funcion* interface* component* komponent* composant* unitaires unitarias fehler* error* erreur* errores données datos controller* contrôleur*
 		controlador* connexion deploy* pipeline* ci merge* programme* application* aplicación* anwendung* pointer* threads cache* file files datei* fichier*
 		archivo* rename* renommer* import* linked binaire binaria schema* macro* dict dictionary déploiement* migration* migración* builds extension*
@@ -218,7 +218,7 @@ func (t *topics) count(word string) {
 	}
 }
 
-// searchParts counts the parts of words of languages without spaces, and of Arabic. "|" stands for a space.
+// searchParts looks for parts of words, in languages without spaces and in Arabic. "|" stands for a space.
 func (t *topics) searchParts(text string) {
 	for _, list := range []struct {
 		parts []string

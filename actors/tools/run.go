@@ -67,7 +67,7 @@ func execute(ctx context.Context, tool Tool, call *Call) (result Result, err err
 	return result, failpoint.Before(failpoint.ToolAfterEffect)
 }
 
-// checkJSON returns a failure that tells the model what is wrong with arguments that are not a JSON object.
+// checkJSON returns an error if the arguments of a call are not a JSON object. Its text tells the model what is wrong.
 func checkJSON(input json.RawMessage) error {
 	var written map[string]json.RawMessage
 	var text string

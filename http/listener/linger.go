@@ -9,8 +9,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-
-	"turnstone/protocol/timelimit"
 )
 
 const (
@@ -19,10 +17,9 @@ const (
 	maxDrained = 256 << 10
 	// lingerStep is how long it takes at most until lingering connections notice that their listener was closed.
 	lingerStep = 250 * time.Millisecond
+	// lingerTime is how long a client may still send the rest of a body after the response that refuses it.
+	lingerTime = 10 * time.Second
 )
-
-// lingerTime is how long a client may still send the rest of a body after the response that refuses it.
-var lingerTime = timelimit.Of(10 * time.Second)
 
 // lingeringListener is a TCP listener whose connections are closed gently: a client that is still sending the body of a
 // request that was refused early reads the response. A socket that is closed while bytes arrive is reset instead, and

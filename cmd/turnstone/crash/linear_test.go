@@ -233,7 +233,7 @@ var registerModel = porcupine.Model{
 			legal := out.value == s.value && out.version == s.version
 			s.over = s.over || in.last
 			return legal, s
-		case out.open && s.over: // whatever it did, nobody saw it
+		case out.open && s.over: // nobody saw its effect
 			return true, s
 		case out.open && in.alike > 0 && in.ifMatch == -1:
 			after.alike++

@@ -156,8 +156,8 @@ func reciting(asked string) []string {
 	return said
 }
 
-// modelCalls returns the number of model calls whose last message is text, or ends with it: messages of the user without an
-// answer between them are sent as one.
+// modelCalls returns the number of model calls whose last message ends with text. The service sends messages of a user as one
+// if no answer is between them.
 func (s *installation) modelCalls(text string) int {
 	n := 0
 	for _, request := range s.model.Requests() {
