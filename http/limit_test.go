@@ -69,6 +69,22 @@ func (c *client) follow(path string) *bufio.Reader {
 	return body
 }
 
+// A refusal after a replay was counted says nothing about the limit of replays if another limit, or none, caused it.
+func TestARefusalOfAnotherLimitDoesNotReportThatOfReplays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *testConfig) {
+		liveOn(t, c)
+		c.MaxStreams = 1
+	})
+	c := w.client().register("a@example.com")
+	turn := c.expect(200, "POST", "/chat", asking("x", nil)).header.Get("X-Turn-Id")
+	c.follow("/events")
+	refused := c.expect(429, "GET", "/chat/turns/"+turn+"/events", nil)
+	if refused.Code != protocol.CodeTooManyStreams || refused.header.Get("RateLimit") != "" || refused.header.Get("RateLimit-Policy") != "" {
+		t.Errorf("%s %v", refused.Code, refused.header)
+	}
+}
+
 func TestResumingALiveTurnIsFreeAndReplayingAFinishedOneHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	const burst = 4
