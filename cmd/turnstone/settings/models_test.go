@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestAFileNamesTheRoutesOfTheProfiles(t *testing.T) {
 		"balanced": [
 			{"api": "anthropic", "model": "large", "api_key_file": "`+key+`", "pictures": true, "context_tokens": 200000},
 			{"name": "local", "api": "chat", "base_url": "http://127.0.0.1:1/v1", "model": "small", "context_tokens": 8192, "tools": false,
-			 "temperature": 0.5, "extra": {"seed": 1}, "drop": ["stream_options"], "idle_timeout": "20s", "headers": {"X-Team": "blue-secret"}}
+			 "temperature": 0.5, "extra": {"seed": 1, "aws": {"secret_key": ["sesame-of-a-body"]}}, "drop": ["stream_options"], "idle_timeout": "20s", "headers": {"X-Team": "blue-secret", "X-Token": "Bearer sesame-of-a-header"}, "proxy": "http://me:sesame%2Dof-a-proxy@127.0.0.1:1"}
 		],
 		"coding": [{"api": "responses", "model": "coder", "effort": "none", "max_output_tokens": 5000, "first_byte_timeout": "7m"}],
 		"title": [{"api": "chat", "model": "tiny", "api_key": "sesame-of-the-title"}]
@@ -68,11 +69,20 @@ func TestAFileNamesTheRoutesOfTheProfiles(t *testing.T) {
 	if local := models.Clients[1].Config; string(local.Client.Extra["temperature"]) != "0.5" || string(local.Client.Extra["seed"]) != "1" || local.Client.Idle.Seconds() != 20 {
 		t.Errorf("%+v", local.Client)
 	}
-	secrets := strings.Join(config.SecretValues(), " ")
-	for _, secret := range []string{"sesame-of-a-file", "sesame-of-the-title", "blue-secret"} {
-		if !strings.Contains(secrets, secret) {
+	secrets := config.SecretValues()
+	for _, secret := range []string{
+		"sesame-of-a-file", "sesame-of-the-title", "blue-secret", "sesame-of-a-header", "sesame-of-a-proxy", "sesame%2Dof-a-proxy", "sesame-of-a-body",
+	} {
+		if !slices.Contains(secrets, secret) {
 			t.Errorf("%s is not known as a secret", secret)
 		}
+	}
+}
+
+func TestTheSecretsOfAWrongFileAreKnown(t *testing.T) {
+	config, _, err := loadModels(t, `{"balanced": [{"api": "unknown", "api_key": "sesame-of-a-mistake"}]}`, 0o600, nil)
+	if err == nil || !slices.Contains(config.SecretValues(), "sesame-of-a-mistake") {
+		t.Error(err)
 	}
 }
 

@@ -76,17 +76,16 @@ func (c *Config) SecretValues() []string {
 				values = append(values, string(secret))
 			}
 		case modelHeaders:
-			for _, header := range value.Header {
-				values = append(values, header...)
+			for _, headers := range value.Header {
+				for _, header := range headers {
+					values = append(values, headerSecrets(header)...)
+				}
 			}
 		case string:
-			switch parsed, err := url.Parse(value); {
-			case one.secret == "true" && value != "":
+			if one.secret == "true" {
 				values = append(values, value)
-			case err == nil && parsed.User != nil:
-				password, _ := parsed.User.Password()
-				_, written, _ := strings.Cut(parsed.User.String(), ":")
-				values = append(values, password, written)
+			} else {
+				values = append(values, passwordsOf(value)...)
 			}
 			if one.secret == "url" {
 				values = append(values, passwordOfQuery(value)...)
@@ -95,6 +94,18 @@ func (c *Config) SecretValues() []string {
 	}
 	values = append(values, c.modelSecrets()...)
 	return slices.DeleteFunc(values, func(value string) bool { return value == "" })
+}
+
+// passwordsOf returns the password of a URL as it is meant and as it is written; nothing if it has none.
+func passwordsOf(address string) []string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.User == nil {
+		return nil
+	}
+	password, _ := parsed.User.Password()
+	_, rest, _ := strings.Cut(address, "//")
+	_, written, _ := strings.Cut(rest[:max(0, strings.Index(rest, "@"))], ":")
+	return []string{password, written}
 }
 
 // passwordOfQuery returns the password that Postgres accepts as a parameter of its URL.
