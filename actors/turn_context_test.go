@@ -74,6 +74,21 @@ func TestARequestThatIsTooLongIsRepeatedShorter(t *testing.T) {
 	}
 }
 
+// A user whose requests are too long must not make those of others shorter.
+func TestARequestThatIsTooLongTeachesNoSize(t *testing.T) {
+	var limits []int
+	n := startNode(t, newMemory(), &script{play: func(_ context.Context, _ int, request llm.Request, _ func(llm.Chunk) error) error {
+		limits = append(limits, request.MaxOutputTokens)
+		return &llm.Error{Code: protocol.ModelContextExceeded}
+	}}, nil)
+	for range 3 {
+		read(t, n, startTurn(t, n, "hi"), 0, nil)
+	}
+	if len(limits) != 6 || limits[0] != limits[2] || limits[0] != limits[4] {
+		t.Errorf("answers of %v tokens", limits)
+	}
+}
+
 func TestAnEmptyAnswerIsRepeatedOnce(t *testing.T) {
 	thought := llm.Chunk{Kind: llm.ChunkReasoning, Text: "Hm"}
 	if parts, _, end := endOf(t, answers(stops(thought), stops(say("fine")))); parts != "text:fine" || end.Status != protocol.TurnCompleted {

@@ -84,10 +84,13 @@ func (n *Node) noteRoute(route routing.Route, err error) (next bool) {
 	}
 	switch failure.Code {
 	case protocol.ModelUnavailable, protocol.ModelRateLimited, protocol.ModelProtocol:
-		n.breakers.Failed(route, false, time.Now())
-	case protocol.ModelUnauthorized, protocol.ModelCreditUsedUp:
-		n.breakers.Failed(route, true, time.Now())
-	case protocol.ModelRejected, protocol.ModelContextExceeded:
+		if !failure.Unusable {
+			n.breakers.Failed(route, false, time.Now())
+		}
+	case protocol.ModelUnauthorized, protocol.ModelCreditUsedUp, protocol.ModelRejected, protocol.ModelContextExceeded:
+		if failure.Lasting { // otherwise the request may be the cause, and requests of others succeed
+			n.breakers.Failed(route, true, time.Now())
+		}
 	default:
 		return false
 	}
@@ -109,14 +112,18 @@ func (n *Node) routing(spec *turnlog.Spec, number int) protocol.TurnRouting {
 // repeated once. With fallback, another route follows, so a provider that is busy is waited for only a short time.
 func (n *Node) callRoute(ctx context.Context, p turn.Prompt, route routing.Route, fallback bool, feed *modelFeed) error {
 	route.Fallback = fallback
-	err := feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	limited := n.contexts.Limit(route)
+	err := feed.callModel(ctx, n, p, limited)
 	var failure *llm.Error
-	if errors.As(err, &failure) && failure.Code == protocol.ModelContextExceeded && !failure.Cut {
-		n.contexts.Learn(route, failure.Limit)
-		n.log.Warn("the context of the model is smaller than configured", zap.String("model", route.Model), zap.Int("count", n.contexts.Limit(route).ContextTokens))
-		err = feed.callModel(ctx, n, p, n.contexts.Limit(route))
+	if !errors.As(err, &failure) || failure.Code != protocol.ModelContextExceeded || failure.Cut {
+		return err
 	}
-	return err
+	shorter := limited.Shorter()
+	if n.contexts.Learn(route, failure.Limit) {
+		shorter = n.contexts.Limit(route)
+		n.log.Warn("the context of the model is smaller than configured", zap.String("model", route.Model), zap.Int("count", shorter.ContextTokens))
+	}
+	return feed.callModel(ctx, n, p, shorter)
 }
 
 // callModel calls the model once and puts its output into the feed.

@@ -27,16 +27,24 @@ func routed(calls *[]string, answers map[string]func(llm.Request, func(llm.Chunk
 	}}
 }
 
-func refuses(code protocol.TurnErrorCode) func(llm.Request, func(llm.Chunk) error) error {
-	return func(llm.Request, func(llm.Chunk) error) error { return &llm.Error{Code: code} }
+func refuses(failure llm.Error) func(llm.Request, func(llm.Chunk) error) error {
+	return func(llm.Request, func(llm.Chunk) error) error { return &failure }
 }
 
 func TestTheNextRouteAnswersWhileTheFirstFails(t *testing.T) {
-	for _, code := range []protocol.TurnErrorCode{protocol.ModelUnavailable, protocol.ModelUnauthorized, protocol.ModelCreditUsedUp, protocol.ModelRejected} {
+	for _, failure := range []llm.Error{
+		{Code: protocol.ModelUnavailable},
+		{Code: protocol.ModelUnauthorized, Lasting: true},
+		{Code: protocol.ModelCreditUsedUp, Lasting: true},
+		{Code: protocol.ModelRejected},
+		{Code: protocol.ModelUnauthorized},
+		{Code: protocol.ModelCreditUsedUp},
+	} {
+		code := failure.Code
 		var calls []string
 		store := newMemory()
 		n := startNode(t, store, routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
-			"first": refuses(code), "second": stops(say("fine")),
+			"first": refuses(failure), "second": stops(say("fine")),
 		}), twoRoutes)
 		for range 2 {
 			spec := startTurn(t, n, "hi")
@@ -49,9 +57,9 @@ func TestTheNextRouteAnswersWhileTheFirstFails(t *testing.T) {
 				t.Errorf("%s: %s", code, frames)
 			}
 		}
-		want := "first second second" // the breaker of the first is open
-		if code == protocol.ModelUnavailable || code == protocol.ModelRejected {
-			want = "first second first second"
+		want := "first second first second"
+		if failure.Lasting {
+			want = "first second second" // the breaker of the first is open
 		}
 		if got := strings.Join(calls, " "); got != want {
 			t.Errorf("%s: calls %s, want %s", code, got, want)
@@ -80,7 +88,7 @@ func TestEveryRouteThatFailsEndsTheTurn(t *testing.T) {
 	var calls []string
 	store := newMemory()
 	n := startNode(t, store, routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
-		"first": refuses(protocol.ModelCreditUsedUp), "second": refuses(protocol.ModelUnauthorized),
+		"first": refuses(llm.Error{Code: protocol.ModelCreditUsedUp, Lasting: true}), "second": refuses(llm.Error{Code: protocol.ModelUnauthorized, Lasting: true}),
 	}), twoRoutes)
 	for range 2 {
 		spec := startTurn(t, n, "hi")
@@ -104,10 +112,24 @@ func TestABusyProviderIsWaitedForOnlyWithoutAnotherRoute(t *testing.T) {
 	}
 	var calls []string
 	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
-		"first": notes(refuses(protocol.ModelRateLimited)), "second": notes(stops(say("fine"))),
+		"first": notes(refuses(llm.Error{Code: protocol.ModelRateLimited})), "second": notes(stops(say("fine"))),
 	}), twoRoutes)
 	read(t, n, startTurn(t, n, "hi"), 0, nil)
 	if len(waits) != 2 || waits[0] || !waits[1] {
 		t.Errorf("%s: %v", calls, waits)
+	}
+}
+
+// What a provider answers to the requests of one account does not close its route for the others.
+func TestUnusableAnswersCloseNoRoute(t *testing.T) {
+	var calls []string
+	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
+		"first": refuses(llm.Error{Code: protocol.ModelUnavailable, Unusable: true}), "second": stops(say("fine")),
+	}), twoRoutes)
+	for range 4 {
+		read(t, n, startTurn(t, n, "hi"), 0, nil)
+	}
+	if got := strings.Join(calls, " "); got != "first second first second first second first second" {
+		t.Errorf("calls %s", got)
 	}
 }

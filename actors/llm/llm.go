@@ -137,6 +137,8 @@ type Error struct {
 	RetryAfter time.Duration // requested by the provider; 0 when it did not request any
 	Cut        bool          // chunks had been emitted before the failure
 	Pending    bool          // the provider may still be working on the request, which must not be repeated now
+	Unusable   bool          // the provider works, but what it answered to this request cannot be used
+	Lasting    bool          // every call of this client fails, whoever asks, until an operator does something
 	Limit      int           // of the context, in tokens, as the provider reports it with "model_context_exceeded"; 0: unknown
 	Err        error         // for the log; never shown to a user
 }

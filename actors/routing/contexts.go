@@ -12,12 +12,11 @@ type Contexts struct {
 	tokens map[Key]int // guarded by mu
 }
 
-// Learn notes that a request was too long for the model of a route. reported is the size of its context in tokens; 0 if the
-// provider did not report it: half of the current size is assumed.
-func (c *Contexts) Learn(route Route, reported int) {
-	current := c.Limit(route).ContextTokens
-	if reported <= 0 || reported >= current {
-		reported = current / 2
+// Learn notes the size of the context of a route, in tokens, which the provider reports when a request is too long. It reports
+// whether the size is news: smaller than the known one. A request that is too long says nothing about others.
+func (c *Contexts) Learn(route Route, reported int) bool {
+	if reported <= 0 || reported >= c.Limit(route).ContextTokens {
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,15 +24,24 @@ func (c *Contexts) Learn(route Route, reported int) {
 		c.tokens = map[Key]int{}
 	}
 	c.tokens[route.Key()] = max(minContext, reported)
+	return true
 }
 
-// Limit returns a route with the known size of its context. The answer gets at most a quarter of a smaller one.
+// Limit returns a route with the known size of its context.
 func (c *Contexts) Limit(route Route) Route {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.tokens[route.Key()]; known > 0 && known < route.ContextTokens {
-		route.ContextTokens = known
-		route.MaxOutputTokens = min(route.MaxOutputTokens, known/4)
+	return route.within(c.tokens[route.Key()])
+}
+
+// Shorter returns a route for the repetition of a request that was too long for this one: with half of its context.
+func (r Route) Shorter() Route { return r.within(max(minContext, r.ContextTokens/2)) }
+
+// within returns a route with at most tokens of context; 0: unknown. The answer gets at most a quarter of a smaller one.
+func (r Route) within(tokens int) Route {
+	if tokens > 0 && tokens < r.ContextTokens {
+		r.ContextTokens = tokens
+		r.MaxOutputTokens = min(r.MaxOutputTokens, tokens/4)
 	}
-	return route
+	return r
 }

@@ -19,6 +19,10 @@ const (
 	maxAnswerBytes = 64 << 20
 	// maxObjectLines limits the data lines of an event that is looked at before its blank line. JSON is sent in one line.
 	maxObjectLines = 64
+	// An event without a blank line behind it is looked at again with each line. All such looks at an answer together read
+	// at most freeLooks bytes and, for each byte of the answer, looksPerByte.
+	freeLooks    = 1 << 20
+	looksPerByte = 8
 )
 
 // The sizes of read buffers. A stream waits most of the time. It waits with a small buffer, and takes a large one from
@@ -142,6 +146,7 @@ type eventScanner struct {
 	bare       bool // no blank lines separate the events
 
 	total  int  // bytes of the body
+	looked int  // bytes that complete has read
 	events int  // data lines of all events
 	done   bool // a line "data: [DONE]" was read
 }
@@ -155,6 +160,8 @@ func (s *eventScanner) open(body io.Reader) (rest io.Reader, whole bool, err err
 		}
 		text := s.unread()
 		switch {
+		case len(text) == 0:
+			continue
 		case !compressed && len(text) < 2 && text[0] == 0x1f, bytes.HasPrefix(byteOrder, text) && len(text) < len(byteOrder):
 			continue
 		case !compressed && bytes.HasPrefix(text, []byte{0x1f, 0x8b}):
@@ -172,6 +179,7 @@ func (s *eventScanner) open(body io.Reader) (rest io.Reader, whole bool, err err
 		if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > 0 {
 			return body, text[0] == '{' || text[0] == '[', nil
 		}
+		s.start = s.end // only white space
 	}
 }
 
@@ -237,6 +245,9 @@ func startsEvent(line []byte) bool {
 // complete reports whether the data of the current event are a JSON object, or the end marker.
 func (s *eventScanner) complete(unread []byte) bool {
 	data := unread[s.data[0]:s.data[1]]
+	if s.looked += s.size; s.looked > freeLooks+looksPerByte*s.total {
+		return false
+	}
 	if s.lines > 1 {
 		if s.lines > maxObjectLines || len(data) == 0 || data[len(data)-1] != '}' {
 			return false
@@ -339,6 +350,9 @@ func (s *eventScanner) endLine() (event Event, found bool) {
 func (s *eventScanner) fill(body io.Reader) error {
 	s.makeRoom()
 	free := s.buffer[s.end:]
+	if len(free) == 0 {
+		return errTooLong
+	}
 	n, err := body.Read(free)
 	s.end += n
 	s.total += n

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -208,17 +209,19 @@ var (
 	policyRefuses = regexp.MustCompile(
 		`(?i)content management policy|content policy|content[_ ]filter|responsible ?ai ?policy|moderation|inappropriate content|data_inspection|` +
 			`safety (system|policy)|usage policies|prohibited content|flagged`)
-	loading = regexp.MustCompile(`(?i)loading model|model is (currently )?loading|is being loaded|warming up`)
+	outputLimit = regexp.MustCompile(`(?i)^\W*max_(completion_|output_)?tokens\W+must be (less than|<=|at most)`)
+	loading     = regexp.MustCompile(`(?i)loading model|model is (currently )?loading|is being loaded|warming up`)
 )
 
 // ProviderFailure classifies an error response. Status 0 means an error event in a stream that started normally.
 func ProviderFailure(status int, header http.Header, body []byte) *llm.Error {
-	return failureOf(readProviderError(body), status, header)
-}
-
-func failureOf(found providerError, status int, header http.Header) *llm.Error {
+	found := readProviderError(body)
 	wait := max(retryAfter(header), found.wait)
-	failure := &llm.Error{Code: found.classify(status, wait), RetryAfter: wait, Err: &refusal{status: status, providerError: found}}
+	code := found.classify(status, wait)
+	failure := &llm.Error{
+		Code: code, RetryAfter: wait, Err: &refusal{status: status, providerError: found},
+		Lasting: status == http.StatusUnauthorized || status == http.StatusPaymentRequired || code == protocol.ModelCreditUsedUp,
+	}
 	switch failure.Code {
 	case protocol.ModelUnavailable:
 		failure.Retryable = true
@@ -233,14 +236,16 @@ func failureOf(found providerError, status int, header http.Header) *llm.Error {
 	return failure
 }
 
-// refusal is a ProviderFailure without what the provider repeats of the request. Otherwise a user could write what a
-// refusal says, and so change what is sent for all users, or the time for which a route is not used.
+// refusal is a ProviderFailure whose text for the log contains neither the request nor a secret. If the provider repeats
+// the request, its words decide about this request only: a user could have written them.
 func (c *Client) refusal(status int, header http.Header, body []byte, request llm.Request) *llm.Error {
-	found := readProviderError(body)
-	found.Message = c.clean(found.Message, request)
-	failure := failureOf(found, status, header)
+	failure := ProviderFailure(status, header, body)
 	var refused *refusal
 	if errors.As(failure.Err, &refused) {
+		if refused.quotes = quotes(strings.Join([]string{refused.Type, refused.Code, refused.Param, refused.Message}, " "), request); refused.quotes {
+			failure.Limit = 0
+			failure.Lasting = status == http.StatusUnauthorized || status == http.StatusPaymentRequired
+		}
 		refused.clean = func(text string) string { return c.clean(text, request) }
 	}
 	return failure
@@ -270,7 +275,7 @@ func (e *providerError) classify(status int, wait time.Duration) protocol.TurnEr
 		}
 		return false
 	}
-	tooLong := has("context_length", "context_window", "exceed_context", "string_above_max_length", "request_too_large") || contextExceeded.MatchString(e.Message)
+	tooLong := !outputLimit.MatchString(e.Message) && (has("context_length", "context_window", "exceed_context", "string_above_max_length", "request_too_large") || contextExceeded.MatchString(e.Message))
 	switch {
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "insufficient_balance", "billing", "arrearage"),
 		status != http.StatusTooManyRequests && creditUsedUp.MatchString(e.Message), wait == 0 && creditUsedUp.MatchString(e.Message):
@@ -311,6 +316,7 @@ func (e *providerError) impliedStatus(kind string) int {
 type refusal struct {
 	providerError
 	status int
+	quotes bool                // it may repeat pieces of the request
 	clean  func(string) string // nil: the message is not logged
 }
 
@@ -344,6 +350,76 @@ const (
 	// minSecret is the shortest secret that is looked for. A shorter one would be found in ordinary words.
 	minSecret = 6
 )
+
+// minQuote is the shortest piece of a provider's error that is taken for a repetition of the request, without regard to
+// punctuation and escapes.
+const minQuote = 16
+
+// quotes reports whether a provider's text has pieces of a request, in whatever encoding.
+func quotes(text string, request llm.Request) bool {
+	text = plainWords(text[:min(len(text), maxErrorBody)])
+	pieces := map[string]bool{}
+	for at := 0; at+minQuote <= len(text); at++ {
+		pieces[text[at:at+minQuote]] = true
+	}
+	has := func(source string) bool {
+		source = plainWords(source)
+		if len(source) < minQuote {
+			return len(source) > 2 && strings.Contains(text, source)
+		}
+		for at := 0; at+minQuote <= len(source); at++ {
+			if pieces[source[at:at+minQuote]] {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range request.Messages {
+		message := &request.Messages[i]
+		if has(message.Text) || slices.ContainsFunc(message.ToolCalls, func(call llm.ToolCall) bool { return has(string(call.Input)) }) {
+			return true
+		}
+	}
+	return has(request.System)
+}
+
+// maxEntity is the longest character reference of HTML that is read, in bytes.
+const maxEntity = 10
+
+// plainWords returns the words of a text in lower case, between single spaces. Escapes of JSON, Python and HTML separate words.
+func plainWords(text string) string {
+	var words strings.Builder
+	words.WriteByte(' ')
+	separate := false
+	for at := 0; at < len(text); at++ {
+		char := text[at]
+		if char == '\\' && at+1 < len(text) {
+			switch at++; text[at] {
+			case 'u':
+				at += 4
+			case 'x':
+				at += 2
+			}
+			char = ' '
+		} else if end := strings.IndexByte(text[at:min(len(text), at+maxEntity)], ';'); char == '&' && end > 0 {
+			at, char = at+end, ' '
+		}
+		if char >= 'A' && char <= 'Z' {
+			char += 'a' - 'A'
+		}
+		if char >= 'a' && char <= 'z' || char >= '0' && char <= '9' {
+			if separate && words.Len() > 1 {
+				words.WriteByte(' ')
+			}
+			separate = false
+			words.WriteByte(char)
+			continue
+		}
+		separate = true
+	}
+	words.WriteByte(' ')
+	return words.String()
+}
 
 // clean removes configured secrets and pieces of the request from a provider's text.
 func (c *Client) clean(text string, request llm.Request) string {

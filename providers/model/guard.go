@@ -61,6 +61,9 @@ func (g *guard) Read(buffer []byte) (int, error) {
 	if g.call.failure != nil {
 		return 0, g.call.failure
 	}
+	if err := g.call.ctx.Err(); err != nil {
+		return 0, g.call.fail(unavailable(err))
+	}
 	g.reading.Store(1 + int64(time.Since(g.call.began)))
 	n, err := g.body.Read(buffer)
 	g.reading.Store(0)

@@ -38,7 +38,7 @@ var (
 		`enable-auto-tool-choice|tool choice requires`)
 	noSystem = regexp.MustCompile(`(?i)system (role|message|prompt|instruction)s?.{0,40}not.{0,20}(support|enabled|allowed)|` +
 		`(not|n't) support.{0,20}system|developer instruction is not enabled|unexpected role.{0,5}system|roles must alternate.*system`)
-	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|less than or equal to|<=|maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|> )\s*(\d{2,7})`)
+	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|less than or equal to|<=|maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|> )[\s\x60'"]*(\d{2,7})`)
 )
 
 // learned contains what the refusals of a provider taught about its models. Its zero value is ready to use, and its methods
@@ -53,14 +53,29 @@ type lessons struct {
 	drop      []string // parameters that are not sent
 	limitName string   // of the answer's length; empty: as the wire format says
 	limit     int      // of the answer's length; 0: none known
+	version   int      // grows with each change
 }
+
+// version returns a number that grows with each lesson about model.
+func (l *learned) version(model string) int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if known := l.byModel[model]; known != nil {
+		return known.version
+	}
+	return 0
+}
+
+// minAnswer is the smallest limit of an answer, in tokens, that is learned.
+const minAnswer = 16
 
 // maxModels limits the models that lessons are kept for. They belong to the routes that the operator chose.
 const maxModels = 256
 
 // learn changes what is sent to a model, if failure refuses a parameter that a request need not have. It reports whether
-// the request must be repeated.
-func (l *learned) learn(log *zap.Logger, model string, failure *llm.Error) bool {
+// the request must be repeated: also if another request has taught something since version, which this one was sent with.
+// Nothing is learned from a message that repeats the request: a user could teach what all others get.
+func (l *learned) learn(log *zap.Logger, model string, version int, failure *llm.Error) bool {
 	var refused *refusal
 	if !errors.As(failure.Err, &refused) {
 		return false
@@ -74,10 +89,18 @@ func (l *learned) learn(log *zap.Logger, model string, failure *llm.Error) bool 
 	if known == nil {
 		known = &lessons{}
 	}
-	setting := known.learn(&refused.providerError)
+	if known.version > version {
+		return true
+	}
+	found := refused.providerError
+	if refused.quotes {
+		found.Message = ""
+	}
+	setting := known.learn(&found)
 	if setting == "" || len(l.byModel) >= maxModels {
 		return false
 	}
+	known.version++
 	if l.byModel == nil {
 		l.byModel = map[string]*lessons{}
 	}
@@ -118,7 +141,7 @@ func (l *lessons) learn(e *providerError) string {
 			return ""
 		}
 		limit, _ := strconv.Atoi(found[1])
-		if limit < 1 || l.limit > 0 && limit >= l.limit {
+		if limit < minAnswer || l.limit > 0 && limit >= l.limit {
 			return ""
 		}
 		l.limit = limit

@@ -227,21 +227,27 @@ func (c *Client) Stream(
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval = c.options.Backoff
 	tries, lessons := 0, 0
+	var waited time.Duration
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		version := c.learned.version(request.Model)
 		err := c.once(ctx, request, emit, attempt)
 		var failure *llm.Error
 		switch {
-		case !errors.As(err, &failure) || failure.Cut:
+		case !errors.As(err, &failure):
 			return err
-		case failure.Code == codePolicy:
+		case failure.Code == codePolicy: // also after the beginning of an answer, which stays
 			return errors.Join(emit(llm.Chunk{Kind: llm.ChunkUsage}), emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopRefusal}))
-		case failure.Code == protocol.ModelCreditUsedUp:
-			c.creditUsedUp(failure)
+		case failure.Cut:
 			return err
-		case lessons < maxLessons && c.learned.learn(c.log(), request.Model, failure):
+		case failure.Code == protocol.ModelCreditUsedUp:
+			if failure.Lasting {
+				c.creditUsedUp(failure)
+			}
+			return err
+		case lessons < maxLessons && c.learned.learn(c.log(), request.Model, version, failure):
 			lessons++
 			continue
 		case !failure.Retryable || failure.Pending:
@@ -251,9 +257,10 @@ func (c *Client) Stream(
 		if failure.RetryAfter > 0 {
 			wait = failure.RetryAfter
 		}
-		if tries++; tries > maxRetries && failure.RetryAfter < minAskedWait || !c.mayWait(request, wait) {
+		if tries++; tries > maxRetries && failure.RetryAfter < minAskedWait || !c.mayWait(request, waited, wait) {
 			return err
 		}
+		waited += wait
 		if wait >= minAskedWait && !request.Deadline.IsZero() {
 			if err := emit(llm.Chunk{Kind: llm.ChunkWaiting, Wait: wait}); err != nil {
 				return err
@@ -273,10 +280,11 @@ func (c *Client) creditUsedUp(failure *llm.Error) {
 	}
 }
 
-// mayWait reports whether a request may wait before a retry: until its deadline, or for a short time if it has none.
-func (c *Client) mayWait(request llm.Request, wait time.Duration) bool {
+// mayWait reports whether a request that has waited for some time may wait again before a retry: until its deadline or,
+// if it has none, for MaxRetryAfter in total.
+func (c *Client) mayWait(request llm.Request, waited, wait time.Duration) bool {
 	if request.Deadline.IsZero() {
-		return wait <= c.options.MaxRetryAfter
+		return waited+wait <= c.options.MaxRetryAfter
 	}
 	return time.Now().Add(wait).Before(request.Deadline)
 }

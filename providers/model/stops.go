@@ -9,8 +9,11 @@ import (
 	"turnstone/actors/llm"
 )
 
-// stopFailed is the end of an answer that the provider could not finish.
-const stopFailed llm.Stop = "failed"
+// The ends of an answer that the provider could not finish: because it failed, or because of what the model wrote.
+const (
+	stopFailed   llm.Stop = "failed"
+	stopUnusable llm.Stop = "unusable"
+)
 
 // stops maps the reasons for the end of an answer, in lower case, to what they mean. The wire formats share the table,
 // because servers put the words of one vendor into the format of another.
@@ -24,7 +27,8 @@ var stops = func() map[string]llm.Stop {
 		llm.StopRefusal: "content_filter content_filtered content-filter refusal refused safety sensitive recitation blocklist " +
 			"prohibited_content spii image_safety guardrail_intervened guardrails language moderation content_policy",
 		stopFailed: "error failed failure abort aborted cancelled canceled insufficient_system_resource network_error " +
-			"server_error internal_error overloaded timeout other malformed_function_call unexpected_tool_call repetition_truncation",
+			"server_error internal_error overloaded timeout",
+		stopUnusable: "other malformed_function_call unexpected_tool_call repetition_truncation",
 	} {
 		for reason := range strings.FieldsSeq(reasons) {
 			table[reason] = stop
@@ -38,8 +42,10 @@ var stops = func() map[string]llm.Stop {
 func (c *Call) Finish(reason string) error {
 	stop, known := stops[strings.ToLower(reason)]
 	switch {
-	case stop == stopFailed:
-		return Unavailable(fmt.Errorf("the provider ended the answer with the reason %q", c.client.clean(reason, c.request)))
+	case stop == stopFailed, stop == stopUnusable:
+		failure := unavailable(fmt.Errorf("the provider ended the answer with the reason %q", c.client.clean(reason, c.request)))
+		failure.Unusable = stop == stopUnusable
+		return failure
 	case stop == llm.StopRefusal:
 		c.Refuse()
 	case !known:

@@ -2,18 +2,22 @@ package model
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"turnstone/actors/llm"
 )
 
-// thoughts separates reasoning that a model writes into its text, between tags at the start of a line, from the text.
-// Tags inside code stay text. A closing tag without an opening one (the template of the model has already written the
-// opening one) means that everything before it was reasoning.
+// thoughts separates reasoning that a model writes into its text, between tags at the start of a line, from the text. Tags in
+// code stay text. After some text, an opening tag counts only if a line feed, a letter or a digit follows: before a space
+// or a comma, it is what the text is about. A closing tag without an opening one (the template of the model has already written the opening one) means that
+// everything before it was reasoning.
 type thoughts struct {
 	closing string // inside reasoning: the tag that ends it
 	within  bool   // not at the start of a line
-	fenced  bool   // inside a block of code
+	fence   string // inside a block of code: the characters that started it
 	inked   bool   // the current line has text before the current position
+	spoken  bool   // there was text since the last reasoning
 	ticks   int    // in the current line before the current position
 	skip    bool   // white space at the start of the next text is not shown
 	tagged  bool   // a tag was found
@@ -23,6 +27,31 @@ type thoughts struct {
 var thoughtTags = []string{"think", "thinking", "thought", "reasoning"}
 
 const fence = "```"
+
+// fenceOf returns the characters at the start of a line that start or end a block of code; empty if there are none.
+func fenceOf(line string) string {
+	if line == "" || line[0] != '`' && line[0] != '~' {
+		return ""
+	}
+	size := len(line) - len(strings.TrimLeft(line, line[:1]))
+	if size < len(fence) {
+		return ""
+	}
+	return line[:size]
+}
+
+// passFence notes the start of a line outside reasoning, where a block of code may start or end.
+func (t *thoughts) passFence(line string) {
+	found := fenceOf(line)
+	rest, _, _ := strings.Cut(line[len(found):], "\n")
+	switch {
+	case found == "":
+	case t.fence == "":
+		t.fence = found
+	case strings.HasPrefix(found, t.fence) && strings.TrimSpace(rest) == "":
+		t.fence = ""
+	}
+}
 
 // split passes text, in order, to emit: as text, as reasoning, or, once, as the mark that everything before it was
 // reasoning. It returns the end of the text that it cannot decide about before more arrives; nothing if text is the
@@ -61,7 +90,7 @@ func (t *thoughts) split(text string, last bool, emit func(kind llm.ChunkKind, t
 func (t *thoughts) reasoning(text string, last bool) (kind llm.ChunkKind, size, drop int) {
 	if size = strings.Index(text, t.closing); size >= 0 {
 		drop = len(t.closing)
-		t.closing, t.skip = "", true
+		t.closing, t.skip, t.spoken = "", true, false
 		t.newLine()
 		return llm.ChunkReasoning, size, drop
 	}
@@ -87,24 +116,22 @@ func (t *thoughts) plain(text string, last bool) (kind llm.ChunkKind, size, drop
 	if !t.within {
 		start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 		rest := text[start:]
-		if !last && (rest == "" || mayStart(rest)) {
+		if !last && (rest == "" || mayStart(rest) || t.spoken && rest == "<"+openTag(rest)+">") {
 			return llm.ChunkText, 0, 0
 		}
 		t.within = true
-		switch name := openTag(rest); {
-		case strings.HasPrefix(rest, fence):
-			t.fenced = !t.fenced
-		case name != "" && !t.fenced:
+		if name := openTag(rest); name != "" && t.fence == "" && (!t.spoken || beginsThought(rest[len(name)+2:])) {
 			t.closing, t.tagged = "</"+name+">", true
 			return llm.ChunkText, 0, start + len(name) + 2
 		}
+		t.passFence(rest)
 	}
 	end := strings.IndexByte(text, '\n')
 	line := text[:max(end, 0)]
 	if end < 0 {
 		line = text
 	}
-	if !t.fenced && !t.tagged {
+	if t.fence == "" && !t.tagged {
 		if kind, size, drop, found := t.orphan(line, last || end >= 0); found {
 			return kind, size, drop
 		}
@@ -119,7 +146,7 @@ func (t *thoughts) plain(text string, last bool) (kind llm.ChunkKind, size, drop
 
 // mayStart reports whether text is the start of a fence or of an opening tag, and nothing more.
 func mayStart(text string) bool {
-	if len(text) < len(fence) && strings.HasPrefix(fence, text) {
+	if strings.Trim(text, text[:1]) == "" && (text[0] == '`' || text[0] == '~') {
 		return true
 	}
 	for _, name := range thoughtTags {
@@ -137,6 +164,12 @@ func openTag(text string) string {
 		}
 	}
 	return ""
+}
+
+// beginsThought reports whether text behind an opening tag is a thought, and not the rest of a sentence about the tag.
+func beginsThought(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return first == '\n' || first == '\r' || unicode.IsLetter(first) || unicode.IsDigit(first)
 }
 
 // orphan looks for a closing tag in a line. With whole, no more of the line follows.
@@ -162,7 +195,7 @@ func (t *thoughts) orphan(line string, whole bool) (kind llm.ChunkKind, size, dr
 		case at > 0:
 			return t.before(line, at)
 		}
-		t.tagged, t.skip = true, true
+		t.tagged, t.skip, t.spoken = true, true, false
 		t.newLine()
 		return llm.ChunkThought, 0, len(tag), true
 	}
@@ -178,7 +211,9 @@ func (t *thoughts) before(line string, size int) (llm.ChunkKind, int, int, bool)
 // passed notes text of the current line.
 func (t *thoughts) passed(text string) {
 	t.ticks += strings.Count(text, "`")
-	t.inked = t.inked || strings.TrimSpace(text) != ""
+	if strings.TrimSpace(text) != "" {
+		t.inked, t.spoken = true, true
+	}
 }
 
 func (t *thoughts) newLine() { t.within, t.inked, t.ticks = false, false, 0 }

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"turnstone/actors/llm"
@@ -12,11 +14,53 @@ import (
 // maxCallID limits the identifiers of tool calls. OpenAI refuses longer ones when they are sent back.
 const maxCallID = 40
 
+// maxCalls limits the tool calls of an answer.
+const maxCalls = 128
+
 // toolPiece is a tool call that arrives in pieces.
 type toolPiece struct {
-	index               int
-	id, name, arguments string
+	index     int
+	id, name  string
+	arguments toolArguments
 }
+
+// toolArguments is a JSON text that arrives in pieces. Its end is noticed without reading the beginning again.
+type toolArguments struct {
+	text     []byte
+	depth    int  // of brackets
+	inString bool // the next character belongs to a string
+	escaped  bool // and follows a backslash
+	ended    bool // the outermost bracket is closed
+	object   bool // the text is a valid object
+}
+
+func (p *toolArguments) add(text string) {
+	for at := range len(text) {
+		char := text[at]
+		switch {
+		case p.escaped:
+			p.escaped = false
+		case p.inString:
+			p.escaped, p.inString = char == '\\', char != '"'
+		case char == ' ' || char == '\t' || char == '\r' || char == '\n':
+		case p.ended:
+			p.object = false // something follows the object
+		case char == '"':
+			p.inString = true
+		case char == '{' || char == '[':
+			p.depth++
+		case char == '}' || char == ']':
+			if p.depth--; p.depth <= 0 {
+				p.ended = true
+				p.object = isObject(string(p.text) + text[:at+1])
+			}
+		}
+	}
+	p.text = append(p.text, text...)
+}
+
+// trimmed returns the text without the white space around it.
+func (p *toolArguments) trimmed() string { return string(bytes.TrimSpace(p.text)) }
 
 // toolCalls are the tool calls of an answer.
 type toolCalls struct {
@@ -27,9 +71,18 @@ type toolCalls struct {
 
 // ToolPiece adds a piece of a tool call. Pieces are joined by their index (-1: unknown). Some servers send every call with the
 // same index, and with the same or no identifier: after arguments that are a complete object, a name or another object
-// starts another call. It returns the number of the call, from 0.
-func (c *Call) ToolPiece(index int, id, name, arguments string) int {
-	return c.tools.piece(index, id, name, arguments)
+// starts another call. It returns the number of the call, from 0. An answer with more than maxCalls fails.
+func (c *Call) ToolPiece(index int, id, name, arguments string) (int, error) {
+	number := c.tools.piece(index, id, name, arguments)
+	return number, c.tools.bound(number)
+}
+
+// bound refuses the call with a number, from 0, if there are too many.
+func (c *toolCalls) bound(number int) error {
+	if number >= maxCalls {
+		return Protocol(fmt.Errorf("the answer has more than %d tool calls", maxCalls))
+	}
+	return nil
 }
 
 func (c *toolCalls) piece(index int, id, name, arguments string) int {
@@ -47,13 +100,14 @@ func (c *toolCalls) piece(index int, id, name, arguments string) int {
 		if name != piece.name {
 			piece.name += name
 		}
-		piece.arguments += arguments
+		piece.arguments.add(arguments)
 		return i
 	}
 	if name == "" && arguments != "" && len(c.pieces) > 0 {
 		name = c.pieces[len(c.pieces)-1].name
 	}
-	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name, arguments: arguments})
+	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name})
+	c.pieces[len(c.pieces)-1].arguments.add(arguments)
 	return len(c.pieces) - 1
 }
 
@@ -63,22 +117,20 @@ func (c *toolCalls) joins(piece *toolPiece, id, name, arguments string) bool {
 		return false
 	}
 	starts := strings.HasPrefix(strings.TrimSpace(arguments), "{")
-	switch complete := isObject(piece.arguments); {
-	case complete && starts && id == piece.id && (name == "" || name == piece.name && id != "") && sameText(arguments, piece.arguments):
-		piece.arguments = ""
+	switch complete := piece.arguments.object; {
+	case complete && starts && id == piece.id && (name == "" || name == piece.name && id != "") && strings.TrimSpace(arguments) == piece.arguments.trimmed():
+		piece.arguments = toolArguments{}
 		return true
-	case complete && starts && name == "" && strings.TrimSpace(piece.arguments) == "{}":
-		piece.arguments = "" // a placeholder
+	case complete && starts && name == "" && piece.arguments.trimmed() == "{}":
+		piece.arguments = toolArguments{} // a placeholder
 		return true
 	case complete && (name != "" || starts):
 		return false
 	case name == "" || name == piece.name || piece.name == "":
 		return true
 	}
-	return piece.arguments == "" && !(c.hasTool(piece.name) && c.hasTool(name)) // a name in pieces
+	return len(piece.arguments.text) == 0 && !(c.hasTool(piece.name) && c.hasTool(name)) // a name in pieces
 }
-
-func sameText(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
 
 func isObject(text string) bool {
 	trimmed := strings.TrimSpace(text)
@@ -90,10 +142,10 @@ func (c *Call) ToolPieces() error {
 	pieces := c.tools.pieces
 	c.tools.pieces = nil
 	for _, piece := range pieces {
-		if piece.name == "" && strings.TrimSpace(piece.arguments) == "" {
+		if piece.name == "" && piece.arguments.trimmed() == "" {
 			continue
 		}
-		if err := c.ToolCall(piece.id, piece.name, piece.arguments); err != nil {
+		if err := c.ToolCall(piece.id, piece.name, string(piece.arguments.text)); err != nil {
 			return err
 		}
 	}
@@ -109,6 +161,9 @@ func (c *Call) HasToolPieces() bool { return len(c.tools.pieces) > 0 }
 func (c *Call) ToolCall(id, name, arguments string) error {
 	if name = c.tools.toolName(name); name == "" {
 		return Protocol(errors.New("a tool call without a name"))
+	}
+	if err := c.tools.bound(len(c.tools.calls)); err != nil {
+		return err
 	}
 	if err := c.flush(); err != nil {
 		return err

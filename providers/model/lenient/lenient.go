@@ -35,9 +35,9 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
 		*t = Text(raw)
 	case raw[0] == '[' || raw[0] == '{':
-		var content Content
-		_ = content.UnmarshalJSON(raw)
-		*t = Text(content.Text)
+		var read contentReader
+		read.value(raw, 0)
+		*t = Text(read.text.String())
 	}
 	return nil
 }
@@ -50,35 +50,70 @@ type Content struct {
 
 // UnmarshalJSON implements json.Unmarshaler. It returns no error.
 func (c *Content) UnmarshalJSON(raw []byte) error {
+	var read contentReader
+	read.value(raw, 0)
+	c.Text += read.text.String()
+	c.Reasoning += read.reasoning.String()
+	return nil
+}
+
+// maxContentDepth limits the nesting of lists and parts of content. What is deeper is not read.
+const maxContentDepth = 8
+
+// contentReader collects the texts of a content. The zero value is ready to use.
+type contentReader struct {
+	text, reasoning strings.Builder
+	thinks          bool // all of it is reasoning
+}
+
+func (r *contentReader) value(raw []byte, depth int) {
+	if depth > maxContentDepth || len(raw) == 0 {
+		return
+	}
 	switch raw[0] {
 	case '[':
 		var parts []json.RawMessage
 		_ = json.Unmarshal(raw, &parts)
 		for _, part := range parts {
-			_ = c.UnmarshalJSON(part)
+			r.value(part, depth+1)
 		}
 	case '{':
-		var part struct {
-			Type      Text    `json:"type"`
-			Text      Text    `json:"text"`
-			Thinking  Content `json:"thinking"`
-			Reasoning Content `json:"reasoning"`
-			Refusal   Text    `json:"refusal"`
-		}
-		_ = Decode(raw, &part)
-		c.Reasoning += part.Thinking.all() + part.Reasoning.all()
-		if part.Type == "thinking" || part.Type == "reasoning" || part.Type == "reasoning_text" {
-			c.Reasoning += string(part.Text)
-		} else {
-			c.Text += string(part.Text) + string(part.Refusal)
-		}
+		r.part(raw, depth)
 	case '"':
-		c.Text += string(unquote(raw[1 : len(raw)-1]))
+		r.write(unquote(raw[1 : len(raw)-1]))
 	}
-	return nil
 }
 
-func (c *Content) all() string { return c.Reasoning + c.Text }
+func (r *contentReader) part(raw []byte, depth int) {
+	var part struct {
+		Type      json.RawMessage `json:"type"`
+		Text      json.RawMessage `json:"text"`
+		Thinking  json.RawMessage `json:"thinking"`
+		Reasoning json.RawMessage `json:"reasoning"`
+		Refusal   json.RawMessage `json:"refusal"`
+	}
+	_ = Decode(raw, &part)
+	outer := r.thinks
+	r.thinks = true
+	r.value(part.Thinking, depth+1)
+	r.value(part.Reasoning, depth+1)
+	switch string(part.Type) {
+	case `"thinking"`, `"reasoning"`, `"reasoning_text"`:
+	default:
+		r.thinks = outer
+	}
+	r.value(part.Text, depth+1)
+	r.thinks = outer
+	r.value(part.Refusal, depth+1)
+}
+
+func (r *contentReader) write(text []byte) {
+	if r.thinks {
+		_, _ = r.reasoning.Write(text)
+	} else {
+		_, _ = r.text.Write(text)
+	}
+}
 
 // Count is a number of tokens, or an index: a number, or a string that contains one. Any other value is -1.
 type Count int

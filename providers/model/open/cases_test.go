@@ -38,6 +38,8 @@ var answerCases = []answerCase{
 	{"an error without type", "anthropic", block(`{"type":"text","text":"Hi"}`) + "event: error\n" + `data: {"message":"boom"}`, "!model_unavailable cut"},
 	{"a completed response that failed", "responses", `{"type":"response.output_text.delta","delta":"Hi"}` + "\n" + `{"type":"response.completed","response":{"status":"failed"}}`, "!model_unavailable cut"},
 
+	{"a reason that is none", "chat", chunk(`{"content":"Hi"}`, `"null"`) + "\n", "!model_unavailable cut"},
+	{"a whole answer without a message", "chat", `={"choices":[{"index":0}]}`, "!model_unavailable"},
 	{"no resources", "chat", delta(`{"content":"Hi"}`) + end("insufficient_system_resource"), "!model_unavailable cut"},
 	{"a network error", "chat", delta(`{"content":"Hi"}`) + end("network_error"), "!model_unavailable cut"},
 	{"an abort", "chat", delta(`{"content":"Hi"}`) + end("abort"), "!model_unavailable cut"},
@@ -62,11 +64,16 @@ var answerCases = []answerCase{
 	{"thoughts by other names", "chat", delta(`{"content":"<thought>Hm</thought>A\n<reasoning>x</reasoning>B"}`) + end("stop"), "(Hm) A\n (x) B end_turn"},
 	{"thoughts in code", "chat", delta("{\"content\":\"```\\n<think>\\n```\\nThe `</think>` tag\"}") + end("stop"), "```\n<think>\n```\nThe `</think>` tag end_turn"},
 
+	{"thoughts in other code", "chat", delta("{\"content\":\"~~~~\\n```\\n</think>\\n~~~\\n</think>\\n~~~~\"}") + end("stop"), "~~~~\n```\n</think>\n~~~\n</think>\n~~~~ end_turn"},
+	{"a text about thoughts", "chat", delta(`{"content":"The tags:\n<think>, <thought> and\n<reasoning> start one."}`) + end("stop"), "The tags:\n<think>, <thought> and\n<reasoning> start one. end_turn"},
+
 	{"only whole texts", "responses", `{"type":"response.output_text.done","text":"Hi"}` + "\n" + done(``), "Hi end_turn"},
 	{"only whole items", "responses", `{"type":"response.output_item.done","item":{"type":"message","id":"m","content":[{"type":"output_text","text":"Hi"}]}}` + "\n" + done(``), "Hi end_turn"},
 	{"only the response", "responses", done(`,"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"clock","arguments":"{}"}]`), "Hi clock{} tool_calls"},
 	{"whole arguments only", "responses", `{"type":"response.function_call_arguments.done","item_id":"i","arguments":"{\"x\":1}"}` + "\n" + `{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"calc","arguments":""}}` + "\n" + done(``), `calc{"x":1} tool_calls`},
 	{"a whole refusal only", "responses", `{"type":"response.refusal.done","refusal":"No."}` + "\n" + done(``), "No. refusal"},
+	{"messages in several ways", "responses", `{"type":"response.output_text.delta","item_id":"a","delta":"A"}` + "\n" + `{"type":"response.output_item.done","item":{"type":"message","id":"a2","content":[{"type":"output_text","text":"A"}]}}` + "\n" + `{"type":"response.output_item.done","item":{"type":"message","id":"b","content":[{"type":"output_text","text":"B"}]}}` + "\n" + done(`,"output":[{"type":"message","id":"a3","content":[{"type":"output_text","text":"A"}]},{"type":"message","id":"b3","content":[{"type":"output_text","text":"B"}]}],"output_text":"AB"`), "AB end_turn"},
+	{"a call with several identifiers", "responses", `{"type":"response.output_item.done","item":{"type":"function_call","id":"i","call_id":"c","name":"calc","arguments":"{\"x\":1}"}}` + "\n" + done(`,"output":[{"type":"function_call","id":"j","call_id":"c","name":"calc","arguments":"{\"x\":1}"}]`), `calc{"x":1} tool_calls`},
 	{"everything twice", "responses", `{"type":"response.output_text.delta","delta":"Hi"}` + "\n" + `{"type":"response.output_text.done","text":"Hi"}` + "\n" + done(`,"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]`), "Hi end_turn"},
 
 	{"a whole answer", "chat", `=` + `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, "Hi end_turn"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,7 @@ func TestARepetitionOfTheRequestTeachesNothing(t *testing.T) {
 		"temperature is not supported",
 		"Your credit balance is too low to access the API.",
 		"This model's maximum context length is 100 tokens.",
+		"max_tokens is at most 100",
 	} {
 		for what, request := range map[string]llm.Request{
 			"a message":               {Messages: []llm.Message{{Role: "user", Text: text}}},
@@ -234,14 +236,74 @@ func TestARepetitionOfTheRequestTeachesNothing(t *testing.T) {
 				{ID: "a", Name: "clock", Input: json.RawMessage(`{"text":"` + text + `"}`)},
 			}}, {Role: "tool", ToolCallID: "a", Text: "noon"}}},
 		} {
-			url, received := scriptedServer(t, refusing(400, `{"error":{"message":"Bad value: `+text+`"}}`))
+			written, _ := json.Marshal(request.Messages) // as gateways repeat the request
+			body, _ := json.Marshal(map[string]any{"error": map[string]string{"message": "Bad value: " + string(written)}})
+			url, received := scriptedServer(t, refusing(400, string(body)))
 			logged, lines := observer.New(zap.WarnLevel)
 			request.Model, request.Tools = "m", question().Tools
 			err := connect(t, "chat", url, model.Options{Log: zap.New(logged)}).Stream(t.Context(), request, func(llm.Chunk) error { return nil })
 			var failure *llm.Error
-			if !errors.As(err, &failure) || failure.Code != "model_rejected" || len(received()) != 1 || lines.Len() != 0 {
+			if !errors.As(err, &failure) || failure.Lasting || failure.Limit != 0 || len(received()) != 1 || lines.Len() != 0 {
 				t.Errorf("%s, %q: %v after %d requests", what, text, err, len(received()))
 			}
 		}
+	}
+}
+
+// Only the status of a refused key, and what says that the credit is used up, is true for every request.
+func TestAPageOfAProxyClosesNoRoute(t *testing.T) {
+	for status, lasting := range map[int]bool{401: true, 402: true, 403: false} {
+		url, _ := scriptedServer(t, refusing(status, "<html><title>Forbidden</title></html>"))
+		err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), question(), func(llm.Chunk) error { return nil })
+		var failure *llm.Error
+		if !errors.As(err, &failure) || failure.Lasting != lasting {
+			t.Errorf("%d: %+v", status, failure)
+		}
+	}
+}
+
+// Requests that were sent before the first of them had its refusal are repeated, too.
+func TestConcurrentRequestsShareALesson(t *testing.T) {
+	const calls = 8
+	var sent sync.WaitGroup
+	sent.Add(calls)
+	refuse := func(w http.ResponseWriter) {
+		sent.Done()
+		sent.Wait()
+		refusing(400, `{"error":{"message":"Unsupported parameter: 'reasoning_effort' is not supported with this model.","param":"reasoning_effort"}}`)(w)
+	}
+	url, _ := scriptedServer(t, append(slices.Repeat([]func(http.ResponseWriter){refuse}, calls), answering)...)
+	provider := connect(t, "chat", url, model.Options{})
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			request := question()
+			request.ReasoningEffort = "high"
+			if err := provider.Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A provider that is busy again and again does not keep a request without a deadline, which another route waits for.
+func TestWithoutADeadlineAllWaitsTogetherAreBounded(t *testing.T) {
+	busy := refusing(429, `{"error":{"message":"Slow down."}}`, "Retry-After", "1")
+	url, received := scriptedServer(t, busy)
+	err := connect(t, "chat", url, model.Options{MaxRetryAfter: 1500 * time.Millisecond}).Stream(t.Context(), question(), func(llm.Chunk) error { return nil })
+	var failure *llm.Error
+	if !errors.As(err, &failure) || failure.Code != "model_rate_limited" || len(received()) != 2 {
+		t.Errorf("%v after %d requests", err, len(received()))
+	}
+}
+
+// A policy that ends an answer in its middle is a refusal, as one at its beginning is. What was said stays.
+func TestAPolicyEndsAnAnswerThatHasBegun(t *testing.T) {
+	url, _ := scriptedServer(t, func(w http.ResponseWriter) {
+		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"One "}}]}`+"\n\n"+`data: {"error":{"code":"content_filter","message":"filtered"}}`+"\n\n")
+	})
+	if got := ask(t, "chat", url); got != "One  refusal" {
+		t.Error(got)
 	}
 }

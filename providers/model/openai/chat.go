@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model"
@@ -46,6 +47,11 @@ type chatChoice struct {
 	Message      chatDelta     `json:"message"` // of a whole answer
 	Text         lenient.Text  `json:"text"`    // of servers that answer as for a completion
 	FinishReason lenient.Text  `json:"finish_reason"`
+}
+
+// isWhole reports whether the choice has a message, which chunks of a stream have not.
+func (c *chatChoice) isWhole() bool {
+	return c.Message.Content.Text != "" || c.Message.Refusal != "" || len(c.Message.ToolCalls) > 0
 }
 
 type chatDelta struct {
@@ -137,6 +143,8 @@ type chatAnswer struct {
 	call   *model.Call
 	reason string
 	state  chatState
+
+	reasoningContent, reasoning strings.Builder // of the state
 }
 
 func (a *chatAnswer) take(event model.Event) error {
@@ -160,9 +168,9 @@ func (a *chatAnswer) keep(field string, raw []byte) {
 
 func (a *chatAnswer) keepReasoning(field, text string) {
 	if field == reasoningContent {
-		a.state.ReasoningContent += text
+		a.reasoningContent.WriteString(text)
 	} else {
-		a.state.Reasoning += text
+		a.reasoning.WriteString(text)
 	}
 }
 
@@ -191,10 +199,14 @@ func (a *chatAnswer) decode(event model.Event) error {
 		if err := errors.Join(a.takeDelta(&choice.Delta), a.takeDelta(&choice.Message)); err != nil {
 			return err
 		}
-		if choice.FinishReason != "" {
-			a.reason = string(choice.FinishReason)
+		reason := string(choice.FinishReason)
+		if reason == "null" || strings.EqualFold(reason, "none") {
+			reason = "" // as some servers write it while the answer goes on
 		}
-		if choice.FinishReason != "" || event.Whole {
+		if reason != "" {
+			a.reason = reason
+		}
+		if reason != "" || event.Whole && choice.isWhole() {
 			a.call.Complete()
 		}
 	}
@@ -231,7 +243,10 @@ func (a *chatAnswer) takeDelta(delta *chatDelta) error {
 		} else if len(delta.ToolCalls) > 1 {
 			index = i
 		}
-		number := a.call.ToolPiece(index, string(tool.ID), string(tool.Function.Name), string(tool.Function.Arguments))
+		number, err := a.call.ToolPiece(index, string(tool.ID), string(tool.Function.Name), string(tool.Function.Arguments))
+		if err != nil {
+			return err
+		}
 		if tool.Extra != nil {
 			if a.state.Calls == nil {
 				a.state.Calls = map[int]json.RawMessage{}
@@ -240,7 +255,8 @@ func (a *chatAnswer) takeDelta(delta *chatDelta) error {
 		}
 	}
 	if function := delta.FunctionCall; function.Name != "" || function.Arguments != "" {
-		a.call.ToolPiece(0, "", string(function.Name), string(function.Arguments))
+		_, err := a.call.ToolPiece(0, "", string(function.Name), string(function.Arguments))
+		return err
 	}
 	return nil
 }
@@ -259,6 +275,7 @@ func (a *chatAnswer) finish() error {
 	if a.reason == "" && a.call.Empty() {
 		return model.Protocol(errors.New("the stream contains no answer"))
 	}
+	a.state.ReasoningContent, a.state.Reasoning = a.reasoningContent.String(), a.reasoning.String()
 	if a.call.HasToolPieces() && (a.state.ReasoningContent != "" || a.state.Reasoning != "" || a.state.Details != nil || a.state.Calls != nil || a.state.Extra != nil) {
 		raw, err := json.Marshal(a.state)
 		if err != nil {

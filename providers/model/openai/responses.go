@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -206,7 +207,7 @@ type outputPart struct {
 }
 
 // source is the kind of event that contains text: the same text comes in deltas, in whole parts and in whole items.
-// Servers omit some of them. The first source of an answer is used.
+// Servers omit some of them. The first source is used: of a message's text, and of all reasoning.
 type source int
 
 const (
@@ -229,7 +230,8 @@ func (s *source) is(other source) bool {
 // responseAnswer collects what arrives in pieces.
 type responseAnswer struct {
 	call            *model.Call
-	text, reasoning source
+	text, reasoning source            // text: of the current message
+	said            bool              // an earlier message had a text
 	items           map[string]bool   // the complete items so far
 	arguments       map[string]string // of calls, by item
 }
@@ -295,7 +297,11 @@ func (a *responseAnswer) event(event *responseEvent) error {
 		}
 		a.arguments[string(event.ItemID)] = string(event.Arguments)
 	case "response.output_item.done":
-		return a.item(&event.Item)
+		if err := a.item(&event.Item); err != nil || event.Item.Type != "message" {
+			return err
+		}
+		a.said = a.said || a.text != unknownSource
+		a.text = unknownSource // the next message may come in another way
 	}
 	return nil
 }
@@ -330,7 +336,7 @@ func (a *responseAnswer) part(part *outputPart) error {
 
 // item takes what a complete item contains and no earlier event did.
 func (a *responseAnswer) item(item *outputItem) error {
-	key := string(item.Type) + " " + string(item.ID) + " " + string(item.CallID)
+	key := string(item.Type) + " " + cmp.Or(string(item.CallID), string(item.ID)) // gateways give an item several IDs
 	if (item.ID != "" || item.CallID != "") && a.items[key] {
 		return nil
 	}
@@ -416,6 +422,9 @@ func (a *responseAnswer) finish(response *response, event string) error {
 			failed = lenient.Raw(`{"code":"server_error"}`)
 		}
 		return a.call.EventError(model.Event{Data: failed, Failed: true})
+	}
+	if a.said {
+		a.text = deltas // not in the response
 	}
 	for i := range response.Output {
 		if err := a.item(&response.Output[i]); err != nil {
