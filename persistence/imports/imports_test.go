@@ -553,6 +553,12 @@ func ownArchive(w *storetest.World, files ...string) (archive []byte, contents m
 		"files.json", `{"files":[`+strings.Join(list, ",")+`]}`,
 		"conversations/"+conversation.String()+".json", fmt.Sprintf(`{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c","project_id":%q},"branches":[],
 			"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[],"attachments":[%s]}]}`, conversation, project, message, strings.Join(attached, ",")))
+	return zipped(w, parts...), contents
+}
+
+// zipped returns an archive of files: their names and contents.
+func zipped(w *storetest.World, parts ...string) []byte {
+	w.Helper()
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for i := 0; i < len(parts); i += 2 {
@@ -562,7 +568,7 @@ func ownArchive(w *storetest.World, files ...string) (archive []byte, contents m
 		w.Must(err)
 	}
 	w.Must(z.Close())
-	return out.Bytes(), contents
+	return out.Bytes()
 }
 
 func TestAFollowUpThatHadOnlyALostFileIsNotImported(t *testing.T) {
@@ -649,6 +655,17 @@ func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
 	// The reasons are gone: the same archive has the files.
 	if again := upload(w, w.Account, archive); again.Files != 3 || again.Report.Reasons[protocol.ImportAlreadyImported] != 3 {
 		t.Errorf("again: %+v", again)
+	}
+}
+
+func TestInstructionsOfAnAbsentProjectAreReported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	done := upload(w, w.Account, zipped(w, "manifest.json", `{"format":"turnstone.export"}`,
+		"instructions.json", fmt.Sprintf(`{"instructions":[{"project_id":%q,"version":1,"content":"Be brief."}]}`, protocol.NewProjectID()),
+		"conversations.json", fmt.Sprintf(`{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c"},
+			"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[{"type":"text","text":"Tides"}]}]}`, protocol.NewConversationID(), protocol.NewMessageID())))
+	if done.Imported != 1 || done.Report.Reasons[protocol.ImportUnreadable] != 1 {
+		t.Errorf("%+v", done)
 	}
 }
 

@@ -126,6 +126,10 @@ const (
 
 // project imports a project.
 func (r *run) project(ctx context.Context, p *source.Project) error {
+	if r.listed == nil {
+		r.listed = map[protocol.ProjectID]bool{}
+	}
+	r.listed[p.ID] = true
 	return r.part(func() error {
 		known, err := r.knownProjects(ctx, p.ID)
 		if err != nil {
@@ -172,6 +176,10 @@ const instructionsSQL = `
 // instructions imports a version of the instructions of a project.
 func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
 	return r.part(func() error {
+		if !r.listed[i.ProjectID] {
+			r.note(protocol.ImportEntry{Reason: protocol.ImportUnreadable, Detail: "Instructions of a project that was not imported.", Count: 1})
+			return r.countPart(ctx, nil)
+		}
 		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
 			maps.Copy(args, pgx.NamedArgs{"source": i.ProjectID, "version": i.Version, "content": i.Content, "created": i.CreatedAt})
 			batch.Queue(instructionsSQL, args)
@@ -202,7 +210,10 @@ func (r *run) file(ctx context.Context, f *source.File) error {
 		}
 		if f.Open == nil {
 			reason, detail := protocol.ImportFilesAbsent, "The export does not have its content."
-			if f.Listed {
+			switch {
+			case f.OverLimit:
+				reason, detail = protocol.ImportArchiveLimit, "The files of the archive have too many bytes together."
+			case f.Listed:
 				reason, detail = protocol.ImportFilesDamaged, "The archive has no content of the size that its list says."
 			}
 			return r.skipFile(ctx, f, reason, detail)

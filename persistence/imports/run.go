@@ -81,6 +81,8 @@ type run struct {
 	handledParts int64 // projects, instructions and files that an earlier run has handled
 	parts        int64 // of this run
 	archive      bool  // the file is an archive of this service
+	// listed has the projects that the export has; also those that the account had already.
+	listed map[protocol.ProjectID]bool
 }
 
 // Continue runs an import that no other run works on, to its end. It does nothing if there is none, except that it deletes

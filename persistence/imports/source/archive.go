@@ -63,6 +63,8 @@ type File struct {
 	Open func() (io.ReadCloser, error)
 	// Listed reports that the archive names a content, although Open is nil.
 	Listed bool
+	// OverLimit reports that Open is nil because too many bytes of the archive would be unpacked.
+	OverLimit bool
 }
 
 // ownArchive reads an archive of this service: first the projects, their instructions and the files, which conversations name.
@@ -305,7 +307,11 @@ func (a *ownArchive) file(d *decoder) error {
 	// The path is not used: the identifier says where the content is.
 	if entry := a.files["files/"+f.ID.String()]; entry != nil {
 		a.used++
-		if f.Listed = true; entry.UncompressedSize64 == uint64(f.Size) && a.left > 0 { //nolint:gosec // a size is positive
+		f.Listed = true
+		switch same := entry.UncompressedSize64 == uint64(f.Size); { //nolint:gosec // a size is positive
+		case same && f.Size > a.left:
+			f.OverLimit = true
+		case same:
 			f.Open = func() (io.ReadCloser, error) { return a.open(entry) }
 		}
 	}

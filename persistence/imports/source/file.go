@@ -54,7 +54,7 @@ func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to H
 	}
 	var err error
 	if string(magic[:2]) == "PK" {
-		err = readArchive(tracked, size, now, to)
+		err = readArchive(tracked, size, maxUnpacked, now, to)
 	} else {
 		err = readJSON(io.NewSectionReader(tracked, 0, size), "", now, to)
 	}
@@ -131,8 +131,8 @@ type unpacking struct {
 }
 
 // readArchive reads the files of an archive that have conversations, in the order of its directory. Of an archive of this
-// service, it reads everything.
-func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
+// service, it reads everything. At most limit bytes are unpacked.
+func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) error {
 	if err := checkDirectory(from, size); err != nil {
 		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+err.Error(), 1)
 	}
@@ -142,7 +142,7 @@ func readArchive(from *readerAt, size int64, now time.Time, to Handler) error {
 	if err != nil {
 		return to.Problem(protocol.ImportUnreadable, "", "The archive is damaged: "+brief(err), 1)
 	}
-	u := &unpacking{archive, from, maxUnpacked}
+	u := &unpacking{archive, from, limit}
 	var own *ownArchive
 	if root, is := u.ownRoot(); is {
 		own = &ownArchive{unpacking: u, to: to, now: now, root: root}

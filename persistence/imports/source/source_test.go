@@ -38,7 +38,15 @@ func read(t *testing.T, file []byte) *result {
 func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
 	t.Helper()
 	r := &result{}
-	err := Read(t.Context(), from, size, time.Now(), Handler{
+	if err := Read(t.Context(), from, size, time.Now(), r.handler()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// handler collects what is read.
+func (r *result) handler() Handler {
+	return Handler{
 		Conversation: func(c *Conversation) error { r.conversations = append(r.conversations, c); return nil },
 		Archive:      func() error { return nil },
 		Project:      func(p *Project) error { r.projects = append(r.projects, p); return nil },
@@ -51,16 +59,15 @@ func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
 			r.problems = append(r.problems, fmt.Sprintf("%s %s %s %d", reason, name, detail, n))
 			return nil
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return r
 }
 
 // contentOf returns the content of a file, or the error with which it ends.
 func contentOf(f *File) string {
 	if f.Open == nil {
+		if f.OverLimit {
+			return "over the limit"
+		}
 		return fmt.Sprintf("none, listed %t", f.Listed)
 	}
 	content, err := f.Open()
@@ -627,6 +634,22 @@ func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	r = read(t, zipOf(t, "manifest.json", `{"x":[`+strings.Repeat("1,", maxManifest)+`1],"format":"turnstone.export"}`, "projects.json", many))
 	if len(r.projects) != 0 || !slices.Equal(r.problems, []string{"other_files_skipped   2"}) {
 		t.Errorf("%d projects, %q", len(r.projects), r.problems)
+	}
+}
+
+func TestTheBytesThatFilesUnpackToAreLimited(t *testing.T) {
+	listed := func(id string) string {
+		return `{"file_id":"` + id + `","filename":"a","size":10000,"sha256":"` + hash + `","path":"files/` + id + `"}`
+	}
+	content := strings.Repeat("x", 10_000)
+	archive := zipOf(t, "manifest.json", manifest, "files.json", `{"files":[`+listed(fileA)+`,`+listed(fileB)+`]}`, "files/"+fileA, content, "files/"+fileB, content)
+	r := &result{}
+	from := &readerAt{ctx: t.Context(), from: bytes.NewReader(archive)}
+	if err := readArchive(from, int64(len(archive)), 15_000, time.Now(), r.handler()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{content, "over the limit"}; !slices.Equal(r.contents, want) || len(r.problems) != 0 {
+		t.Errorf("%.100q, %q", r.contents, r.problems)
 	}
 }
 
