@@ -62,7 +62,7 @@ func (b *requestBuilder) build(ctx context.Context, p turn.Prompt, route routing
 	}
 	request := &modelRequest{llm.Request{
 		Route: route.Name, Model: route.Model, System: turn.SystemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered,
-		ReasoningEffort: route.ReasoningEffort, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
+		ReasoningEffort: route.ReasoningEffort, PictureDetail: route.PictureDetail, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
 		Deadline: p.Spec.CreatedAt.Add(time.Duration(p.Spec.Routing.Completion.DeadlineSeconds) * time.Second),
 	}, trimmed, sources}
 	if route.Fallback {

@@ -40,6 +40,7 @@ type Request struct {
 	Messages        []Message // oldest first; the last is the message to answer, or an assistant prefix to continue
 	Tools           []Tool
 	ReasoningEffort string // "low", "medium", "high"; empty for the provider's default
+	PictureDetail   string // "low", "high", "auto": how much of a picture the model looks at; empty for the provider's default
 	MaxOutputTokens int    // > 0
 	FirstByte       time.Duration
 	Deadline        time.Time // until which a busy provider may be waited for; zero: a short time

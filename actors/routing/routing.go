@@ -15,9 +15,10 @@ type Route struct {
 	ContextTokens   int
 	MaxOutputTokens int
 	MaxToolRounds   int
-	Pictures        bool // the model accepts pictures
-	WithoutTools    bool // the model is offered no tools
-	Fallback        bool // another route follows, so a provider that is busy is waited for only a short time
+	Pictures        bool   // the model accepts pictures
+	PictureDetail   string // low, high or auto; empty: the provider's default
+	WithoutTools    bool   // the model is offered no tools
+	Fallback        bool   // another route follows, so a provider that is busy is waited for only a short time
 	FirstByte       time.Duration
 	Deadline        time.Duration // of the whole turn
 	Latency         string        // published in turn.routing: interactive or patient

@@ -45,6 +45,7 @@ type ModelRoute struct {
 	TopP            *float64                   `json:"top_p" help:"Nucleus sampling, above 0 and at most 1. Default: none is sent."`
 	Tools           *bool                      `json:"tools" help:"Whether the model is offered tools. Default: true."`
 	Pictures        bool                       `json:"pictures" help:"Whether the model accepts pictures. Default: false: it gets their names and sizes."`
+	PictureDetail   string                     `json:"picture_detail" help:"How much of a picture the model looks at, which decides what it costs: low, high or auto. The API anthropic has no such setting. Default: auto at responses; none is sent at chat."`
 	Extra           map[string]json.RawMessage `json:"extra" help:"Members that are added to the body of every request, or replace those of the service, for example {\"service_tier\": \"flex\"}."`
 	Drop            []string                   `json:"drop" help:"Members that are removed from the body of every request, for example [\"stream_options\"]. A dot separates a member of a member: reasoning.summary."`
 	FirstByte       duration                   `json:"first_byte_timeout" help:"How long the response may take to start. Default: 1m, 3m for deep_reasoning."`
@@ -305,6 +306,13 @@ func (r *ModelRoute) apply(route routing.Route) (routing.Route, error) {
 	if r.FirstByte > 0 {
 		route.FirstByte = time.Duration(r.FirstByte)
 	}
+	switch {
+	case !slices.Contains([]string{"", "low", "high", "auto"}, r.PictureDetail):
+		return route, fmt.Errorf("picture_detail: invalid value %q (want low, high or auto)", r.PictureDetail)
+	case r.PictureDetail != "" && r.API == "anthropic":
+		return route, errors.New("picture_detail: the API anthropic has no such setting")
+	}
+	route.PictureDetail = r.PictureDetail
 	switch r.Effort {
 	case "":
 	case "none":

@@ -45,7 +45,7 @@ func TestAFileNamesTheRoutesOfTheProfiles(t *testing.T) {
 			 "temperature": 0.5, "extra": {"seed": 1, "aws": {"secret_key": ["sesame-of-a-body"]}}, "drop": ["stream_options"], "idle_timeout": "20s", "headers": {"X-Team": "blue-secret", "X-Token": "Bearer sesame-of-a-header"}, "proxy": "http://me:sesame%2Dof-a-proxy@127.0.0.1:1"}
 		],
 		"coding": [{"api": "responses", "model": "coder", "effort": "none", "max_output_tokens": 5000, "first_byte_timeout": "7m"}],
-		"title": [{"api": "chat", "model": "tiny", "api_key": "sesame-of-the-title"}]
+		"title": [{"api": "chat", "model": "tiny", "picture_detail": "low", "api_key": "sesame-of-the-title"}]
 	}`, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAFileNamesTheRoutesOfTheProfiles(t *testing.T) {
 	if len(coding) != 1 || coding[0].ReasoningEffort != "" || coding[0].MaxOutputTokens != 5000 || coding[0].FirstByte.Minutes() != 7 || coding[0].MaxToolRounds != 20 {
 		t.Errorf("%+v", coding)
 	}
-	if len(models.Title) != 1 || models.Title[0].Model != "tiny" || len(models.Clients) != 4 {
+	if len(models.Title) != 1 || models.Title[0].Model != "tiny" || models.Title[0].PictureDetail != "low" || len(models.Clients) != 4 {
 		t.Errorf("%+v, %d clients", models.Title, len(models.Clients))
 	}
 	if local := models.Clients[1].Config; string(local.Client.Extra["temperature"]) != "0.5" || string(local.Client.Extra["seed"]) != "1" || local.Client.Idle.Seconds() != 20 {
@@ -96,6 +96,8 @@ func TestAWrongFileOfRoutesIsRefused(t *testing.T) {
 		`{"balanced":[{"model":"m"}]}`:                                                     "api: invalid value",
 		`{"balanced":[{"api":"chat"}]}`:                                                    "model is required",
 		`{"balanced":[{` + route + `,"effort":"huge"}]}`:                                   "effort: invalid value",
+		`{"balanced":[{` + route + `,"picture_detail":"huge"}]}`:                           "picture_detail: invalid value",
+		`{"balanced":[{"api":"anthropic","model":"m","picture_detail":"low"}]}`:            "no such setting",
 		`{"balanced":[{` + route + `,"context_tokens":100}]}`:                              "context_tokens",
 		`{"balanced":[{` + route + `,"context_tokens":2000,"max_output_tokens":2000}]}`:    "less than context_tokens",
 		`{"balanced":[{` + route + `,"temperature":3}]}`:                                   "temperature",

@@ -44,7 +44,8 @@ type chatPart struct {
 }
 
 type chatPicture struct {
-	URL string `json:"url"`
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"`
 }
 
 type chatToolCall struct {
@@ -149,7 +150,7 @@ func chatMessages(request llm.Request, systemRole bool) []chatMessage {
 			if system != "" {
 				message.Text, system = joinTexts(system, message.Text), ""
 			}
-			content := chatContent(&message)
+			content := chatContent(&message, request.PictureDetail)
 			if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" {
 				messages[last].Content = joinContent(messages[last].Content, content)
 				continue
@@ -180,13 +181,13 @@ func partsOf(content any) []chatPart {
 }
 
 // chatContent returns the content of a user's message: its text, after its pictures if it has any.
-func chatContent(message *llm.Message) any {
+func chatContent(message *llm.Message, detail string) any {
 	if len(message.Pictures) == 0 {
 		return message.Text
 	}
 	parts := make([]chatPart, 0, len(message.Pictures)+1)
 	for _, picture := range message.Pictures {
-		parts = append(parts, chatPart{Type: "image_url", ImageURL: &chatPicture{dataURL(picture)}})
+		parts = append(parts, chatPart{Type: "image_url", ImageURL: &chatPicture{dataURL(picture), detail}})
 	}
 	return append(parts, chatPart{Type: "text", Text: message.Text})
 }

@@ -93,7 +93,7 @@ type (
 
 func (m *Model) responsesBody(request llm.Request) (*responsesBody, error) {
 	body := &responsesBody{
-		Model: request.Model, Stream: true, Instructions: request.System, Input: responseItems(request.Messages),
+		Model: request.Model, Stream: true, Instructions: request.System, Input: responseItems(request.Messages, cmp.Or(request.PictureDetail, "auto")),
 		MaxOutputTokens: max(0, request.MaxOutputTokens),
 	}
 	if request.ReasoningEffort != "" { // models without reasoning refuse all three fields
@@ -110,7 +110,7 @@ func (m *Model) responsesBody(request llm.Request) (*responsesBody, error) {
 	return body, nil
 }
 
-func responseItems(messages []llm.Message) []any {
+func responseItems(messages []llm.Message, detail string) []any {
 	items := make([]any, 0, len(messages))
 	add := func(item any) { items = append(items, item) }
 	for i := range messages {
@@ -131,20 +131,20 @@ func responseItems(messages []llm.Message) []any {
 		case "tool":
 			add(responsesOutput{"function_call_output", message.ToolCallID, toolResult(*message)})
 		default:
-			add(userItem(message))
+			add(userItem(message, detail))
 		}
 	}
 	return items
 }
 
 // userItem returns a message of the user: its text, after its pictures if it has any.
-func userItem(message *llm.Message) responsesMessage {
+func userItem(message *llm.Message, detail string) responsesMessage {
 	if len(message.Pictures) == 0 {
 		return responsesMessage{"message", "user", message.Text}
 	}
 	var content []responsesPart
 	for _, picture := range message.Pictures {
-		content = append(content, responsesPart{Type: "input_image", Detail: "auto", ImageURL: dataURL(picture)})
+		content = append(content, responsesPart{Type: "input_image", Detail: detail, ImageURL: dataURL(picture)})
 	}
 	return responsesMessage{"message", "user", append(content, responsesPart{Type: "input_text", Text: message.Text})}
 }
