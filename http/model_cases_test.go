@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	stdhttp "net/http"
@@ -13,6 +14,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/providers/model"
+	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/open"
 )
 
@@ -190,6 +192,8 @@ func storedAnswer(message protocol.Message) string {
 			all = append(all, fmt.Sprintf("tool:%s=%s", part.ToolName, part.Output))
 		case protocol.PartNotice:
 			all = append(all, "notice:"+part.Kind)
+		case protocol.PartCode:
+			all = append(all, "code:"+part.Code)
 		default:
 			all = append(all, string(part.Type)+":"+part.Text)
 			for _, cited := range part.Citations {
@@ -229,6 +233,134 @@ func TestAnswersOfRealServersAreStoredAsTheyWereMeant(t *testing.T) {
 			if !strings.Contains(later, part) {
 				t.Errorf("%s: %s was not sent: %s", each.name, part, later)
 			}
+		}
+	}
+}
+
+// wantStored returns the stored message, in the notation of modelCase.want, for what the client of models emits. Calls of
+// tools are answered with "Hi".
+func wantStored(chunks []llm.Chunk, err error) string {
+	var parts []string
+	var texts []string // of the parts so far: with type, for text that becomes reasoning
+	status, answered := "complete", false
+	add := func(kind, text string) {
+		if last := len(texts) - 1; last >= 0 && strings.HasPrefix(texts[last], kind+":") {
+			texts[last] += text
+			return
+		}
+		texts = append(texts, kind+":"+text)
+	}
+	for _, chunk := range chunks {
+		switch chunk.Kind {
+		case llm.ChunkText:
+			add("text", chunk.Text)
+			answered = true
+		case llm.ChunkReasoning:
+			add("reasoning_summary", chunk.Text)
+		case llm.ChunkThought:
+			for i := range texts {
+				texts[i] = strings.Replace(texts[i], "text:", "reasoning_summary:", 1)
+			}
+		case llm.ChunkToolCall:
+			texts = append(texts, "tool:"+chunk.ToolCall.Name+"=")
+		case llm.ChunkCitation:
+			texts = append(texts, fmt.Sprintf("[1 %s %s]", chunk.Text, chunk.Address))
+		case llm.ChunkStop:
+			switch {
+			case chunk.Stop == llm.StopMaxTokens:
+				status = "incomplete"
+			case chunk.Stop == llm.StopToolCalls:
+				texts = append(texts, "text:Hi")
+			case chunk.Stop == llm.StopRefusal && !answered:
+				texts = append(texts, "notice:refused")
+			}
+		}
+	}
+	var failure *llm.Error
+	if errors.As(err, &failure) {
+		if status = "failed"; failure.Cut {
+			status = "incomplete"
+		}
+		texts = append(texts, "!"+string(failure.Code))
+	}
+	return strings.Join(append(append(parts, status), texts...), " ")
+}
+
+// TestEveryAnswerIsStoredAsTheClientReadsIt sends all cases of the client of models through POST /chat. That the client reads
+// them as they are meant is a test of package open.
+func TestEveryAnswerIsStoredAsTheClientReadsIt(t *testing.T) {
+	t.Parallel()
+	provider := &upstream{}
+	server := httptest.NewServer(provider)
+	t.Cleanup(server.Close)
+	models := modelsAt(t, server.URL)
+	w := newWorld(t, func(c *testConfig) { c.Turns = nodeOn(t, c, models, nil, func() {}) })
+	c := w.client().register("ada@example.com")
+	names := map[string]string{"chat": "a", "responses": "b", "anthropic": "c"}
+	profiles := map[string]protocol.Profile{"chat": protocol.ProfileBalanced, "responses": protocol.ProfileDeepReasoning, "anthropic": protocol.ProfileCoding}
+	hi := map[string]modelAnswer{
+		"chat": said(chatHi, chatEnd("stop")), "anthropic": said(claudeHi, claudeStop),
+		"responses": said(`{"type":"response.output_text.delta","delta":"Hi"}`, `{"type":"response.completed","response":{"status":"completed"}}`),
+	}
+	withCode := map[string]string{
+		"thoughts in code":       "complete code:<think>\n text:The `</think>` tag",
+		"thoughts in other code": "complete code:```\n</think>\n~~~\n</think>\n",
+	}
+	for _, each := range modeltest.AnswerCases {
+		answers := []modelAnswer{{200, "=" + each.Bytes()}}
+		if strings.HasSuffix(each.Want, "tool_calls") {
+			answers = append(answers, hi[each.API])
+		}
+		provider.start(answers)
+		var chunks []llm.Chunk
+		request := llm.Request{Model: names[each.API], Messages: []llm.Message{{Role: "user", Text: "hello"}}, MaxOutputTokens: 100, Step: 1, Tools: []llm.Tool{{Name: "calculate"}}}
+		err := models.Stream(t.Context(), request, func(chunk llm.Chunk) error {
+			chunks = append(chunks, chunk)
+			return nil
+		})
+		provider.start(answers)
+		started, finished := turnOf(t, c.expect(200, "POST", "/chat", asking("hello", nil, "profile", profiles[each.API])).body)
+		got := storedAnswer(c.newestFirst(started.ConversationID)[0])
+		if finished.Error != nil {
+			got += " !" + string(finished.Error.Code)
+		}
+		want := wantStored(chunks, err)
+		if split, has := withCode[each.Name]; has {
+			want = split
+		}
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", each.Name, got, want)
+		}
+	}
+}
+
+// TestEveryRefusalIsToldAsItIsMeant sends all refusals of real servers through POST /chat.
+func TestEveryRefusalIsToldAsItIsMeant(t *testing.T) {
+	t.Parallel()
+	provider := &upstream{}
+	server := httptest.NewServer(provider)
+	t.Cleanup(server.Close)
+	w := newWorld(t, func(c *testConfig) { c.Turns = nodeOn(t, c, modelsAt(t, server.URL), nil, func() {}) })
+	c := w.client().register("ada@example.com")
+	for _, each := range modeltest.RefusalCases {
+		provider.start([]modelAnswer{{each.Status, each.Body}})
+		started, finished := turnOf(t, c.expect(200, "POST", "/chat", asking("hello", nil, "profile", "balanced")).body)
+		got := storedAnswer(c.newestFirst(started.ConversationID)[0])
+		want, calls := "failed !"+each.Want, 1
+		switch each.Want {
+		case "refusal":
+			want = "complete notice:refused"
+		case string(protocol.ModelContextExceeded): // one repetition, shorter
+			calls = 2
+		}
+		if finished.Error != nil {
+			got += " !" + string(finished.Error.Code)
+			if finished.Error.Detail == "" || strings.Contains(finished.Error.Detail, "went wrong") {
+				t.Errorf("%s: %q does not say what to do", each.Name, finished.Error.Detail)
+			}
+		}
+		if n := len(provider.received()); got != want || n != calls {
+			t.Errorf("%s:\n got %s, after %d requests\nwant %s, after %d", each.Name, got, n, want, calls)
 		}
 	}
 }

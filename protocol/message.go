@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -98,4 +99,16 @@ type Part struct {
 	DurationMS int64           `json:"duration_ms,omitempty"`
 	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`
 	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
+}
+
+// CodeFence returns the backticks that enclose code in Markdown: at least three, and more than the code has in a row.
+func CodeFence(code string) string {
+	longest, row := 2, 0
+	for i := range len(code) {
+		if row++; code[i] != '`' {
+			row = 0
+		}
+		longest = max(longest, row)
+	}
+	return strings.Repeat("`", longest+1)
 }

@@ -2,11 +2,12 @@ package turn
 
 import "strings"
 
-// fenceSplitter finds fenced code blocks (``` at the start of a line) in text that arrives in pieces of any size. It
-// holds back only text that it cannot classify yet: backticks at the start of a line, the line of a fence, and white
-// space before the next text. Fences that are indented or made of tildes stay text; Markdown renders them too.
+// fenceSplitter finds fenced code blocks in text that arrives in pieces of any size. A fence is at least three backticks or
+// tildes at the start of a line; as many of the same or more, alone in their line, end the block. It holds back only text
+// that it cannot classify yet: these characters at the start of a line, the line of a fence, and white space before the
+// next text. Indented fences stay text; Markdown renders them too.
 type fenceSplitter struct {
-	inCode    bool
+	opener    string // the fence that started the current block of code; empty outside code
 	lineStart bool
 	blank     bool   // the text part has not started: only white space so far
 	lead      string // that white space
@@ -22,16 +23,16 @@ type fenceSink interface {
 }
 
 const (
-	fence        = "```"
+	minFence     = 3    // in characters
 	maxFenceLine = 200  // in bytes; a longer line is not a fence
 	maxLead      = 4096 // in bytes; longer leading white space is text
 )
 
 func newFenceSplitter() fenceSplitter { return fenceSplitter{lineStart: true, blank: true} }
 
-// resume continues after text that was split before.
-func (s *fenceSplitter) resume(text []byte, inCode bool) {
-	*s = fenceSplitter{inCode: inCode, lineStart: len(text) == 0 || text[len(text)-1] == '\n'}
+// resume continues after text that was split before. opener is the fence of the code at its end, if there is any.
+func (s *fenceSplitter) resume(text []byte, opener string) {
+	*s = fenceSplitter{opener: opener, lineStart: len(text) == 0 || text[len(text)-1] == '\n'}
 }
 
 // feed splits one more piece of text.
@@ -47,8 +48,8 @@ func (s *fenceSplitter) feed(delta string, sink fenceSink) {
 				s.held = rest
 				return
 			}
-			if language, ok := s.fenceLine(line); ok {
-				s.toggle(language, sink)
+			if fence, language := s.fenceLine(line); fence != "" {
+				s.toggle(fence, language, sink)
 				rest = rest[len(line):]
 				continue
 			}
@@ -63,27 +64,28 @@ func (s *fenceSplitter) feed(delta string, sink fenceSink) {
 func (s *fenceSplitter) end(sink fenceSink) {
 	held := s.held
 	s.held = ""
-	switch _, ok := s.fenceLine(held); {
+	switch fence, _ := s.fenceLine(held); {
 	case held == "":
-	case ok && s.inCode:
-		s.toggle("", sink)
+	case fence != "" && s.opener != "":
+		s.toggle("", "", sink)
 	default:
 		s.write(held, sink)
 	}
 }
 
-func (s *fenceSplitter) toggle(language string, sink fenceSink) {
+func (s *fenceSplitter) toggle(fence, language string, sink fenceSink) {
 	s.lead = ""
-	if s.inCode = !s.inCode; s.inCode {
+	if s.opener == "" {
+		s.opener = fence
 		sink.openCode(language)
 		return
 	}
-	s.blank = true
+	s.opener, s.blank = "", true
 	sink.closeCode()
 }
 
 func (s *fenceSplitter) write(text string, sink fenceSink) {
-	if s.inCode {
+	if s.opener != "" {
 		sink.writeCode(text)
 		return
 	}
@@ -99,22 +101,34 @@ func (s *fenceSplitter) write(text string, sink fenceSink) {
 
 // mayBeFence reports whether a line, or the start of one, may be a fence.
 func (s *fenceSplitter) mayBeFence(line string) bool {
-	if len(line) < len(fence) {
-		return strings.HasPrefix(fence, line)
-	}
-	return strings.HasPrefix(line, fence) && len(line) <= maxFenceLine
+	run := fenceOf(line)
+	return run > 0 && len(line) <= maxFenceLine && (run >= minFence || run == len(line))
 }
 
-// fenceLine parses a complete line as a fence: an opening one with its language, or a closing one.
-func (s *fenceSplitter) fenceLine(line string) (language string, ok bool) {
-	info, ok := strings.CutPrefix(line, fence)
-	if !ok || strings.Contains(info, "`") {
-		return "", false
+// fenceOf returns the number of equal backticks or tildes at the start of a line.
+func fenceOf(line string) int {
+	if line == "" || line[0] != '`' && line[0] != '~' {
+		return 0
 	}
-	info = strings.TrimSpace(info)
-	if s.inCode {
-		return "", info == ""
+	return len(line) - len(strings.TrimLeft(line, line[:1]))
+}
+
+// fenceLine parses a complete line as a fence: an opening one with its language, or one that closes the current block. The
+// fence is empty if the line is none.
+func (s *fenceSplitter) fenceLine(line string) (fence, language string) {
+	run := fenceOf(line)
+	fence, info := line[:run], strings.TrimSpace(line[run:])
+	switch {
+	case run < minFence || len(line) > maxFenceLine:
+		return "", ""
+	case s.opener != "":
+		if info != "" || !strings.HasPrefix(fence, s.opener) {
+			return "", ""
+		}
+		return fence, ""
+	case fence[0] == '`' && strings.Contains(info, "`"):
+		return "", ""
 	}
 	language, _, _ = strings.Cut(info, " ")
-	return language, true
+	return fence, language
 }

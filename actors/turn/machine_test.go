@@ -229,7 +229,7 @@ func (w *world) same(r *Machine) {
 	}
 }
 
-var textPieces = []string{"hello ", "world\n", "\n", "`", "``", "```", "```go\n", "func main() {}\n", "```\n", "  ", "ü€😀", "a```b", "\n```py\nx=1", "\n```"}
+var textPieces = []string{"hello ", "world\n", "\n", "`", "``", "```", "```go\n", "````md\n", "````\n", "~~~", "~\n", "func main() {}\n", "```\n", "  ", "ü€😀", "a```b", "\n```py\nx=1", "\n```"}
 
 // random triggers the machine once, at random, and commits the decision.
 func (w *world) random() {
@@ -417,6 +417,35 @@ func splitText(pieces []string) string {
 	}
 	splitter.end(&out)
 	return out.String()
+}
+
+func TestBlocksOfCodeEndWithTheirOwnFence(t *testing.T) {
+	for text, want := range map[string]string{
+		"````md\n```go\nx\n```\n````\nafter": "<md>```go\nx\n```\n</>after",
+		"```\n````\nafter":                   "<></>after",
+		"~~~py\n```\n~~~~\n":                 "<py>```\n</>",
+		"``` a`b\n~~~ a`b c\n":               "``` a`b\n<a`b>",
+		"  ```go\nx\n  ```\n":                "  ```go\nx\n  ```\n",
+		"```go\n~~~\n```x\n```":              "<go>~~~\n```x\n</>",
+	} {
+		if got := splitText([]string{text}); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What a model gets of its own code is split into the same code.
+func TestCodeIsWrittenWithAFenceThatItDoesNotHave(t *testing.T) {
+	for _, code := range []string{"x\n", "```\n", "````\n```\n", "a `b` c\n"} {
+		var out sketch
+		splitter := newFenceSplitter()
+		text := appendPartText(nil, protocol.Part{Type: protocol.PartCode, Language: "go", Code: code})
+		splitter.feed(string(text), &out)
+		splitter.end(&out)
+		if want := "<go>" + code + "</>"; out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	}
 }
 
 func TestTransitionTablesAreClosed(t *testing.T) {

@@ -84,7 +84,11 @@ func (m partWriter) cutStep() {
 		if m.openType == protocol.PartReasoning {
 			m.closePart(true)
 		}
-		m.splitter.resume(m.text, !m.open.IsZero() && m.openType == protocol.PartCode)
+		opener := ""
+		if !m.open.IsZero() && m.openType == protocol.PartCode {
+			opener = protocol.CodeFence(m.fold.Text(m.open))
+		}
+		m.splitter.resume(m.text, opener)
 		return
 	}
 	m.text, m.web = nil, nil
@@ -126,7 +130,8 @@ func appendPartText(text []byte, part protocol.Part) []byte {
 	case protocol.PartText:
 		return append(text, part.Text...)
 	case protocol.PartCode:
-		text = append(text, "```"...)
+		fence := protocol.CodeFence(part.Code)
+		text = append(text, fence...)
 		text = append(text, part.Language...)
 		text = append(text, '\n')
 		text = append(text, part.Code...)
@@ -136,7 +141,8 @@ func appendPartText(text []byte, part protocol.Part) []byte {
 		if n := len(text); text[n-1] != '\n' {
 			text = append(text, '\n')
 		}
-		return append(text, "```\n"...)
+		text = append(text, fence...)
+		return append(text, '\n')
 	}
 	return text
 }

@@ -123,11 +123,8 @@ func (m *markdown) part(p *protocol.Part) {
 	}
 }
 
-// fenced writes a block of code. Its fence is longer than any run of backticks in the code.
+// fenced writes a block of code.
 func (m *markdown) fenced(language, code string) {
-	fence := "```"
-	for strings.Contains(code, fence) {
-		fence += "`"
-	}
+	fence := protocol.CodeFence(code)
 	m.printf("\n%s%s\n%s\n%s\n", fence, language, strings.TrimSuffix(code, "\n"), fence)
 }

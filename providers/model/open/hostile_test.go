@@ -10,25 +10,26 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model"
+	"turnstone/providers/model/modeltest"
 )
 
 // Pieces of an answer in the shape that costs most are read with work that is proportional to their number. The work is
 // measured in allocated bytes, which are the same in each run.
 func TestTheWorkForHostileAnswersIsProportionalToTheirSize(t *testing.T) {
-	call := delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"calc","arguments":"{\"x\":\""}}]}`)
+	call := modeltest.ChatDelta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"calc","arguments":"{\"x\":\""}}]}`)
 	for name, answer := range map[string]func(pieces int) string{
 		"braces in arguments": func(pieces int) string {
-			return call + strings.Repeat(delta(`{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}`), pieces) + end("tool_calls")
+			return call + strings.Repeat(modeltest.ChatDelta(`{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}`), pieces) + modeltest.ChatEnd("tool_calls")
 		},
 		"kept reasoning": func(pieces int) string {
-			return call + strings.Repeat(delta(`{"reasoning_content":"0123456789abcdef","content":[]}`), pieces) + end("tool_calls")
+			return call + strings.Repeat(modeltest.ChatDelta(`{"reasoning_content":"0123456789abcdef","content":[]}`), pieces) + modeltest.ChatEnd("tool_calls")
 		},
 		"many parts": func(pieces int) string {
-			return delta(`{"content":[`+strings.Repeat(`"0123456789abcdef",`, pieces)+`"x"]}`) + end("stop")
+			return modeltest.ChatDelta(`{"content":[`+strings.Repeat(`"0123456789abcdef",`, pieces)+`"x"]}`) + modeltest.ChatEnd("stop")
 		},
 		"nested parts": func(pieces int) string {
 			depth := pieces / 4
-			return delta(`{"content":`+strings.Repeat(`[`, depth)+strings.Repeat(`"x",`, pieces)+`"x"`+strings.Repeat(`]`, depth)+`}`) + end("stop")
+			return modeltest.ChatDelta(`{"content":`+strings.Repeat(`[`, depth)+strings.Repeat(`"x",`, pieces)+`"x"`+strings.Repeat(`]`, depth)+`}`) + modeltest.ChatEnd("stop")
 		},
 		"lines of an event": func(pieces int) string {
 			return "data: {" + strings.Repeat("x", 100*pieces) + "\n" + strings.Repeat("event: x\n", pieces) + "\n"
@@ -39,7 +40,7 @@ func TestTheWorkForHostileAnswersIsProportionalToTheirSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := func(pieces int) uint64 {
-				text := (&answerCase{body: answer(pieces)}).bytes()
+				text := (&modeltest.AnswerCase{Body: answer(pieces)}).Bytes()
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
 				defer server.Close()
 				var before, after runtime.MemStats
@@ -68,8 +69,8 @@ func TestALongEventWithManyLinesIsLookedAtAFewTimes(t *testing.T) {
 }
 
 func TestAnAnswerWithTooManyCallsFails(t *testing.T) {
-	one, other := delta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":1}"}}]}`), delta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":2}"}}]}`)
-	text := (&answerCase{body: strings.Repeat(one+other, 65) + end("tool_calls")}).bytes()
+	one, other := modeltest.ChatDelta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":1}"}}]}`), modeltest.ChatDelta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":2}"}}]}`)
+	text := (&modeltest.AnswerCase{Body: strings.Repeat(one+other, 65) + modeltest.ChatEnd("tool_calls")}).Bytes()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
 	defer server.Close()
 	if got := ask(t, "chat", server.URL); got != "!model_protocol" {

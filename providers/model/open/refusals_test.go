@@ -17,45 +17,8 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/providers/model"
+	"turnstone/providers/model/modeltest"
 )
-
-// refusalCase is an error response of a real server, and the code that the service gives it; "refusal" is an answer.
-type refusalCase struct {
-	name   string
-	status int
-	body   string
-	want   string
-	limit  int // of the context
-}
-
-var refusalCases = []refusalCase{
-	{"OpenAI", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}`, "model_context_exceeded", 8192},
-	{"Gemini", 400, `[{"error":{"code":400,"message":"The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, "model_context_exceeded", 1048576},
-	{"xAI", 400, `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}`, "model_context_exceeded", 131072},
-	{"Qwen", 400, `{"error":{"message":"Range of input length should be [1, 30720]","type":"invalid_request_error"}}`, "model_context_exceeded", 30720},
-	{"Together", 422, "{\"error\":{\"message\":\"`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000\"}}", "model_context_exceeded", 8193},
-	{"vLLM", 400, `{"object":"error","message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096.","type":"BadRequestError","code":400}`, "model_context_exceeded", 4096},
-	{"Bedrock", 400, `{"message":"Input is too long for requested model."}`, "model_context_exceeded", 0},
-	{"Moonshot", 400, `{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192","type":"invalid_request_error"}}`, "model_context_exceeded", 8192},
-	{"GLM", 400, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`, "model_context_exceeded", 0},
-	{"Anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`, "model_context_exceeded", 200000},
-	{"llama.cpp", 400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`, "model_context_exceeded", 4096},
-	{"llama.cpp, older", 500, `{"error":{"code":500,"message":"input (9000 tokens) is larger than the max context size (4096 tokens)"}}`, "model_context_exceeded", 4096},
-	{"too large", 413, `<html><title>413 Request Entity Too Large</title></html>`, "model_context_exceeded", 0},
-
-	{"no credit", 402, `{"error":{"message":"Insufficient Balance"}}`, "model_credit_used_up", 0},
-	{"no quota", 429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","code":"insufficient_quota"}}`, "model_credit_used_up", 0},
-	{"a low balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, "model_credit_used_up", 0},
-
-	{"the filter of Azure", 400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","code":"content_filter"}}`, "refusal", 0},
-	{"the policy of OpenAI", 400, `{"error":{"message":"Your request was rejected","code":"content_policy_violation"}}`, "refusal", 0},
-	{"moderation", 403, `{"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["violence"]}}}`, "refusal", 0},
-
-	{"a list", 400, `[{"error":{"message":"no"}}]`, "model_rejected", 0},
-	{"a text", 401, `"Unauthorized"`, "model_unauthorized", 0},
-	{"a page", 403, `<html><title>Forbidden</title></html>`, "model_unauthorized", 0},
-	{"an unknown model", 404, `{"error":"model not found"}`, "model_rejected", 0},
-}
 
 // scriptedServer returns a server that gives the answers in turn, the last one repeatedly, and the bodies that it received.
 func scriptedServer(t *testing.T, answers ...func(http.ResponseWriter)) (url string, received func() []map[string]any) {
@@ -95,8 +58,8 @@ func answering(w http.ResponseWriter) {
 }
 
 func TestRefusalsOfRealServers(t *testing.T) {
-	for _, each := range refusalCases {
-		url, received := scriptedServer(t, refusing(each.status, each.body))
+	for _, each := range modeltest.RefusalCases {
+		url, received := scriptedServer(t, refusing(each.Status, each.Body))
 		stop := llm.Stop("")
 		err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), question(), func(chunk llm.Chunk) error {
 			stop = chunk.Stop
@@ -106,12 +69,12 @@ func TestRefusalsOfRealServers(t *testing.T) {
 		got := string(stop)
 		if errors.As(err, &failure) {
 			got = string(failure.Code)
-			if failure.Limit != each.limit || failure.Retryable {
-				t.Errorf("%s: the limit is %d, retryable %v", each.name, failure.Limit, failure.Retryable)
+			if failure.Limit != each.Limit || failure.Retryable {
+				t.Errorf("%s: the limit is %d, retryable %v", each.Name, failure.Limit, failure.Retryable)
 			}
 		}
-		if n := len(received()); got != each.want || n != 1 {
-			t.Errorf("%s: got %s after %d requests, want %s (%v)", each.name, got, n, each.want, err)
+		if n := len(received()); got != each.Want || n != 1 {
+			t.Errorf("%s: got %s after %d requests, want %s (%v)", each.Name, got, n, each.Want, err)
 		}
 	}
 }
