@@ -102,6 +102,7 @@ func (c *checker) histories() (all []objectHistory) {
 		one := byName[name]
 		c.addEnd(one, int64(end))
 		one.orderAlike()
+		one.dropWithoutEffect()
 		all = append(all, *one)
 	}
 	return all
@@ -204,6 +205,24 @@ func (h *objectHistory) orderAlike() {
 			h.operations[i].Input = in
 		}
 	}
+}
+
+// dropWithoutEffect removes the commands without a response that the turn does not have at the end. An accepted input stays in
+// its log, and a cancelled turn stays cancelled, so these commands had no effect before the last read. After it, they are
+// legal in any order. Without this, a history with a dozen of them is not decided.
+func (h *objectHistory) dropWithoutEffect() {
+	last, is := h.operations[len(h.operations)-1].Output.(commandOutput)
+	if !is {
+		return
+	}
+	accepted := strings.Fields(last.accepted)
+	h.operations = slices.DeleteFunc(h.operations, func(o porcupine.Operation) bool {
+		in := o.Input.(commandInput)
+		if !o.Output.(commandOutput).open {
+			return false
+		}
+		return in.cancel && !last.cancelled || !in.cancel && !slices.Contains(accepted, in.id)
+	})
 }
 
 // addWrite adds a write. It leaves out writes that were refused for a reason other than their version: such a response

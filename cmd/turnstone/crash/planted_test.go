@@ -328,3 +328,23 @@ func TestHistoriesWithManyUnknownWritesAreDecided(t *testing.T) {
 		}
 	}
 }
+
+// However many commands got no response, the search ends. An input that the turn has must have been sent.
+func TestHistoriesWithManyUnknownCommandsAreDecided(t *testing.T) {
+	for accepted, want := range map[string]porcupine.CheckResult{"": porcupine.Ok, "S3": porcupine.Ok, "S99": porcupine.Illegal} {
+		h := objectHistory{model: commandModel}
+		add := func(call, end int64, in commandInput, out commandOutput) {
+			h.operations = append(h.operations, porcupine.Operation{Input: in, Output: out, Call: call, Return: end})
+		}
+		for n := range int64(30) {
+			add(2*n, never, commandInput{id: fmt.Sprint("S", n)}, commandOutput{open: true})
+			add(2*n, never, commandInput{cancel: true}, commandOutput{open: true})
+		}
+		add(40, 41, commandInput{cancel: true}, commandOutput{refused: true})
+		add(100, 101, commandInput{read: true}, commandOutput{accepted: accepted})
+		h.dropWithoutEffect()
+		if got := porcupine.CheckOperationsTimeout(h.model, h.operations, linearTime); got != want {
+			t.Errorf("accepted %q: %s, want %s", accepted, got, want)
+		}
+	}
+}
