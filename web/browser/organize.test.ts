@@ -108,6 +108,23 @@ describe("the conversation list", () => {
 });
 
 describe("the queue", () => {
+  /** The second move does not wait until the first one is stored. */
+  async function moveTwiceAtOnce(page: Page, order: () => Promise<string[]>): Promise<void> {
+    const requests = await intercept(page, "PUT", /\/follow-ups\/order$/);
+    const handle = waiting(page).getByRole("button", { name: "Reorder: Third" });
+    await handle.focus();
+    await page.keyboard.press("ArrowUp");
+    await expect.poll(order).toEqual(["Second", "Third", "First"]);
+    await expectFocus(handle);
+    await page.keyboard.press("ArrowUp");
+    await expect.poll(order).toEqual(["Third", "Second", "First"]);
+    expect(requests.length).toBe(1);
+    await requests[0]!.continue();
+    await expect.poll(() => requests.length).toBe(2);
+    await requests[1]!.continue();
+    await expect.poll(order).toEqual(["Third", "Second", "First"]);
+  }
+
   test("7 the order is changed by keyboard and by dragging, and is the order of the service", async () => {
     const account = await sharedAccount();
     const paused = await pausedAnswer();
@@ -129,6 +146,8 @@ describe("the queue", () => {
       .dragTo(waiting(page).getByRole("listitem").filter({ hasText: "First" }));
     await expect.poll(order).toEqual(["Second", "First", "Third"]);
     await expect.poll(() => queue(account, conversation)).toEqual(["queued: Second", "queued: First", "queued: Third"]);
+    await moveTwiceAtOnce(page, order);
+    await expect.poll(() => queue(account, conversation)).toEqual(["queued: Third", "queued: Second", "queued: First"]);
     await paused.release();
     await visit.close();
   });

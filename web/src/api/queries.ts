@@ -8,7 +8,16 @@ import {
   type InfiniteData,
   type Query,
 } from "@tanstack/react-query";
-import { api, fetchSession, body, type Conversation, type ConversationPage, type Message, Refusal } from "./client";
+import {
+  api,
+  fetchSession,
+  body,
+  type Conversation,
+  type ConversationPage,
+  type FollowUp,
+  type Message,
+  Refusal,
+} from "./client";
 import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
@@ -381,11 +390,20 @@ export function cacheConversation(conversation: Conversation): void {
   );
 }
 
-/** Sets the follow-ups in the cached conversation. */
-export function cacheFollowUps(id: string, followUps: ConversationPage["follow_ups"]): void {
+/** Sets the order of the follow-ups in the cached conversation, unless it has a later version of the queue. */
+export function cacheOrder(id: string, order: readonly string[], version: number): void {
   queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
-    page === undefined ? page : { ...page, follow_ups: followUps },
+    page === undefined || page.queue_version > version
+      ? page
+      : { ...page, queue_version: version, follow_ups: inOrder(page.follow_ups, order) },
   );
+}
+
+/** Returns follow-ups in an order of their identifiers. Those that it does not name follow. */
+export function inOrder(followUps: readonly FollowUp[], order: readonly string[]): FollowUp[] {
+  const places = new Map(order.map((id, at) => [id, at]));
+  const place = ({ follow_up_id }: FollowUp) => places.get(follow_up_id) ?? order.length;
+  return followUps.toSorted((a, b) => place(a) - place(b));
 }
 
 /** Sets the feedback on a message in the cached pages of its conversation. */

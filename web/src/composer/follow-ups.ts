@@ -1,8 +1,9 @@
-// Changes to the follow-ups of a conversation. No change is shown before the service has confirmed it.
+// Changes to the follow-ups of a conversation. Only a new order is shown before the service has confirmed it.
+import { create } from "zustand";
 import { api, body, Refusal, type ConversationPage, type FollowUp } from "../api/client";
 import { onMessageSettled, sendMessage } from "../api/outbox";
 import { noticeSignOut } from "../api/session-state";
-import { cacheFollowUps, refetchInAllTabs } from "../api/queries";
+import { cacheOrder, inOrder, refetchInAllTabs } from "../api/queries";
 import { toast } from "../controls/toast";
 import type { SendMode } from "../keys/send-modes";
 import type { Localization } from "../messages/localization";
@@ -57,9 +58,25 @@ export function moved(ids: readonly string[], item: string, target: string): str
   return ids.filter((id) => id !== item).toSpliced(to, 0, item);
 }
 
+/** The orders that are displayed while the service stores them, by conversation. */
+const useMoves = create<Record<string, readonly string[]>>(() => ({}));
+
+/** The last move in each queue that the service has not answered. It gives the version of the queue; null: it failed. */
+const moves = new Map<string, Promise<number | null>>();
+
+/** Returns the follow-ups of a conversation in the order to display. */
+export function useFollowUps(page: ConversationPage | undefined): readonly FollowUp[] {
+  const order = useMoves((all) => (page === undefined ? undefined : all[page.conversation_id]));
+  const followUps = page?.follow_ups ?? none;
+  return order === undefined ? followUps : inOrder(followUps, order);
+}
+
+const none: readonly FollowUp[] = [];
+
 /**
  * Moves a follow-up to the place of another one. The new order is displayed at once. If another device has changed the
- * queue in the meantime, its order is displayed instead.
+ * queue in the meantime, its order is displayed instead. Moves in succession are stored one after the other; those that
+ * follow a failed one are not.
  */
 export async function moveFollowUp(
   page: ConversationPage,
@@ -68,30 +85,42 @@ export async function moveFollowUp(
   t: Localization["t"],
 ): Promise<void> {
   const id = page.conversation_id;
+  const shown = inOrder(page.follow_ups, useMoves.getState()[id] ?? []);
   const order = moved(
-    page.follow_ups.map((one) => one.follow_up_id),
+    shown.map((one) => one.follow_up_id),
     item,
     target,
   );
-  const before = page.follow_ups;
-  cacheFollowUps(
-    id,
-    order.map((key) => before.find((one) => one.follow_up_id === key)!),
-  );
+  useMoves.setState({ [id]: order });
+  const earlier = moves.get(id);
+  const move = (async () => {
+    const version = earlier === undefined ? page.queue_version : await earlier;
+    return version === null ? null : storeOrder(id, order, version, t);
+  })();
+  moves.set(id, move);
+  await move;
+  if (moves.get(id) !== move) return; // a later move is displayed
+  moves.delete(id);
+  useMoves.setState(({ [id]: _, ...others }) => others, true);
+  await refetchInAllTabs("conversation", id);
+}
+
+/** Stores an order. Returns the new version of the queue; null, and shows why, if that failed. */
+async function storeOrder(id: string, order: string[], version: number, t: Localization["t"]): Promise<number | null> {
   try {
-    await body(
+    const { queue_version } = await body(
       api.PUT("/conversations/{conversation_id}/follow-ups/order", {
         params: { path: { conversation_id: id } },
-        body: { order, queue_version: page.queue_version },
+        body: { order, queue_version: version },
       }),
     );
+    cacheOrder(id, order, queue_version);
+    return queue_version;
   } catch (error) {
     noticeSignOut(error);
-    cacheFollowUps(id, before);
     const elsewhere = error instanceof Refusal && (error.status === 409 || error.status === 404);
     toast(t(elsewhere ? "composer.pending.reordered" : "composer.pending.failed"), { kind: "problem" });
-  } finally {
-    await refetchInAllTabs("conversation", id);
+    return null;
   }
 }
 

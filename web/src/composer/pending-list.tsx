@@ -12,7 +12,7 @@ import { OutboxMessageNotice } from "./outbox-message-notice";
 import type { Steering } from "../turn/fold";
 import type { LiveTurn } from "../turn/live";
 import { useLocalization, type Localization } from "../messages/localization";
-import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith } from "./follow-ups";
+import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
 import { useComposerState } from "./composer-state";
 import { restoreText } from "./drafts";
 import { decideSteering, useSteeringRequests } from "./stop";
@@ -63,7 +63,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
   );
   const steering = inputs.filter((one) => one.state !== "applied");
   const replaced = new Set(messages.map((message) => message.replaces?.followUpID));
-  const followUps = (page?.follow_ups ?? []).filter((item) => !replaced.has(item.follow_up_id));
+  const followUps = useFollowUps(page).filter((item) => !replaced.has(item.follow_up_id));
   const queued = followUps.filter((item) => item.state === "queued");
   const held = followUps.filter((item) => item.state === "held");
   const unaccepted = messages.filter((message) => !isListed(message, inputs, followUps));
