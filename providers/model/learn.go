@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ var droppable = []string{
 	"stream_options", "parallel_tool_calls", "tool_choice", "store", "cache_control",
 }
 
+// thinking are the parameters, besides reasoning, that make a model think in some wire format.
+var thinking = []string{"reasoning_effort", "thinking", "output_config"}
+
 var (
 	unsupported = regexp.MustCompile(`(?i)unsupported|not (currently )?support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields|parameter)|` +
 		`not permitted|not allowed|not accepted|not available|not enabled|invalid|deprecated|must be verified|does(n't| not) (accept|take)|no longer`)
@@ -38,7 +42,11 @@ var (
 		`enable-auto-tool-choice|tool choice requires`)
 	noSystem = regexp.MustCompile(`(?i)system (role|message|prompt|instruction)s?.{0,40}not.{0,20}(support|enabled|allowed)|` +
 		`(not|n't) support.{0,20}system|developer instruction is not enabled|unexpected role.{0,5}system|roles must alternate.*system`)
-	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|less than or equal to|<=|maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|> )[\s\x60'"]*(\d{2,7})`)
+	noThinking = regexp.MustCompile(`(?i)(not|n't) support.{0,40}\b(thinking|reasoning)\b|\b(thinking|reasoning)\b (mode )?(is |are )?(not|n't) (be )?(support|enabled|available)`)
+	// The second group is the upper end of a range: [1, 8192], 1-8192, between 1 and 8192.
+	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|(?:less|lower) than or equal to|<=|(?:not|never|cannot|can't) (?:be )?(?:exceed|greater than|larger than|more than)|` +
+		`maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|> )[\s\x60'"]*(\d{2,7})|` +
+		`(?:range|between).{0,40}?\d+\s*(?:,|-|–|to|and|\.{2,3})\s*(\d{2,7})`)
 )
 
 // learned contains what the refusals of a provider taught about its models. Its zero value is ready to use, and its methods
@@ -140,7 +148,7 @@ func (l *lessons) learn(e *providerError) string {
 		if found == nil {
 			return ""
 		}
-		limit, _ := strconv.Atoi(found[1])
+		limit, _ := strconv.Atoi(cmp.Or(found[1], found[2]))
 		if limit < minAnswer || l.limit > 0 && limit >= l.limit {
 			return ""
 		}
@@ -150,11 +158,14 @@ func (l *lessons) learn(e *providerError) string {
 		return drop("tools")
 	case noSystem.MatchString(e.Message):
 		return drop(withoutSystem)
+	case noThinking.MatchString(e.Message) && !strings.Contains(e.Message, "summar"):
+		l.drop = append(l.drop, thinking...)
+		return drop("reasoning")
 	case !refuses:
 		return ""
 	}
 	for _, name := range droppable {
-		if word(name) || strings.HasPrefix(e.Param, name+".") {
+		if (word(name) || strings.HasPrefix(e.Param, name+".")) && !slices.Contains(l.drop, name) {
 			return drop(name)
 		}
 	}
