@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/providers/model"
 	"turnstone/providers/model/open"
@@ -413,7 +412,7 @@ func TestProvidersWorkWithTheirAddressKeyAndModelOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, func(c *testConfig) { c.Turns = nodeOn(t, c, llm.Model(client), nil, func() {}) })
+			w := newWorld(t, func(c *testConfig) { c.Turns = nodeOn(t, c, client, nil, func() {}) })
 			c := w.client().register("ada@example.com")
 			for id, profile := range map[string]protocol.Profile{"a": protocol.ProfileBalanced, "b": protocol.ProfileDeepReasoning, "c": protocol.ProfileCoding} {
 				started, finished := turnOf(t, c.expect(200, "POST", "/chat", asking("What is 40+2?", nil, "profile", profile)).body)
