@@ -44,13 +44,13 @@ var layers = map[string][]string{
 	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/observe", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
 		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
+		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
@@ -102,6 +102,7 @@ var owners = map[string]string{
 	"github.com/xuri/excelize/":              "providers",
 	"github.com/JohannesKaufmann/":           "providers",
 	"golang.org/x/image":                     "providers",
+	"github.com/wneessen/":                   "providers",
 	"github.com/anthropics/":                 "providers",
 	"github.com/alecthomas/kong":             "cmd",
 	"go.opentelemetry.io/otel/sdk":           "cmd",

@@ -41,6 +41,7 @@ type (
 	passkeyKind      struct{}
 	uploadKind       struct{}
 	identityKind     struct{}
+	mailKind         struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -65,6 +66,7 @@ func (erasureKind) prefix() string      { return "era" }
 func (passkeyKind) prefix() string      { return "pk" }
 func (uploadKind) prefix() string       { return "upl" }
 func (identityKind) prefix() string     { return "idn" }
+func (mailKind) prefix() string         { return "mail" }
 
 // The identifiers of the API.
 type (
@@ -90,6 +92,7 @@ type (
 	PasskeyID      = ID[passkeyKind]
 	UploadID       = ID[uploadKind]
 	IdentityID     = ID[identityKind]
+	MailID         = ID[mailKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -121,6 +124,7 @@ func NewErasureID() ErasureID           { return newID[erasureKind]() }
 func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
 func NewUploadID() UploadID             { return newID[uploadKind]() }
 func NewIdentityID() IdentityID         { return newID[identityKind]() }
+func NewMailID() MailID                 { return newID[mailKind]() }
 func NewFileID() FileID                 { return newID[fileKind]() }
 
 // Renew returns a new identifier that sorts where id does among others, for a copy of what id identifies. If id is not a UUIDv7 of

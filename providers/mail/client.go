@@ -1,0 +1,210 @@
+// Package mail sends plain-text mails by SMTP, and has their texts. It is the only package that imports go-mail.
+//
+// Nothing that a user wrote is part of a mail except the address to which it is sent.
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"turnstone/protocol/timelimit"
+)
+
+// commandTimeout limits the connection with its sign-in, and then the transfer of a mail.
+var commandTimeout = timelimit.Of(20 * time.Second)
+
+// The ports of the schemes (RFC 8314).
+const (
+	portTLS        = 465
+	portSubmission = 587
+)
+
+// Options configure a Client.
+type Options struct {
+	// URL names the server: smtps://user:password@host:port uses TLS from the start, smtp://… STARTTLS, which is required
+	// except on a loopback address, where the connection is not encrypted. The ports are 465 and 587 if there is none.
+	// Without a user, the client does not sign in.
+	URL    string
+	From   string // the address of the sender, with or without a name
+	CAFile string // certificates (PEM) that are trusted in addition to those of the system; empty: none
+}
+
+// Client sends mails. It opens a connection for each. Its methods may be called from any goroutine.
+type Client struct {
+	host    string
+	from    *netmail.Address
+	domain  string // of the sender
+	options []gomail.Option
+}
+
+// New returns a client. It does not contact the server. Its errors do not contain the password.
+func New(o Options) (*Client, error) { return newClient(o, isLoopback) }
+
+func newClient(o Options, isLoopback func(host string) bool) (*Client, error) {
+	c := &Client{}
+	var err error
+	if c.from, err = netmail.ParseAddress(o.From); err != nil || strings.ContainsAny(o.From, "\r\n") {
+		return nil, fmt.Errorf("%q is not the address of a sender (want for example Turnstone <no-reply@example.org>)", o.From)
+	}
+	c.domain = c.from.Address[strings.LastIndexByte(c.from.Address, '@')+1:]
+	server, err := url.Parse(o.URL)
+	if err != nil || server.Scheme != "smtp" && server.Scheme != "smtps" || server.Hostname() == "" || strings.Trim(server.Path, "/") != "" || server.RawQuery != "" {
+		return nil, errors.New("not the URL of a mail server (want for example smtps://user:password@mail.example.org)")
+	}
+	c.host = server.Hostname()
+	port, loopback := portSubmission, isLoopback(c.host)
+	encryption := gomail.WithTLSPolicy(gomail.TLSMandatory)
+	switch {
+	case server.Scheme == "smtps":
+		port, encryption = portTLS, gomail.WithSSL()
+	case loopback:
+		encryption = gomail.WithTLSPolicy(gomail.NoTLS)
+	}
+	if text := server.Port(); text != "" {
+		if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
+			return nil, fmt.Errorf("invalid port %q", text)
+		}
+	}
+	roots, err := trusted(o.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	c.options = []gomail.Option{
+		gomail.WithPort(port), encryption, gomail.WithTimeout(commandTimeout), gomail.WithHELO(heloName(c.domain)),
+		gomail.WithTLSConfig(&tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12, RootCAs: roots}),
+	}
+	if user := server.User.Username(); user != "" {
+		password, _ := server.User.Password()
+		kind := gomail.SMTPAuthAutoDiscover
+		if server.Scheme == "smtp" && loopback {
+			kind = gomail.SMTPAuthPlainNoEnc
+		}
+		c.options = append(c.options, gomail.WithSMTPAuth(kind), gomail.WithUsername(user), gomail.WithPassword(password))
+	}
+	if _, err := c.client(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// heloName returns the name with which the client introduces itself: the domain of the sender, because the name of a machine in
+// a private network means nothing to the server.
+func heloName(domain string) string {
+	if net.ParseIP(strings.Trim(domain, "[]")) != nil {
+		return "localhost"
+	}
+	return domain
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// trusted returns the certificates of the system with those of a file; nil: only those of the system.
+func trusted(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // the default of a tls.Config
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s contains no certificate (PEM)", file)
+	}
+	return pool, nil
+}
+
+func (c *Client) client() (*gomail.Client, error) {
+	client, err := gomail.NewClient(c.host, c.options...)
+	if err != nil {
+		return nil, fmt.Errorf("mail server: %w", err)
+	}
+	return client, nil
+}
+
+// Message is a mail.
+type Message struct {
+	ID      string // identifies the mail, the same in each attempt: the part of the Message-ID before the @
+	To      string // an address without a name
+	At      time.Time
+	Subject string
+	Text    string
+}
+
+// ErrRefused is the error of Send for a mail that the server refuses for good.
+var ErrRefused = errors.New("the mail server refused the mail")
+
+// Send sends a mail, in at most twice commandTimeout. If its error is not ErrRefused, the mail may be sent again: it was not
+// accepted, or the response of the server was lost. The errors name neither the recipient nor the content.
+func (c *Client) Send(ctx context.Context, m *Message) error {
+	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	message.FromMailAddress(c.from)
+	if to, err := netmail.ParseAddress(m.To); err != nil || to.Name != "" || to.Address != m.To || message.To(m.To) != nil {
+		return fmt.Errorf("%w: the address of the recipient is not valid", ErrRefused)
+	}
+	message.Subject(m.Subject)
+	message.SetMessageIDWithValue(m.ID + "@" + c.domain)
+	message.SetDateWithValue(m.At)
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notice in return
+	message.SetBodyString(gomail.TypeTextPlain, m.Text)
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	connection, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to the mail server: %w", err)
+	}
+	defer func() { _ = client.CloseWithSMTPClient(connection) }() // the mail was accepted or not before that
+	err = client.SendWithSMTPClient(connection, message)
+	if err == nil || message.IsDelivered() {
+		return nil
+	}
+	return sendError(err)
+}
+
+// sendError returns an error without the address of the recipient, which the library and many servers repeat.
+func sendError(err error) error {
+	var failed *gomail.SendError
+	if !errors.As(err, &failed) || failed.ErrorCode() == 0 {
+		return errors.New("the connection to the mail server failed before it accepted the mail")
+	}
+	const permanent = 500
+	at := fmt.Sprintf("%s: the mail server responded %d %s", failed.Reason, failed.ErrorCode(), failed.EnhancedStatusCode())
+	if failed.ErrorCode() >= permanent {
+		return fmt.Errorf("%w: %s", ErrRefused, at)
+	}
+	return errors.New(at)
+}
+
+// Ready checks that the server accepts the connection and the sign-in. It sends no mail.
+func (c *Client) Ready(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	connection, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to the mail server: %w", err)
+	}
+	_ = client.CloseWithSMTPClient(connection) // it has accepted the sign-in
+	return nil
+}
