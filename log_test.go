@@ -16,7 +16,7 @@ var logFields = []string{
 	// Requests. The account is its pseudonym, the route a pattern.
 	"account", "code", "method", "ms", "request_id", "request_ids", "route", "status", "trace_id",
 	// Identifiers of things, which name no person.
-	"conversation_id", "dead", "file", "node", "turn", "turn_id", "upload", "xid",
+	"conversation_id", "dead", "file", "mail", "node", "turn", "turn_id", "upload", "xid",
 	// Turns and logs.
 	"adoptions", "appends", "bytes", "cause", "epoch", "first", "found", "frames_sha256", "last", "missing", "profile", "released", "sequence", "state", "step",
 	// The service and its dependencies.

@@ -241,7 +241,7 @@ var hexMarkers, forbiddenInLogs = func() (inHex [sides][]byte, forbidden [][]byt
 		inHex[s] = []byte(hex.EncodeToString([]byte(markers[s])))
 		forbidden = append(forbidden, []byte(markers[s]), inHex[s])
 	}
-	for _, secret := range []string{tokenPrefix, "sh1_", "__host-", "set-cookie", "acct_", "argon2id"} {
+	for _, secret := range []string{tokenPrefix, "sh1_", protocol.MailTokenPrefix, "__host-", "set-cookie", "acct_", "argon2id"} {
 		forbidden = append(forbidden, []byte(secret))
 	}
 	return inHex, forbidden

@@ -640,6 +640,7 @@ func TestTheCheckerFindsEveryKindOfLeak(t *testing.T) {
 		{"an email address in the log", line(strings.ToUpper(cobalt.email())), true},
 		{"a session token in the log", line("cookie s1_abc"), true},
 		{"a share token in the log", line("/shared/sh1_abc"), true},
+		{"a token of a mail in the log", line("token mt1_abc"), true},
 		{"an account identifier in the log", line(protocol.NewAccountID().String()), true},
 		{"a cursor in the log", line("cursor=" + cursor), true},
 		{"a turn identifier in the log", line("turn " + protocol.NewTurnID().String()), false},

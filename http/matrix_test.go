@@ -96,6 +96,17 @@ var examples = map[string]example{
 	"PUT /account/email": {client: (*matrix).disposableClient, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"email": protocol.NewAccountID().String() + "@example.com"}
 	}},
+	"POST /account/pending-email/resend": {client: (*matrix).changingEmail},
+	"DELETE /account/pending-email":      {success: 204, client: (*matrix).changingEmail},
+	// No mail has these tokens; see recovery_test.go.
+	"POST /auth/password/forgot": {success: 202, client: (*matrix).anonymous, body: func(m *matrix, _ identifiers) route.Object {
+		return route.Object{"email": m.owner.account.Email}
+	}},
+	"POST /auth/password/reset": {success: 422, client: (*matrix).anonymous, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"token": "mt1_none", "password": "another good secret"}
+	}},
+	"POST /auth/email/verify": {success: 422, client: (*matrix).anonymous, body: func(*matrix, identifiers) route.Object { return route.Object{"token": "mt1_none"} }},
+
 	"PUT /account/name": {body: func(*matrix, identifiers) route.Object { return route.Object{"display_name": "Renamed"} }},
 
 	"GET /account/settings": {},
@@ -344,7 +355,7 @@ func matrixOn(t *testing.T, database pgtest.Database, change func(*testConfig)) 
 	}}
 	m.limits.current = m.limits.open
 	m.world = worldOn(t, database, func(c *testConfig) {
-		c.Limiter = m.limits
+		c.Limiter, c.MailConfigured = m.limits, true
 		change(c)
 		liveOn(t, c)
 	})
@@ -536,6 +547,13 @@ func (m *matrix) versionOfProject(of identifiers, column string) int64 {
 // disposableClient returns the client of a new account, for requests that end or change its session.
 func (m *matrix) disposableClient() *client {
 	return m.client().register(protocol.NewAccountID().String() + "@example.com")
+}
+
+// changingEmail returns the client of a new account whose new address is not confirmed.
+func (m *matrix) changingEmail() *client {
+	c := m.disposableClient()
+	c.changeEmail(protocol.NewAccountID().String() + "@example.com")
+	return c
 }
 
 // anonymous returns a client that is not signed in.

@@ -12,7 +12,8 @@ var publicRoutes = []string{
 	"GET /health",
 	"GET /shared/{token}", "GET /shared/{token}/files/{n}", "GET /s/{token}",
 	"POST /auth/register", "POST /auth/login", "POST /auth/passkeys/sign-in/start", "POST /auth/passkeys/sign-in/finish", "GET /auth/oidc/{provider}/start", "GET /auth/oidc/{provider}/callback",
-	"GET /", "GET /c/*", "GET /p/*", "GET /library", "GET /settings", "GET /assets/*", "GET /robots.txt",
+	"POST /auth/password/forgot", "POST /auth/password/reset", "POST /auth/email/verify",
+	"GET /", "GET /c/*", "GET /p/*", "GET /library", "GET /settings", "GET /reset-password", "GET /confirm-email", "GET /assets/*", "GET /robots.txt",
 }
 
 // documentServer returns a Server without dependencies, for tests that only look at its routes.
@@ -49,6 +50,7 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 		"POST /auth/logout":                         "creates nothing",
 		"POST /auth/password":                       "creates nothing",
 		"POST /auth/reauthenticate":                 "creates nothing",
+		"POST /account/pending-email/resend":        "each request sends a mail",
 		"POST /auth/passkeys/register/start":        "creates nothing",
 		"POST /auth/passkeys/register/finish":       "a challenge works once",
 		"POST /auth/passkeys/reauthenticate/start":  "creates nothing",

@@ -13,6 +13,7 @@ func (s *Server) table() []route.Route {
 		s.system.routes(),
 		s.accounts.routes(),
 		s.passkeys.routes(),
+		s.recovery.routes(),
 		s.chat.routes(),
 		s.turns.routes(),
 		s.conversations.routes(),

@@ -43,6 +43,7 @@ type Config struct {
 	Tracer    trace.Tracer // nil: no traces
 
 	RegistrationOpen   bool
+	MailConfigured     bool             // the service sends mails
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
 	MaxLiveTurns       int              // limit of live turns per account, for GET /account
 	MaxStreams         int              // limit of open streams per account on this node; 0: 50
@@ -84,6 +85,7 @@ type Server struct {
 	system        systemHandlers
 	accounts      accountHandlers
 	passkeys      passkeyHandlers
+	recovery      recoveryHandlers
 	chat          chatHandlers
 	turns         turnHandlers
 	conversations conversationHandlers
@@ -125,8 +127,8 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Identities: config.Identities, Profiles: config.Profiles, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
-		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, PasswordCost: config.PasswordCost,
+		Sessions: config.Sessions, Credentials: config.Credentials, Identities: config.Identities, Profiles: config.Profiles, Recovery: config.Recovery, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, MailConfigured: config.MailConfigured, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.shares.SetRouter(s.Router)
 	s.files.SetRouter(s.Router)
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
-	app, err := webapp.New(config.Web, config.RegistrationOpen, s.auth.ProviderNames(), s.Fail)
+	app, err := webapp.New(config.Web, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
 	}
@@ -161,6 +163,7 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily, s.Abilities}
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
+	s.recovery = recoveryHandlers{s.auth.Recovery}
 	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
 	s.turns = turnHandlers{s.TurnStore, keys}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}

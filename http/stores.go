@@ -30,6 +30,7 @@ type Stores struct {
 	Credentials          auth.Credentials
 	Identities           auth.Identities
 	Profiles             auth.Profiles
+	Recovery             auth.RecoveryStore
 	Flows                auth.Flows
 	Passkeys             auth.PasskeyStore
 	PasskeyFlows         auth.PasskeyFlows
@@ -64,7 +65,7 @@ type Stores struct {
 func NewStores(db *persistence.Stores) Stores {
 	c := db.Conversations
 	return Stores{
-		Sessions: db.Accounts, Credentials: db.Accounts, Identities: db.Accounts, Profiles: db.Accounts, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, StoredFiles: db.Uploads, Audit: db.Audit, SecurityLog: db.Audit, Idempotency: db.Idempotency,
+		Sessions: db.Accounts, Credentials: db.Accounts, Identities: db.Accounts, Profiles: db.Accounts, Recovery: db.Recovery, Flows: db.Accounts, Passkeys: db.Passkeys, PasskeyFlows: db.Passkeys, Settings: db.Accounts, StoredFiles: db.Uploads, Audit: db.Audit, SecurityLog: db.Audit, Idempotency: db.Idempotency,
 		Conversations: c, Organiser: db.Organiser, Branches: c, Messages: c, Drafts: db.Drafts, FollowUps: db.FollowUps, Usage: db.Usage, Owners: owners{c, db.Passkeys, db.Files, db.Uploads},
 		Projects: db.Projects, ProjectTexts: db.Projects, ProjectConversations: c, ProjectOrganiser: db.Organiser,
 		Feedback: db.Feedback,

@@ -20,6 +20,7 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/mails"
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/operator"
@@ -39,6 +40,7 @@ type Config struct {
 	EngineConns int32         // for the journal, the lease and the sweeps
 	Objects     objects.Store // nil: for commands that neither import nor erase
 	FileQuota   files.Quota   // of an account; zero: files.DefaultQuota
+	Mail        bool          // a node sends the mails that are stored; else none are
 	KeyWait     time.Duration // how long a request waits for another one with its Idempotency-Key; default 5 s
 	CheckSpace  func() error  // see pg.Config
 	Logger      *zap.Logger
@@ -50,6 +52,8 @@ type Stores struct {
 	Audit         *audit.Log
 	Accounts      *accounts.Store
 	Passkeys      *accounts.Passkeys
+	Recovery      *accounts.Recovery
+	Mails         *mails.Outbox
 	Idempotency   *idempotency.Store
 	Projects      *projects.Store
 	Conversations *conversations.Store
@@ -81,11 +85,14 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Accounts: accounts.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err
 	}
+	s.Mails = mails.NewOutbox(db, s.queue, config.Mail)
+	s.Accounts = accounts.New(db, s.Mails)
+	s.Recovery = accounts.NewRecovery(db, s.Accounts, s.queue, s.Mails)
 	s.FollowUps = followups.New(db, config.Logger)
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
 	s.Organiser = conversations.NewOrganiser(db, s.queue)
@@ -115,6 +122,8 @@ type JobWorkers struct {
 	ReadText files.ReadText
 	// ReceiveFile receives a file of an import.
 	ReceiveFile imports.ReceiveFile
+	// SendMail sends a mail.
+	SendMail mails.Send
 	// Observe gets the outcome of every job.
 	Observe jobs.Observe
 }
@@ -125,7 +134,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := nodes.NewDirectory(s.DB, nodes.DirectoryOptions{})
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}
@@ -140,6 +149,9 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	}
 	if workers.CancelTurn != nil {
 		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))
+	}
+	if workers.SendMail != nil {
+		kinds = append(kinds, s.Mails.SendJob(workers.SendMail), s.Recovery.ResetJob())
 	}
 	if workers.Title != nil {
 		kinds = append(kinds, turns.TitleJob(workers.Title))

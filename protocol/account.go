@@ -4,10 +4,12 @@ import "time"
 
 // Account is the signed-in account.
 type Account struct {
-	AccountID   AccountID `json:"account_id"`
-	Email       string    `json:"email"`
-	DisplayName string    `json:"display_name"`
-	Version     int64     `json:"version" doc:"Of the name and the address."`
+	AccountID             AccountID  `json:"account_id"`
+	Email                 string     `json:"email"`
+	PendingEmail          *string    `json:"pending_email" doc:"The address that the account changes to when it is confirmed; null: none."`
+	PendingEmailExpiresAt *time.Time `json:"pending_email_expires_at" doc:"When the change to pending_email ends unless it is confirmed; null: there is none."`
+	DisplayName           string     `json:"display_name"`
+	Version               int64      `json:"version" doc:"Of the name, the address and the pending address."`
 }
 
 // SessionInfo is the response body of GET /auth/session.

@@ -19,6 +19,7 @@ const (
 	CodeOrigin              Code = "origin"                // 403: the request comes from another site
 	CodeReauthRequired      Code = "reauth_required"       // 403: a recent sign-in is needed
 	CodeRegistrationClosed  Code = "registration_closed"   // 403
+	CodeMailNotConfigured   Code = "mail_not_configured"   // 403: the service sends no mail
 	CodeNotFound            Code = "not_found"             // 404: it does not exist, or belongs to another account
 	CodeMethodNotAllowed    Code = "method_not_allowed"    // 405
 	CodeConflict            Code = "conflict"              // 409: any other conflict with durable state

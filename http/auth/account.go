@@ -238,9 +238,9 @@ func (s *Service) mayChangePassword(ctx context.Context, req *Request, current s
 	return nil
 }
 
-// ChangeEmail changes the address of the caller's account. It reports that an address is taken, but, like a
-// registration, only to a client that is within the sign-in limit. version is the one that the change is based on; nil: any. Other sessions continue: their devices have proved
-// the password, which stays the same.
+// ChangeEmail changes the address of the caller's account; if mails are sent, once the new address is confirmed. It reports that
+// an address is taken, but, like a registration, only to a client that is within the sign-in limit. version is the one that the
+// change is based on; nil: any. Other sessions continue: their devices have proved the password, which stays the same.
 func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string, version *int64) (*protocol.Account, error) {
 	email = strings.TrimSpace(email)
 	if err := checkEmail("body.email", email); err != nil {
@@ -248,6 +248,9 @@ func (s *Service) ChangeEmail(ctx context.Context, req *Request, email string, v
 	}
 	if err := s.signIns.drawAddress(ctx, req); err != nil {
 		return nil, err
+	}
+	if s.config.MailConfigured {
+		return s.Recovery.requestEmail(ctx, req, email, version)
 	}
 	return s.profiles.ChangeEmail(ctx, req.Caller.AccountID, email, EmailKey(email), version, req.Requester())
 }

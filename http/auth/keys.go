@@ -29,6 +29,7 @@ type keySet struct {
 	binding  []byte // for binding an OpenID sign-in to its browser
 	devices  []byte // for the cookies of known devices
 	shares   []byte // for the tokens of shares
+	mails    []byte // for the tokens in the links of mails
 }
 
 // Requirements of secrets.
@@ -71,6 +72,7 @@ func deriveKeys(secret []byte) (keySet, error) {
 		{&set.binding, "turnstone oidc 1"},
 		{&set.devices, "turnstone device 1"},
 		{&set.shares, "turnstone share 1"},
+		{&set.mails, "turnstone mail 1"},
 		{&cursors, "turnstone cursor 1"},
 		{&name, "turnstone key name 1"},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
+	"turnstone/persistence/mails"
 	"turnstone/protocol"
 )
 
@@ -48,6 +49,17 @@ type Identities interface {
 type Profiles interface {
 	ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, by audit.Requester) (changed *protocol.Account, err error)
 	ChangeName(ctx context.Context, account protocol.AccountID, name string, version *int64) (changed *protocol.Account, err error)
+}
+
+// RecoveryStore stores what the owners of accounts do by mail.
+type RecoveryStore interface {
+	RequestReset(ctx context.Context, emailKey string, now time.Time, by audit.Requester) error
+	FindReset(ctx context.Context, link mails.Ref, now time.Time) (*protocol.Account, error)
+	ResetPassword(ctx context.Context, link mails.Ref, hash string, now time.Time, by audit.Requester) error
+	RequestEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, now time.Time, by audit.Requester) (changed *protocol.Account, err error)
+	ResendEmail(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) (changed *protocol.Account, err error)
+	CancelEmail(ctx context.Context, account protocol.AccountID, version *int64, now time.Time, by audit.Requester) error
+	ConfirmEmail(ctx context.Context, link mails.Ref, keyOf func(email string) string, now time.Time, by audit.Requester) (email string, err error)
 }
 
 // Flows stores sign-ins with a provider that have not ended yet.
@@ -85,6 +97,7 @@ type Config struct {
 	Credentials  Credentials
 	Identities   Identities
 	Profiles     Profiles
+	Recovery     RecoveryStore
 	Flows        Flows
 	Passkeys     PasskeyStore
 	PasskeyFlows PasskeyFlows
@@ -98,6 +111,7 @@ type Config struct {
 	AllowedOrigins   []string // other origins that may call with credentials
 	Providers        []Provider
 	RegistrationOpen bool
+	MailConfigured   bool             // mails of Recovery are sent
 	PasswordCost     *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
 }
 
@@ -106,6 +120,7 @@ type Service struct {
 	Recorder
 	OIDC     *OIDC
 	Passkeys *Passkeys
+	Recovery *Recovery
 
 	config      Config
 	sessions    Sessions
@@ -130,6 +145,7 @@ func New(c Config) (*Service, error) {
 	}
 	s.devices = &devices{c.Keys, s.cookies, c.Now}
 	s.OIDC = &OIDC{s, newProviders(c.Providers, strings.TrimSuffix(c.BaseURL.String(), "/"), c.Now), c.Flows, c.Credentials, c.Identities}
+	s.Recovery = &Recovery{s, c.Recovery}
 	var err error
 	if s.passwords, err = newPasswords(cmp.Or(c.PasswordCost, defaultCost)); err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ import (
 //	signin_account    per name for all networks together, without known devices and sessions: 20 in an hour
 //	signin_reserve    per name and network while signin_account is used up: 1 in an hour
 //
+// Registrations and requests for mails to reset a password draw from signin, too, per network. So do mails that a request sends to
+// an address: per address for all networks together, and per known device.
+//
 // So for a name, many networks together can try 20 passwords an hour, and each of them one more. Other clients cannot
 // lock out the owner of an account: a device that has signed in before draws only from its own bucket, and from a new
 // device the owner has at least one attempt an hour, whatever other networks do.

@@ -29,6 +29,7 @@ var Statuses = map[protocol.Code]int{
 	protocol.CodeOrigin:              stdhttp.StatusForbidden,
 	protocol.CodeReauthRequired:      stdhttp.StatusForbidden,
 	protocol.CodeRegistrationClosed:  stdhttp.StatusForbidden,
+	protocol.CodeMailNotConfigured:   stdhttp.StatusForbidden,
 	protocol.CodeNotFound:            stdhttp.StatusNotFound,
 	protocol.CodeMethodNotAllowed:    stdhttp.StatusMethodNotAllowed,
 	protocol.CodeConflict:            stdhttp.StatusConflict,

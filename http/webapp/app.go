@@ -20,7 +20,7 @@ import (
 
 // shellPaths are the pages of the web app. All of them respond with the same document, which has no user data; the
 // router in the app selects the page.
-var shellPaths = []string{"/", "/c/*", "/p/*", "/library", "/settings"}
+var shellPaths = []string{"/", "/c/*", "/p/*", "/library", "/settings", "/reset-password", "/confirm-email"}
 
 const (
 	assetsPath   = "/assets/*"
@@ -48,6 +48,7 @@ type App struct {
 	index        []byte // empty: the app was not built
 	assets       map[string]asset
 	registration bool     // whether everybody may register
+	mail         bool     // whether the service sends mails
 	providers    []string // the names of the OpenID providers
 	fail         func(stdhttp.ResponseWriter, *stdhttp.Request, error)
 }
@@ -64,10 +65,10 @@ type asset struct {
 var encodings = []struct{ name, extension string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // New reads the built app. Without files, or without index.html, the pages of the App show that it was not built.
-// registration is whether everybody may register, providers are the names of the OpenID providers, and fail writes an
+// registration is whether everybody may register, mail is whether the service sends mails, providers are the names of the OpenID providers, and fail writes an
 // error as the response.
-func New(files fs.FS, registration bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
-	s := &App{assets: map[string]asset{}, registration: registration, providers: providers, fail: fail}
+func New(files fs.FS, registration, mail bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
+	s := &App{assets: map[string]asset{}, registration: registration, mail: mail, providers: providers, fail: fail}
 	if files == nil {
 		return s, nil
 	}
@@ -170,7 +171,7 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	document := strings.NewReplacer(
 		"__nonce__", nonce, "__language__", language, "__direction__", direction,
 		"__theme__", cookieOneOf(r, themeCookie, []string{"light", "dark"}, "system"),
-		"__registration__", strconv.FormatBool(s.registration), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
+		"__registration__", strconv.FormatBool(s.registration), "__mail__", strconv.FormatBool(s.mail), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
 	).Replace(string(s.index))
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce))
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")

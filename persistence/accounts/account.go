@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/audit"
+	"turnstone/persistence/mails"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -30,7 +31,10 @@ type Credentials struct {
 // a provider only are not in the index.
 const signInNameIndex = "accounts_sign_in_name"
 
-const detailEmailTaken = "Another account signs in with this address and a password."
+const (
+	detailEmailTaken   = "Another account signs in with this address and a password."
+	detailStaleAccount = "The account has changed since that version."
+)
 
 // emailTaken converts a violation of signInNameIndex to protocol.CodeEmailTaken. Other errors pass unchanged.
 func emailTaken(err error) error {
@@ -80,8 +84,8 @@ func (a *NewAccount) args() pgx.NamedArgs {
 const (
 	setAccountByEmailSQL = `select set_config('turnstone.account_id', coalesce(sign_in_lookup($1)::text, ''), true)`
 	selectCredentialsSQL = `
-	select account_id, email, display_name, version, password_hash, disabled_at is not null as disabled
-	from accounts where account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid`
+	select ` + accountColumns + `, password_hash, disabled_at is not null as disabled
+	from accounts a where account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid`
 )
 
 // CredentialsByEmail returns the account that signs in with an address and a password; protocol.CodeNotFound if there
@@ -112,7 +116,7 @@ const (
 	updatePasswordSQL = `update accounts set password_hash = @password_hash where account_id = @account`
 )
 
-// ChangePassword stores a new password and ends every session of the account. The session that changed the password
+// ChangePassword stores a new password, ends every session of the account, and informs its owner by mail. The session that changed the password
 // continues: session is its next token, under the same session identifier. Setting a first password makes the address
 // of the account its sign-in name; protocol.CodeEmailTaken if another account signs in with that address.
 func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, hash string, session *NewSession, by audit.Requester) error {
@@ -120,20 +124,26 @@ func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, 
 		batch := &pgx.Batch{}
 		batch.Queue(updatePasswordSQL, pgx.NamedArgs{"account": account, "password_hash": hash})
 		by.Queue(batch, account, audit.EventPasswordChanged, nil)
+		mails.QueueWithdraw(batch, account, protocol.MailPasswordReset)
 		batch.Queue(replaceSessionsSQL, session.args(account))
 		queueReplaceSessions(batch, account, session)
 		by.Queue(batch, account, audit.EventSessionRotated, &session.SessionID)
-		return tx.Run(ctx, batch)
+		var changed *protocol.Account
+		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
+		if err := tx.Run(ctx, batch); err != nil || changed.Email == "" {
+			return err
+		}
+		return s.outbox.Insert(ctx, tx, account, protocol.MailPasswordChanged, changed.Email, session.At)
 	}))
 }
 
 const updateEmailSQL = `
-	update accounts set email = @email, email_key = @email_key, version = version + 1
-	where account_id = @account and (email <> @email or email_key <> @email_key)`
+	update accounts set email = @email, email_key = @email_key, version = version + 1, pending_email = null, pending_email_expires_at = null
+	where account_id = @account and (email <> @email or email_key <> @email_key or pending_email is not null)`
 
 // ChangeEmail stores another address of an account and returns the account. If the account has a password, the address
 // becomes its sign-in name; protocol.CodeEmailTaken if another account signs in with that address. emailKey is the
-// normalized address. Sessions continue. Storing the same address again changes nothing and is not audited. version is the
+// normalized address. An address that waits for its confirmation does not wait any more. Sessions continue. Storing the same address again changes nothing and is not audited. version is the
 // one that the change is based on; nil: any.
 func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, by audit.Requester) (changed *protocol.Account, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
@@ -147,6 +157,7 @@ func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, ema
 		batch := &pgx.Batch{}
 		if tag.RowsAffected() > 0 {
 			by.Queue(batch, account, audit.EventEmailChanged, nil)
+			mails.QueueWithdraw(batch, account, protocol.MailPasswordReset, protocol.MailEmailConfirmation)
 		}
 		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
 		return tx.Run(ctx, batch)
@@ -160,7 +171,13 @@ func (s *Store) ChangeEmail(ctx context.Context, account protocol.AccountID, ema
 	return changed, nil
 }
 
-const selectAccountSQL = `select account_id, email, display_name, version from accounts where account_id = $1`
+const (
+	// accountColumns are the columns of a protocol.Account, of a row a.
+	accountColumns = `a.account_id, a.email, a.display_name, a.version, ` + pendingColumns
+	pendingColumns = `case when a.pending_email_expires_at > now() then a.pending_email end as pending_email,
+		case when a.pending_email_expires_at > now() then a.pending_email_expires_at end as pending_email_expires_at`
+	selectAccountSQL = `select ` + accountColumns + ` from accounts a where a.account_id = $1`
+)
 
 // lockVersion locks an account and returns it. If it has another version, the error is a conflict with the account; nil:
 // any version.
@@ -173,7 +190,7 @@ func lockVersion(ctx context.Context, tx *pg.Tx, account protocol.AccountID, ver
 		return nil, err
 	}
 	if version != nil && *version != current.Version {
-		return nil, protocol.Conflict(protocol.CodeStaleVersion, current, "The account has changed since that version.")
+		return nil, protocol.Conflict(protocol.CodeStaleVersion, current, detailStaleAccount)
 	}
 	return current, nil
 }
@@ -209,6 +226,7 @@ func (s *Store) SetPassword(ctx context.Context, account protocol.AccountID, has
 		batch := &pgx.Batch{}
 		batch.Queue(setPasswordSQL, account, hash)
 		by.Queue(batch, account, audit.EventPasswordChanged, nil)
+		mails.QueueWithdraw(batch, account, protocol.MailPasswordReset)
 		QueueEndSessions(batch, account, now)
 		return tx.Run(ctx, batch)
 	}))

@@ -64,7 +64,7 @@ const (
 	select set_config('turnstone.account_ids',
 		coalesce((select array_agg(distinct account_id)::text from sessions where token_hash = any ($1)), ''), true)`
 	selectSessionSQL = `
-	select a.account_id, a.email, a.display_name, a.version, a.disabled_at is not null as disabled,
+	select a.account_id, a.email, a.display_name, a.version, ` + pendingColumns + `, a.disabled_at is not null as disabled,
 		s.token_hash, s.session_id, s.created_at, s.last_used_at, s.expires_at, s.rotated_at, s.successor_hash,
 		s.successor_used_at, s.revoked_at, s.reauthenticated_at
 	from sessions s join accounts a on a.account_id = s.account_id
@@ -115,7 +115,7 @@ func (s *Store) findSessions(ctx context.Context, group []*pg.Lookup[[][]byte, *
 
 func scanSession(row pgx.CollectableRow) (*Session, error) {
 	s := &Session{}
-	return s, row.Scan(&s.AccountID, &s.Email, &s.DisplayName, &s.Version, &s.Disabled, &s.TokenHash, &s.SessionID, &s.CreatedAt, &s.LastUsedAt,
+	return s, row.Scan(&s.AccountID, &s.Email, &s.DisplayName, &s.Version, &s.PendingEmail, &s.PendingEmailExpiresAt, &s.Disabled, &s.TokenHash, &s.SessionID, &s.CreatedAt, &s.LastUsedAt,
 		&s.ExpiresAt, &s.RotatedAt, &s.SuccessorHash, &s.SuccessorUsedAt, &s.RevokedAt, &s.ReauthenticatedAt)
 }
 

@@ -3,18 +3,20 @@ package accounts
 import (
 	"context"
 
+	"turnstone/persistence/mails"
 	"turnstone/persistence/pg"
 )
 
 // Store stores accounts with their credentials, sessions and settings. Its methods may be called from any goroutine.
 type Store struct {
 	db       *pg.DB
+	outbox   *mails.Outbox
 	sessions *pg.Lookups[[][]byte, *Session] // every request needs one
 }
 
 // New returns a store without state of its own in memory.
-func New(db *pg.DB) *Store {
-	s := &Store{db: db}
+func New(db *pg.DB, outbox *mails.Outbox) *Store {
+	s := &Store{db: db, outbox: outbox}
 	s.sessions = pg.NewLookups(s.findSessions)
 	return s
 }

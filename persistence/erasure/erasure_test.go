@@ -47,7 +47,7 @@ func accountTables(w *storetest.World, account protocol.AccountID) map[string]in
 // so the report may have another number of rows than there were before.
 var (
 	stays  = map[string]bool{"audit": true, "audit_heads": true}
-	moving = map[string]bool{"account_identities": true, "feed_items": true, "search_pending": true, "search_rows": true}
+	moving = map[string]bool{"account_identities": true, "feed_items": true, "mails": true, "search_pending": true, "search_rows": true}
 )
 
 // populate fills every table that has rows of accounts with texts that contain the canary. A new table needs rows here:
@@ -109,6 +109,8 @@ func populate(w *storetest.World) {
 		`insert into share_files (account_id, share_id, n, file_id, filename) select s.account_id, s.share_id, 1, f.file_id, 'canary-7f3a9' from shares s join files f using (account_id) where s.account_id = $1`,
 		`insert into file_texts (account_id, file_id, state, size) select account_id, file_id, 'done', 12 from files where account_id = $1`,
 		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
+		`insert into mails (account_id, mail_id, kind, recipient, expires_at) values ($1, gen_random_uuid(), 'password_reset', 'canary-7f3a9@example.com', now() + interval '1 hour')`,
+		`update accounts set pending_email = 'canary-7f3a9@example.net', pending_email_expires_at = now() + interval '1 day' where account_id = $1`,
 		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1)`,
 		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
 	} {

@@ -14,6 +14,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/mails"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
@@ -72,9 +73,13 @@ func (s *Store) Count(ctx context.Context, account protocol.AccountID) (map[stri
 const (
 	beginSQL = `
 	update accounts
-	set erasing_at = @now, email = '', email_key = account_id::text, display_name = '', password_hash = null
+	set erasing_at = @now, email = '', email_key = account_id::text, display_name = '', password_hash = null,
+		pending_email = null, pending_email_expires_at = null
 	where account_id = @account and erasing_at is null
 	returning 1`
+	// Before beginSQL, which removes the address.
+	forgetResetsSQL = `
+	delete from password_requests r using accounts a where a.account_id = $1 and r.email_key = a.email_key`
 	unlinkSQL = `delete from account_identities where account_id = $1`
 	// An import that is open would write until its rows are gone.
 	cancelImportsSQL = `
@@ -96,6 +101,8 @@ func (s *Store) Begin(ctx context.Context, account protocol.AccountID, now time.
 		args := pgx.NamedArgs{"account": account, "erasure": id, "now": now}
 		batch := &pgx.Batch{}
 		operator.QueueDisable(batch, account, now)
+		batch.Queue(forgetResetsSQL, account)
+		mails.QueueWithdraw(batch, account, protocol.MailKinds...)
 		if err := tx.Run(ctx, batch); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ const (
 	jobsAtOnce  = 4
 	longAtOnce  = 2
 	filesAtOnce = 2
+	mailsAtOnce = 2
 	jobTimeout  = time.Minute
 	jobPoll     = time.Second // the queue is polled: LISTEN would need a connection of every node
 	jobRescue   = 3 * time.Minute
@@ -34,6 +35,9 @@ const LongQueue = "long"
 // FileQueue is the queue of jobs that read files. Each starts a process that needs memory and processor time, and many files
 // may arrive together, which does not delay the other jobs.
 const FileQueue = "files"
+
+// MailQueue is the queue of jobs that send mails. A mail server that responds slowly does not delay the other jobs.
+const MailQueue = "mail"
 
 // Runner runs queued jobs on this node. The nodes share the work; a job whose node failed runs again within minutes.
 type Runner struct {
@@ -82,7 +86,7 @@ func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runn
 	j := &Runner{pool: pool}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
-		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce}},
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce}, MailQueue: {MaxWorkers: mailsAtOnce}},
 		Logger:     jobLogger(db.Log),
 		Middleware: middleware,
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},

@@ -135,11 +135,15 @@ func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
 }
 
 // Open opens the database as the service does. It is closed when the test ends, before the database is dropped.
-func (d Database) Open(t testing.TB) *persistence.Stores {
+func (d Database) Open(t testing.TB, change ...func(*persistence.Config)) *persistence.Stores {
 	t.Helper()
+	config := persistence.Config{URL: d.URL, Objects: d.Objects(t), Logger: zaptest.NewLogger(t)}
+	for _, c := range change {
+		c(&config)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
-	db, err := persistence.Open(ctx, persistence.Config{URL: d.URL, Objects: d.Objects(t), Logger: zaptest.NewLogger(t)})
+	db, err := persistence.Open(ctx, config)
 	if err != nil {
 		t.Fatalf("opening the database: %v", err)
 	}
