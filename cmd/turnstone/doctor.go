@@ -83,7 +83,7 @@ func (p *program) runChecks(ctx context.Context, config *settings.Config, to io.
 	checks := &doctorChecks{config: config, program: p, log: zap.NewNop()}
 	failed := 0
 	for _, check := range []func(context.Context) finding{
-		checks.folder, checks.space, checks.owner, checks.database, checks.nodes, checks.redis, checks.objects, checks.scanner, checks.model,
+		checks.folder, checks.space, checks.owner, checks.database, checks.nodes, checks.redis, checks.objects, checks.scanner, checks.model, checks.mail,
 		checks.certificates, checks.running, checks.advertised,
 	} {
 		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -239,6 +239,19 @@ func (p *doctorChecks) model(ctx context.Context) finding {
 	}
 	f.what = "model (" + model.Family() + ")"
 	f.err = model.Ready(ctx)
+	return f
+}
+
+// mail connects to the mail server and signs in. It sends no mail.
+func (p *doctorChecks) mail(ctx context.Context) finding {
+	f := finding{what: "mail server", remedy: "check TURNSTONE_SMTP_URL with its user and password, TURNSTONE_SMTP_CA_FILE, and that the server can be reached from here"}
+	client, err := openMail(p.config)
+	if err == nil && client == nil {
+		return finding{}
+	}
+	if f.err = err; err == nil {
+		f.err = client.Ready(ctx)
+	}
 	return f
 }
 

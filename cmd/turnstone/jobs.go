@@ -20,7 +20,12 @@ import (
 
 // startJobs starts to process the queue of background jobs on this node.
 func (s *service) startJobs(ctx context.Context) error {
+	sendMail, err := newSendMail(s.config)
+	if err != nil {
+		return err
+	}
 	jobs, err := s.db.StartJobs(ctx, persistence.JobWorkers{
+		SendMail:    sendMail,
 		Title:       s.title,
 		ReadText:    s.readText,
 		ReceiveFile: receiver(s.uploads, &s.config.Limits),

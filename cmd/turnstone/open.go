@@ -9,6 +9,7 @@ import (
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
 	"turnstone/persistence/objects/s3"
+	"turnstone/providers/mail"
 	"turnstone/providers/model/open"
 	"turnstone/providers/scanner"
 	"turnstone/providers/scanner/clamd"
@@ -56,4 +57,12 @@ func openModels(config *settings.Config, log *zap.Logger) (*settings.Models, *op
 	}
 	model, err := open.Models(models.Clients)
 	return models, model, err
+}
+
+// openMail returns the client of the configured mail server; nil: none is configured.
+func openMail(config *settings.Config) (*mail.Client, error) {
+	if config.Mail.URL == "" {
+		return nil, nil //nolint:nilnil // the service works without it
+	}
+	return mail.New(mail.Options{URL: config.Mail.URL, From: config.Mail.From, CAFile: config.Mail.CAFile})
 }

@@ -151,7 +151,7 @@ func (s *service) closeTracing(ctx context.Context) error {
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
 	s.db, err = persistence.Open(ctx, persistence.Config{
-		URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log, CheckSpace: s.checkSpace,
+		URL: s.config.Stores.DatabaseURL, Objects: s.objects, Logger: s.log, CheckSpace: s.checkSpace, Mail: s.config.Mail.URL != "",
 		FileQuota: files.Quota{Bytes: s.config.Limits.MaxFileBytes, Files: s.config.Limits.MaxFiles, TextBytes: s.config.Limits.MaxTextBytes},
 	})
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *service) createAPI() (err error) {
 		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
-		RegistrationOpen: s.config.Access.Registration == "open", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
+		RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(),
 		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}

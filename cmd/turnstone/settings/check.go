@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"turnstone/http/listener"
+	"turnstone/providers/mail"
 	"turnstone/providers/model/open"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner/clamd"
@@ -159,10 +160,39 @@ func (c *Config) checkProviders() error {
 			return fmt.Errorf("TURNSTONE_MODEL_IMAGES: %q is not one of the models in TURNSTONE_MODEL_BALANCED, _DEEP_REASONING and _CODING", name)
 		}
 	}
+	if err := c.checkMail(); err != nil {
+		return err
+	}
 	for name, provider := range c.OIDC {
 		issuer, err := url.Parse(provider.Issuer)
 		if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer)) {
 			return fmt.Errorf("TURNSTONE_OIDC_%s_ISSUER: %q is not an https URL", strings.ToUpper(name), provider.Issuer)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkMail() error {
+	if c.Mail.URL == "" {
+		if c.Mail.From != "" || c.Mail.CAFile != "" {
+			return errors.New("TURNSTONE_SMTP_FROM and TURNSTONE_SMTP_CA_FILE are set without TURNSTONE_SMTP_URL")
+		}
+		return nil
+	}
+	if c.Mail.From == "" {
+		return errors.New("TURNSTONE_SMTP_FROM is needed with TURNSTONE_SMTP_URL")
+	}
+	const anyServer = "smtp://localhost"
+	for _, one := range []struct {
+		name string
+		with mail.Options
+	}{
+		{"TURNSTONE_SMTP_FROM", mail.Options{URL: anyServer, From: c.Mail.From}},
+		{"TURNSTONE_SMTP_CA_FILE", mail.Options{URL: anyServer, From: c.Mail.From, CAFile: c.Mail.CAFile}},
+		{"TURNSTONE_SMTP_URL", mail.Options(c.Mail)},
+	} {
+		if _, err := mail.New(one.with); err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
 		}
 	}
 	return nil
@@ -203,6 +233,9 @@ func (c *Config) Notes() []string {
 	}
 	if c.Stores.S3Bucket == "" {
 		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
+	}
+	if c.Mail.URL == "" {
+		notes = append(notes, "no mail is sent, so passwords cannot be reset by mail: TURNSTONE_SMTP_URL is not set")
 	}
 	if c.Model.Provider == scripted.Family && c.Model.Config == "" {
 		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")

@@ -17,6 +17,7 @@ type Config struct {
 	Model   Model   `group:"Model"`
 	Limits  Limits  `group:"Limits"`
 	Access  Access  `group:"Access"`
+	Mail    Mail    `group:"Mail"`
 	// OIDC contains the providers configured by TURNSTONE_OIDC_<NAME>_*, keyed by name.
 	OIDC map[string]OIDC
 }
@@ -82,7 +83,7 @@ type Limits struct {
 	Uploads        Rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"60/1m burst 60" help:"Rate at which an account may start uploads."`
 	Shares         Rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 20" help:"Rate at which an account may create shares."`
 	Shared         Rate     `env:"TURNSTONE_LIMIT_SHARED" envDefault:"60/1m burst 60" help:"Rate at which one client address (an IPv4 address or an IPv6 /64) may read shares. No session is needed to read them."`
-	SignIn         Rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks."`
+	SignIn         Rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks. The same rate applies to the requests of one network for mails to reset a password, and to the mails to one address."`
 	Refusals       Rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
 	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
 	NodeLiveTurns  int      `env:"TURNSTONE_NODE_MAX_LIVE_TURNS" envDefault:"1000" help:"Number of live turns up to which a node accepts new ones; further starts get 503 with Retry-After. Turns of other nodes that it takes over may exceed the number. The default takes 0.7 of a processor at 30 tokens per second and turn, and 0.3 of one on the Postgres server (P1 b of benchmarks.md). Every node has its own setting. 0: no limit."`
@@ -102,6 +103,13 @@ type Access struct {
 	AllowedOrigins origins  `env:"TURNSTONE_ALLOWED_ORIGINS" help:"Additional origins whose pages may send requests with credentials: exact origins, separated by commas. They must be of the same site."`
 	TrustedProxies prefixes `env:"TURNSTONE_TRUSTED_PROXIES" help:"Networks (CIDR) of the proxies whose X-Forwarded-For header is trusted, separated by commas."`
 	Registration   string   `env:"TURNSTONE_REGISTRATION" envDefault:"open" help:"open: anyone can create an account. closed: only operators create accounts (turnstone user add)."`
+}
+
+// Mail configures the mails to the owners of accounts.
+type Mail struct {
+	URL    string `env:"TURNSTONE_SMTP_URL" secret:"url" help:"URL of the mail server: smtps://user:password@mail.example.org for TLS from the start (port 465 if there is none), or smtp://user:password@mail.example.org for STARTTLS (port 587), which is required except on a loopback address. Without user and password, the service does not sign in to the server; special characters in them are percent-encoded. Unset: no mail is sent, passwords cannot be reset by mail, and a new email address is used without a confirmation."`
+	From   string `env:"TURNSTONE_SMTP_FROM" help:"Address from which the mails are sent, for example Turnstone <no-reply@example.org>. Required with TURNSTONE_SMTP_URL."`
+	CAFile string `env:"TURNSTONE_SMTP_CA_FILE" help:"Path of certificates (PEM) that are trusted for the mail server in addition to those of the system. Unset: none."`
 }
 
 // OIDC configures an OpenID Connect provider for signing in.

@@ -54,6 +54,7 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_MODEL_PROVIDER": "openai", "TURNSTONE_MODEL_API": "soap", "TURNSTONE_TLS_CERT_FILE": "/only/one",
 		"TURNSTONE_CLUSTER_LISTEN": "7946", "TURNSTONE_CLUSTER_ADVERTISE": "10.0.0.7:7946", "TURNSTONE_CLUSTER_KEY_FILE": "/only/one", "TURNSTONE_NODE_MAX_LIVE_TURNS": "-1",
 		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header", "TURNSTONE_MODEL_IMAGES": "unknown",
+		"TURNSTONE_SMTP_URL": "smtps://mail.example.org", "TURNSTONE_SMTP_FROM": "no-reply@example.org", "TURNSTONE_SMTP_CA_FILE": "/no/file",
 	} {
 		config, _, err := Load(with(map[string]string{name: value}))
 		if err == nil {
@@ -371,19 +372,48 @@ func TestAClusterNeedsItsCertificatesAndAnAddressThatOtherNodesReach(t *testing.
 	}
 }
 
+func TestTheSettingsOfMailFitTogether(t *testing.T) {
+	const server, sender = "smtps://me:hidden@mail.example.org", "Turnstone <no-reply@example.org>"
+	for _, test := range []struct {
+		url, from, file string
+		want            string // the name of the variable in the error; empty: the settings are valid
+	}{
+		{server, sender, "", ""},
+		{"smtp://localhost:1025", "no-reply@example.org", "", ""},
+		{server, "", "", "TURNSTONE_SMTP_FROM is needed"},
+		{server, "nobody", "", "TURNSTONE_SMTP_FROM: "},
+		{"https://me:hidden@mail.example.org", sender, "", "TURNSTONE_SMTP_URL: "},
+		{"me:hidden@mail.example.org", sender, "", "TURNSTONE_SMTP_URL: "},
+		{server, sender, "/no/file", "TURNSTONE_SMTP_CA_FILE: "},
+		{"", sender, "", "without TURNSTONE_SMTP_URL"},
+	} {
+		config, _, err := Load(with(map[string]string{"TURNSTONE_SMTP_URL": test.url, "TURNSTONE_SMTP_FROM": test.from, "TURNSTONE_SMTP_CA_FILE": test.file}))
+		if err == nil {
+			err = config.CheckServe()
+		}
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%+v: %v", test, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hidden")):
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
 func TestSecretValuesHasEverySecret(t *testing.T) {
 	config, _, err := Load(with(map[string]string{
 		"TURNSTONE_SECRET": goodSecret + ",another0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd", "TURNSTONE_MODEL_API_KEY": "sk-hidden", "TURNSTONE_MODEL_HEADERS": "X-Key: header-hidden",
 		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_OIDC_CORP_CLIENT_ID": "me", "TURNSTONE_OIDC_CORP_CLIENT_SECRET": "oidc-hidden",
 		"TURNSTONE_MIGRATE_DATABASE_URL": "postgres:///db?user=x&password=query-hidden", "REDIS_URL": "redis://x:p%40ss@cache.example.org:6379",
 		"TURNSTONE_MODEL_BASE_URL": "https://me:gateway-hidden@models.example.org/v1",
+		"TURNSTONE_SMTP_URL":       "smtps://me:mail%2Fhidden@mail.example.org",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := config.SecretValues()
 	for _, want := range []string{
-		goodSecret, "another0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd", "sk-hidden", "header-hidden", "oidc-hidden", "hidden", "query-hidden", "p@ss", "p%40ss", "gateway-hidden",
+		goodSecret, "another0fQ9l2Zt7bYc5RkMw8aJpH4nUeSd", "sk-hidden", "header-hidden", "oidc-hidden", "hidden", "query-hidden", "p@ss", "p%40ss", "gateway-hidden", "mail/hidden", "mail%2Fhidden",
 	} {
 		if !slices.Contains(values, want) {
 			t.Errorf("%q is missing", want)

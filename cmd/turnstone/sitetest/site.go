@@ -77,10 +77,10 @@ func (s *Site) Start() *Process {
 	return p
 }
 
-// CheckLog fails the test if a log contains user text, a session token, a data race or a panic.
+// CheckLog fails the test if a log contains user text, a token of a session or of a mail, a data race or a panic.
 func CheckLog(t *testing.T, log string) {
 	t.Helper()
-	for _, forbidden := range []string{Canary, "s1_", "DATA RACE", "panic"} {
+	for _, forbidden := range []string{Canary, "s1_", "mt1_", "DATA RACE", "panic"} {
 		if at := strings.Index(log, forbidden); at >= 0 {
 			t.Errorf("the log contains %q: …%s…", forbidden, log[max(0, at-300):min(len(log), at+1000)])
 		}
