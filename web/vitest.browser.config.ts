@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { faultTests, settings } from "./vitest.faults.config";
+import { faultTests, mailTests, settings } from "./vitest.faults.config";
 
 /** The files that take much longer than others of their size. */
 const slowest = ["pages.test.ts", "hostile.test.ts"];
@@ -14,13 +14,13 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-// All tests in a real Chromium except those that kill or freeze the service. They use accounts of their own and do not
+// All tests in a real Chromium except those that kill or freeze the service or need one that sends mails. They use accounts of their own and do not
 // affect each other, so their files run in parallel.
 export default defineConfig({
   test: {
     ...settings,
     include: ["browser/**/*.test.ts"],
-    exclude: faultTests,
+    exclude: [...faultTests, ...mailTests],
     fileParallelism: true,
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },

@@ -14,5 +14,8 @@ export const settings = {
 /** The tests that kill or freeze the service. They run against a service of their own. */
 export const faultTests = ["browser/faults.test.ts"];
 
+/** The tests that open links of mails. They run against a service of their own, which sends mails. */
+export const mailTests = ["browser/mail.test.ts"];
+
 // Files run one after the other, because no other test may use the service meanwhile.
 export default defineConfig({ test: { ...settings, include: faultTests, fileParallelism: false } });

@@ -8,7 +8,7 @@ import {
   Outlet,
   RouterProvider,
 } from "@tanstack/react-router";
-import { useRef, type ReactNode } from "react";
+import { useRef, useState, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useSessionState } from "./api/session-state";
@@ -16,12 +16,17 @@ import { deferred } from "./controls/deferred";
 import { AppLayout } from "./pages/app-layout";
 import { ConversationRoute } from "./pages/conversation";
 import { ErrorPage, ErrorBoundary } from "./pages/error-page";
+import { mailPageOf } from "./pages/mail-links";
 import { Unreachable } from "./pages/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
 import { useFeedStart } from "./turn/account-feed";
 
 const SignIn = deferred(() => import("./pages/sign-in").then((m) => m.SignIn));
+const mailPages = {
+  reset: deferred(() => import("./pages/reset-password").then((m) => m.ResetPassword)),
+  confirm: deferred(() => import("./pages/confirm-email").then((m) => m.ConfirmEmail)),
+};
 const SignInAgain = deferred(() => import("./pages/sign-in-again").then((m) => m.SignInAgain));
 
 const root = createRootRoute({
@@ -70,12 +75,24 @@ export function App() {
       <Localization>
         <ThemeEffect />
         <ErrorBoundary>
-          <SessionGate>
-            <RouterProvider router={router} />
-          </SessionGate>
+          <Page />
         </ErrorBoundary>
       </Localization>
     </QueryClientProvider>
+  );
+}
+
+/** The page of the URL. Those of the links in mails need no session. They are left by loading another page. */
+function Page() {
+  const [mailPage] = useState(() => mailPageOf(location.pathname));
+  if (mailPage !== null) {
+    const MailPage = mailPages[mailPage];
+    return <MailPage />;
+  }
+  return (
+    <SessionGate>
+      <RouterProvider router={router} />
+    </SessionGate>
   );
 }
 

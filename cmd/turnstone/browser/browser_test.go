@@ -3,15 +3,20 @@ package browser
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/http/oidctest"
+	"turnstone/providers/mail/mailtest"
 )
 
 // generous contains limits that only tests of these limits reach.
@@ -24,7 +29,7 @@ func TestBrowserSuite(t *testing.T) {
 	t.Parallel()
 	provider := oidctest.New(t, time.Now)
 	provider.RequireConsent()
-	runSuite(t, "vitest.browser.config.ts",
+	runSuite(t, "vitest.browser.config.ts", nil,
 		"TURNSTONE_OIDC_HARBOUR_ISSUER="+provider.Issuer,
 		"TURNSTONE_OIDC_HARBOUR_CLIENT_ID="+oidctest.ClientID, "TURNSTONE_OIDC_HARBOUR_CLIENT_SECRET="+oidctest.ClientSecret)
 }
@@ -32,17 +37,38 @@ func TestBrowserSuite(t *testing.T) {
 // TestBrowserSuiteWithOutages runs the tests that kill and freeze the service, with a service of their own.
 func TestBrowserSuiteWithOutages(t *testing.T) {
 	t.Parallel()
-	runSuite(t, "vitest.faults.config.ts")
+	runSuite(t, "vitest.faults.config.ts", nil)
 }
 
-// runSuite runs the tests of a vitest configuration against a service of their own.
-func runSuite(t *testing.T, config string, settings ...string) {
+// TestBrowserSuiteWithMail runs the tests that open links of mails, with a service of their own. Without a mail server, the
+// service changes addresses at once, as the other tests expect.
+func TestBrowserSuiteWithMail(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	var mu sync.Mutex
+	count := map[string]int{} // by recipient
+	server := mailtest.New(t, mailtest.Options{Answer: func(m mailtest.Mail) string {
+		mu.Lock()
+		defer mu.Unlock()
+		count[m.To]++
+		file := filepath.Join(folder, fmt.Sprintf("%s.%d", m.To, count[m.To]))
+		if err := errors.Join(os.WriteFile(file+".new", []byte(m.Text), 0o600), os.Rename(file+".new", file)); err != nil {
+			t.Error(err)
+		}
+		return ""
+	}})
+	runSuite(t, "vitest.mail.config.ts", []string{"TURNSTONE_MAILS=" + folder},
+		"TURNSTONE_SMTP_URL=smtp://"+server.Address, "TURNSTONE_SMTP_FROM=Turnstone <no-reply@example.org>")
+}
+
+// runSuite runs the tests of a vitest configuration, with an environment of theirs, against a service of their own.
+func runSuite(t *testing.T, config string, environment []string, settings ...string) {
 	t.Helper()
 	k := newController(t, append(settings, generous...)...)
-	environment := []string{
-		"TURNSTONE_URL=http://" + k.site.Public, "TURNSTONE_INTERNAL=http://" + k.site.Internal,
-		"TURNSTONE_CONTROL=" + k.listen(), "TURNSTONE_FOLDER=" + k.site.Folder,
-	}
+	environment = append(environment,
+		"TURNSTONE_URL=http://"+k.site.Public, "TURNSTONE_INTERNAL=http://"+k.site.Internal,
+		"TURNSTONE_CONTROL="+k.listen(), "TURNSTONE_FOLDER="+k.site.Folder,
+	)
 	run := func(only []string) results {
 		tests := start(t, config, only, environment...)
 		k.serve(tests.done)

@@ -85,7 +85,9 @@ async function sendWithToken(request: Request): Promise<Response> {
 }
 
 async function withToken(request: Request): Promise<Request> {
-  const isPublic = new URL(request.url).pathname.match(/^\/auth\/(login|register|passkeys\/sign-in\/\w+)$/);
+  const isPublic = new URL(request.url).pathname.match(
+    /^\/auth\/(login|register|passkeys\/sign-in\/\w+|password\/(forgot|reset)|email\/verify)$/,
+  );
   if (isPublic) return request;
   token ??= fetchSession().then((session) => session.csrf_token);
   try {

@@ -34,6 +34,14 @@ describe("texts for a refused sign-in", () => {
     );
   });
 
+  test("a link that does not work, and a service without mail, give their own texts", () => {
+    const token = [{ field: "body.token", message: "" }];
+    expect(formErrorsOf(refusal(422, "invalid", token), false).fields).toEqual({ token: "pages.mail_link.invalid" });
+    expect(formErrorsOf(refusal(403, "mail_not_configured"), false).form).toBe("pages.auth.mail_off");
+    expect(formErrorsOf(refusal(403, "registration_closed"), false).form).toBe("pages.auth.registration_closed");
+    expect(formErrorsOf(refusal(403, "csrf"), false).form).toBe("pages.auth.wrong_origin");
+  });
+
   test("a rate limit gives the end of the wait", () => {
     expect(formErrorsOf(refusal(429, "rate_limited", [], 12_000), false, 1_000)).toEqual({
       fields: {},

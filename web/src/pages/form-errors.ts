@@ -3,7 +3,7 @@
 import type { Refusal } from "../api/problem";
 import type { MessageKey } from "../messages/catalog";
 
-export type FormField = "email" | "password" | "display_name" | "current_password" | "new_password";
+export type FormField = "email" | "password" | "display_name" | "current_password" | "new_password" | "token";
 
 export interface FormErrors {
   fields: Partial<Record<FormField, MessageKey>>;
@@ -23,6 +23,13 @@ const fieldMessages: Record<FormField, MessageKey> = {
   display_name: "pages.auth.name_invalid",
   current_password: "pages.auth.current_wrong",
   new_password: "pages.auth.password_weak",
+  token: "pages.mail_link.invalid",
+};
+
+/** Texts for the codes of a 403 that do not concern the origin of the page. */
+const forbidden: Readonly<Partial<Record<string, MessageKey>>> = {
+  registration_closed: "pages.auth.registration_closed",
+  mail_not_configured: "pages.auth.mail_off",
 };
 
 /** Returns the texts for a refused request. creates: whether the request may have created something. */
@@ -38,7 +45,7 @@ export function formErrorsOf(
     case 403:
       return {
         fields: {},
-        form: refusal.code === "registration_closed" ? "pages.auth.registration_closed" : "pages.auth.wrong_origin",
+        form: forbidden[refusal.code] ?? "pages.auth.wrong_origin",
         retryAt: 0,
       };
     case 409:

@@ -11,9 +11,11 @@ import { useLocalization } from "../messages/localization";
 import { useSignOut } from "../sidebar/sign-out";
 import { noErrors } from "./form-errors";
 import { EmailField } from "./login-form";
+import { sendsMail } from "./mail-links";
 import { FormFooter, useForm } from "./password-form";
 import { ReauthenticationDialog, useReauthentication } from "./reauthenticate";
 import { Section } from "./section";
+import { PendingEmail } from "./settings-pending-email";
 
 export function Account() {
   const { t } = useLocalization();
@@ -21,7 +23,7 @@ export function Account() {
   const signOut = useSignOut();
   const [open, setOpen] = useState<"name" | "email" | null>(null);
   const close = () => setOpen(null);
-  const { display_name: name = "", email = "" } = session?.account ?? {};
+  const { display_name: name = "", email = "", pending_email: pending = null } = session?.account ?? {};
   return (
     <Section id="profile" title={t("pages.settings.account")}>
       <Detail label={t("pages.name")} value={name}>
@@ -30,6 +32,14 @@ export function Account() {
       <Detail label={t("pages.email")} value={email || t("pages.settings.no_email")}>
         <Button onClick={() => setOpen("email")}>{t("pages.email.change")}</Button>
       </Detail>
+      {pending !== null && (
+        <PendingEmail
+          email={pending}
+          expiresAt={session?.account.pending_email_expires_at ?? null}
+          show={show}
+          onCancelled={() => void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey })}
+        />
+      )}
       <div className="py-3">
         <Button icon="leave" onClick={signOut}>
           {t("pages.sign_out")}
@@ -101,13 +111,18 @@ function EmailDialog({ before, onClose }: ChangeProps) {
   const proof = useReauthentication();
   const entry = useForm(() =>
     proof.run(async () => {
-      show(await body(api.PUT("/account/email", { body: { email: email.trim() } })));
-      toast(t("pages.email.changed"));
+      const account = await body(api.PUT("/account/email", { body: { email: email.trim() } }));
+      show(account);
+      toast(t(account.pending_email === null ? "pages.email.changed" : "pages.email.requested"));
       onClose();
     }),
   );
   return (
-    <Dialog title={t("pages.email.change")} description={t("pages.email.change_hint")} onClose={onClose}>
+    <Dialog
+      title={t("pages.email.change")}
+      description={t(sendsMail ? "pages.email.confirm_hint" : "pages.email.change_hint")}
+      onClose={onClose}
+    >
       <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         <EmailField email={email} setEmail={setEmail} autoFocus problem={entry.problem("email")} />
         <FormFooter entry={entry} extra={<Button onClick={onClose}>{t("pages.cancel")}</Button>}>

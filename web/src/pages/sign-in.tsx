@@ -10,6 +10,8 @@ import { noErrors, minPasswordLength } from "./form-errors";
 import { EmailField, LoginForm, type EmailProps } from "./login-form";
 import { FormFooter, useForm, FormError } from "./password-form";
 import { AuthLayout } from "./auth-layout";
+import { ForgotForm } from "./forgot-form";
+import { sendsMail } from "./mail-links";
 import { PasskeySignIn } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 import { providerFailure } from "./provider-failure";
@@ -17,16 +19,23 @@ import { providerFailure } from "./provider-failure";
 const registrationOpen =
   document.querySelector<HTMLMetaElement>('meta[name="turnstone-registration"]')?.content !== "false";
 
+const titles = {
+  sign_in: "pages.sign_in.title",
+  register: "pages.register.title",
+  forgot: "pages.forgot.title",
+} as const;
+
 export function SignIn() {
   const { t } = useLocalization();
-  const [registering, setRegistering] = useState(false);
+  const [form, setForm] = useState<"sign_in" | "register" | "forgot">("sign_in");
+  const registering = form === "register";
   const [email, setEmail] = useState("");
   const erasure = reportedErasure();
   return (
     <AuthLayout>
-      <title>{`${t(registering ? "pages.register.title" : "pages.sign_in.title")} · ${t("app.name")}`}</title>
-      <h1 className="text-xl font-semibold">{t(registering ? "pages.register.title" : "pages.sign_in.title")}</h1>
-      <p className="mt-1 text-soft">{t("pages.sign_in.tagline")}</p>
+      <title>{`${t(titles[form])} · ${t("app.name")}`}</title>
+      <h1 className="text-xl font-semibold">{t(titles[form])}</h1>
+      <p className="mt-1 text-soft">{t(form === "forgot" ? "pages.forgot.hint" : "pages.sign_in.tagline")}</p>
       <div className="mt-8 flex flex-col gap-6">
         {erasure !== null && <Erased id={erasure} />}
         {providerFailure !== null && (
@@ -34,27 +43,40 @@ export function SignIn() {
             <FormError>{t(providerFailure)}</FormError>
           </div>
         )}
-        {registering ? (
-          <Register email={email} setEmail={setEmail} />
-        ) : (
-          <LoginForm email={email} setEmail={setEmail} focus="email" />
+        {form === "register" && <Register email={email} setEmail={setEmail} />}
+        {form === "forgot" && <ForgotForm email={email} setEmail={setEmail} />}
+        {form === "sign_in" && <LoginForm email={email} setEmail={setEmail} focus="email" />}
+        {form === "sign_in" && sendsMail && (
+          <p className="-mt-2 text-center text-sm">
+            <Quiet onClick={() => setForm("forgot")}>{t("pages.forgot.link")}</Quiet>
+          </p>
         )}
-        {!registering && <PasskeySignIn onSignIn={handleSignIn} />}
-        <ProviderLinks returnTo={location.pathname} />
-        {registrationOpen && (
+        {form === "sign_in" && <PasskeySignIn onSignIn={handleSignIn} />}
+        {form !== "forgot" && <ProviderLinks returnTo={location.pathname} />}
+        {form === "forgot" && (
+          <p className="text-center text-sm">
+            <Quiet onClick={() => setForm("sign_in")}>{t("pages.forgot.back")}</Quiet>
+          </p>
+        )}
+        {registrationOpen && form !== "forgot" && (
           <p className="text-center text-sm text-soft">
             {t(registering ? "pages.register.have_account" : "pages.sign_in.new")}{" "}
-            <Button
-              look="quiet"
-              className="text-accent underline underline-offset-4"
-              onClick={() => setRegistering(!registering)}
-            >
+            <Quiet onClick={() => setForm(registering ? "sign_in" : "register")}>
               {t(registering ? "pages.sign_in.title" : "pages.register.title")}
-            </Button>
+            </Quiet>
           </p>
         )}
       </div>
     </AuthLayout>
+  );
+}
+
+/** A button that looks like a link: it shows another form. */
+function Quiet({ onClick, children }: { onClick: () => void; children: string }) {
+  return (
+    <Button look="quiet" className="text-accent underline underline-offset-4" onClick={onClick}>
+      {children}
+    </Button>
   );
 }
 
