@@ -41,6 +41,9 @@ var provocations = []provocation{
 	{code: protocol.CodeRegistrationClosed, status: 403, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, sitetest.NewGuest(t, s.strict), "POST", "/auth/register", registration(uuid.NewString()+"@example.org"))
 	}},
+	{code: protocol.CodeMailNotConfigured, status: 403, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		return request(t, sitetest.NewGuest(t, s.Base), "POST", "/auth/password/forgot", jsonObject{"email": "ada@example.org"})
+	}},
 	{code: protocol.CodeNotFound, status: 404, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada, "GET", "/conversations/"+protocol.NewConversationID().String(), nil)
 	}},
