@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol"
 )
 
 // The settings, other than dropped parameters, that a refusal can teach.
@@ -38,14 +39,19 @@ var thinking = []string{"reasoning_effort", "thinking", "output_config"}
 var (
 	unsupported = regexp.MustCompile(`(?i)unsupported|not (currently )?support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields|parameter)|` +
 		`not permitted|not allowed|not accepted|not available|not enabled|invalid|deprecated|must be verified|does(n't| not) (accept|take)|no longer`)
-	noTools = regexp.MustCompile(`(?i)(not|n't|no endpoints).{0,60}support.{0,40}(tool|function)|(tool|function).{0,60}(not|n't) (be )?(support|enabled|available)|` +
-		`enable-auto-tool-choice|tool choice requires`)
-	noSystem = regexp.MustCompile(`(?i)system (role|message|prompt|instruction)s?.{0,40}not.{0,20}(support|enabled|allowed)|` +
+	// Names like tool_choice are not what it means: "_" belongs to a word.
+	noTools = regexp.MustCompile(`(?i)(not|n't|no endpoints).{0,60}support.{0,40}\b(tools?|function calling)\b|` +
+		`\b(tools?|function calling)\b.{0,60}(not|n't) (be )?(support|enabled|available)|enable-auto-tool-choice|tool choice requires`)
+	notOfTools = regexp.MustCompile(`(?i)image (input|content|part|url)|\bimages\b|schema|parallel tool|tool messages?\b`)
+	// A part of this request, which says nothing about others.
+	requestPart = regexp.MustCompile(`\b(messages|input)(\.|\[)\d`)
+	ofPrompt    = regexp.MustCompile(`(?i)prompt|input`)
+	noSystem    = regexp.MustCompile(`(?i)system (role|message|prompt|instruction)s?.{0,40}not.{0,20}(support|enabled|allowed)|` +
 		`(not|n't) support.{0,20}system|developer instruction is not enabled|unexpected role.{0,5}system|roles must alternate.*system`)
 	noThinking = regexp.MustCompile(`(?i)(not|n't) support.{0,40}\b(thinking|reasoning)\b|\b(thinking|reasoning)\b (mode )?(is |are )?(not|n't) (be )?(support|enabled|available)`)
 	// The second group is the upper end of a range: [1, 8192], 1-8192, between 1 and 8192.
 	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|(?:less|lower) than or equal to|<=|(?:not|never|cannot|can't) (?:be )?(?:exceed|greater than|larger than|more than)|` +
-		`maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|> )[\s\x60'"]*(\d{2,7})|` +
+		`maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|\d > )[\s\x60'"]*(\d{2,7})|` +
 		`(?:range|between).{0,40}?\d+\s*(?:,|-|–|to|and|\.{2,3})\s*(\d{2,7})`)
 )
 
@@ -75,7 +81,7 @@ func (l *learned) version(model string) int {
 }
 
 // minAnswer is the smallest limit of an answer, in tokens, that is learned.
-const minAnswer = 16
+const minAnswer = 256
 
 // maxModels limits the models that lessons are kept for. They belong to the routes that the operator chose.
 const maxModels = 256
@@ -85,7 +91,7 @@ const maxModels = 256
 // Nothing is learned from a message that repeats the request: a user could teach what all others get.
 func (l *learned) learn(log *zap.Logger, model string, version int, failure *llm.Error) bool {
 	var refused *refusal
-	if !errors.As(failure.Err, &refused) {
+	if !errors.As(failure.Err, &refused) || failure.Code == protocol.ModelContextExceeded {
 		return false
 	}
 	if status := refused.status; status != http.StatusBadRequest && status != http.StatusNotFound && status != http.StatusUnprocessableEntity && status != http.StatusInternalServerError {
@@ -138,14 +144,26 @@ func (l *lessons) learn(e *providerError) string {
 		return name + " limits the answer"
 	}
 	refuses := unsupported.MatchString(e.Message + " " + e.Code)
+	// refused returns the parameter that is refused, with clear only one whose name is no ordinary word.
+	refused := func(clear bool) string {
+		for _, name := range droppable {
+			found := e.Param == name || strings.HasPrefix(e.Param, name+".") || word(name) && (!clear || strings.Contains(name, "_"))
+			if refuses && found && !slices.Contains(l.drop, name) {
+				return name
+			}
+		}
+		return ""
+	}
 	switch {
+	case requestPart.MatchString(all) && !noSystem.MatchString(e.Message):
+		return ""
 	case word(plainName) && word(completionName) && refuses:
 		return rename(completionName)
 	case word(completionName) && refuses:
 		return rename(plainName)
 	case word(plainName) || word("max_output_tokens"):
 		found := answerLimit.FindStringSubmatch(e.Message)
-		if found == nil {
+		if found == nil || ofPrompt.MatchString(e.Message) {
 			return ""
 		}
 		limit, _ := strconv.Atoi(cmp.Or(found[1], found[2]))
@@ -154,20 +172,17 @@ func (l *lessons) learn(e *providerError) string {
 		}
 		l.limit = limit
 		return fmt.Sprintf("at most %d tokens an answer", limit)
-	case noTools.MatchString(e.Message), e.Param == "tools" && refuses && strings.Contains(e.Code, "unsupported"):
+	case refused(true) != "":
+		return drop(refused(true))
+	case noTools.MatchString(e.Message) && !notOfTools.MatchString(e.Message), e.Param == "tools" && refuses && strings.Contains(e.Code, "unsupported"):
 		return drop("tools")
 	case noSystem.MatchString(e.Message):
 		return drop(withoutSystem)
 	case noThinking.MatchString(e.Message) && !strings.Contains(e.Message, "summar"):
 		l.drop = append(l.drop, thinking...)
 		return drop("reasoning")
-	case !refuses:
-		return ""
-	}
-	for _, name := range droppable {
-		if (word(name) || strings.HasPrefix(e.Param, name+".")) && !slices.Contains(l.drop, name) {
-			return drop(name)
-		}
+	case refused(false) != "":
+		return drop(refused(false))
 	}
 	return ""
 }

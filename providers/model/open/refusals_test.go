@@ -86,23 +86,25 @@ func TestARefusedParameterIsNotSentAgain(t *testing.T) {
 		check  func(body map[string]any) bool
 	}{
 		"effort":      {400, `{"error":{"message":"Unsupported parameter: 'reasoning_effort' is not supported with this model.","param":"reasoning_effort"}}`, func(b map[string]any) bool { return b["reasoning_effort"] == nil && b["tools"] != nil }},
-		"limit":       {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}`, func(b map[string]any) bool { return b["max_tokens"] == nil && b["max_completion_tokens"] == 100.0 }},
-		"large limit": {400, `{"error":{"message":"max_tokens is too large: 100. This model supports at most 50 completion tokens."}}`, func(b map[string]any) bool { return b["max_tokens"] == 50.0 }},
-		"range":       {400, `{"error":{"message":"Invalid max_tokens value, the valid range of max_tokens is [1, 64]"}}`, func(b map[string]any) bool { return b["max_tokens"] == 64.0 }},
-		"between":     {400, `{"error":{"message":"max_tokens must be between 1 and 64"}}`, func(b map[string]any) bool { return b["max_tokens"] == 64.0 }},
-		"exceeds":     {400, `{"error":{"message":"max_tokens cannot exceed 64"}}`, func(b map[string]any) bool { return b["max_tokens"] == 64.0 }},
+		"limit":       {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}`, func(b map[string]any) bool { return b["max_tokens"] == nil && b["max_completion_tokens"] == 1000.0 }},
+		"large limit": {400, `{"error":{"message":"max_tokens is too large: 1000. This model supports at most 512 completion tokens."}}`, func(b map[string]any) bool { return b["max_tokens"] == 512.0 }},
+		"range":       {400, `{"error":{"message":"Invalid max_tokens value, the valid range of max_tokens is [1, 640]"}}`, func(b map[string]any) bool { return b["max_tokens"] == 640.0 }},
+		"between":     {400, `{"error":{"message":"max_tokens must be between 1 and 640"}}`, func(b map[string]any) bool { return b["max_tokens"] == 640.0 }},
+		"exceeds":     {400, `{"error":{"message":"max_tokens cannot exceed 640"}}`, func(b map[string]any) bool { return b["max_tokens"] == 640.0 }},
 		"thinking":    {400, `{"error":{"message":"\"gemma3:4b\" does not support thinking","type":"api_error"}}`, func(b map[string]any) bool { return b["reasoning_effort"] == nil && b["tools"] != nil }},
 		"reasoning":   {400, `{"error":{"message":"Reasoning is not supported by this model."}}`, func(b map[string]any) bool { return b["reasoning_effort"] == nil && b["tools"] != nil }},
 		"stream":      {422, `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted: stream_options"}]}`, func(b map[string]any) bool { return b["stream_options"] == nil }},
 		"tools":       {400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}`, func(b map[string]any) bool { return b["tools"] == nil }},
 		"endpoints":   {404, `{"error":{"message":"No endpoints found that support tool use.","code":404}}`, func(b map[string]any) bool { return b["tools"] == nil }},
+		"a choice":    {400, `{"error":{"message":"deepseek-reasoner does not support this tool_choice","type":"invalid_request_error"}}`, func(b map[string]any) bool { return b["tools"] != nil }},
+		"o1":          {400, `{"error":{"message":"Unsupported value: 'messages[0].role' does not support 'system' with this model.","param":"messages[0].role"}}`, func(b map[string]any) bool { return len(b["messages"].([]any)) == 1 }},
 		"system":      {400, `{"error":{"message":"System role not supported"}}`, func(b map[string]any) bool { return len(b["messages"].([]any)) == 1 }},
 	} {
 		url, received := scriptedServer(t, refusing(each.status, each.body), answering)
 		core, logs := observer.New(zap.InfoLevel)
 		provider := connect(t, "chat", url, model.Options{Log: zap.New(core)})
 		request := question()
-		request.ReasoningEffort, request.System = "high", "Be kind."
+		request.ReasoningEffort, request.System, request.MaxOutputTokens = "high", "Be kind.", 1000
 		for range 2 {
 			if err := provider.Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -114,6 +116,30 @@ func TestARefusedParameterIsNotSentAgain(t *testing.T) {
 		}
 		if logs.Len() != 1 {
 			t.Errorf("%s: logged %v", name, logs.All())
+		}
+	}
+}
+
+func TestARefusalOfOneRequestTeachesNothing(t *testing.T) {
+	for _, message := range []string{
+		"messages.5.content.0: Invalid `signature` in `thinking` block",
+		"Invalid value for messages[3]: reasoning_effort is not supported",
+		"input[2]: unknown parameter 'include'",
+		"JSON schema keyword 'oneOf' is not supported by tools",
+		"tools.1.custom.input_schema: JSON schema keyword 'oneOf' is not supported",
+		"Image inputs inside tool messages are not supported",
+		"max_tokens must be less than or equal to 400, because the prompt has 8000 tokens",
+		"Invalid: this thinking model requires max_tokens > 1024",
+		"max_tokens must be greater than 512",
+		"max_tokens must be less than or equal to 255",
+		"'max_tokens' is too large: 4096. This model's maximum context length is 4096 tokens (4096 > 4096 - 1000)",
+	} {
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"message": message}})
+		url, received := scriptedServer(t, refusing(400, string(body)), answering)
+		request := question()
+		request.ReasoningEffort, request.MaxOutputTokens = "high", 4096
+		if err := connect(t, "chat", url, model.Options{}).Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err == nil || len(received()) != 1 {
+			t.Errorf("%s: %d requests: %v", message, len(received()), err)
 		}
 	}
 }
