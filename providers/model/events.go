@@ -427,12 +427,13 @@ func (c *Call) EventError(event Event) error {
 		Choices   json.RawMessage `json:"choices"`
 		ID        lenient.Text    `json:"id"`
 		Usage     lenient.Raw     `json:"usage"`
+		Base      baseResponse    `json:"base_resp"`
 	}
 	if err := lenient.Decode(event.Data, &shape); err != nil && !event.Failed {
 		return Protocol(err)
 	}
 	bare := shape.Choices == nil && shape.Type == "" && shape.Object == "" && shape.ID == "" && shape.Usage == nil
-	if event.Failed || shape.Error != nil || shape.Object == "error" || shape.Type == "error" || shape.ErrorCode != nil ||
+	if event.Failed || shape.Error != nil || shape.Object == "error" || shape.Type == "error" || shape.ErrorCode != nil || shape.Base.failed() ||
 		bare && (shape.Detail != nil || shape.Message != nil || shape.Code != nil) {
 		return c.client.refusal(0, nil, event.Data, c.request)
 	}

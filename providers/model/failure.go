@@ -136,6 +136,7 @@ func readErrorObject(body []byte, depth int) providerError {
 		InnerError struct {
 			Code lenient.Text `json:"code"`
 		} `json:"innererror"`
+		Base    baseResponse `json:"base_resp"`
 		Details []struct {
 			RetryDelay lenient.Text `json:"retryDelay"`
 		} `json:"details"`
@@ -168,6 +169,9 @@ func readErrorObject(body []byte, depth int) providerError {
 			break
 		}
 	}
+	if outer.Base.failed() {
+		found.merge(providerError{Type: miniMaxErrors[outer.Base.Code], Code: string(outer.Base.Code), Message: string(outer.Base.Message)})
+	}
 	if found.Message == "" {
 		found.Message = first(outer.Msg, outer.ErrorMsg, outer.Text)
 	}
@@ -176,6 +180,20 @@ func readErrorObject(body []byte, depth int) providerError {
 		found.Message += ": " + inner.Message
 	}
 	return found
+}
+
+// baseResponse is what MiniMax adds to every answer, with status 200 also to errors.
+type baseResponse struct {
+	Code    lenient.Text `json:"status_code"`
+	Message lenient.Text `json:"status_msg"`
+}
+
+func (b *baseResponse) failed() bool { return b.Code != "" && b.Code != "0" }
+
+// miniMaxErrors are the types of the errors that MiniMax numbers.
+var miniMaxErrors = map[lenient.Text]string{
+	"1002": "rate_limit_exceeded", "1004": "authentication_error", "1008": "insufficient_balance", "1026": "content_filter",
+	"1027": "content_filter", "1039": "rate_limit_exceeded", "2013": "invalid_request_error", "2049": "authentication_error",
 }
 
 // merge adopts the fields of an inner error, which is more precise.
@@ -202,7 +220,7 @@ var (
 			`request too large|too large for model|tokens? (in|of) the (prompt|request|input).{0,40}exceed`)
 	contextLimit = regexp.MustCompile(
 		`(?i)(?:maximum (?:context|prompt|model|sequence|input) length(?: is| of)?|allowed \(|\[\d+, ?|must be <= ?|> |token limit:? |` +
-			`context size \(|context length (?:of )?(?:only )?|with |cannot exceed |limit (?:of |is |\()?)\s*(\d{3,8})`)
+			`context size \(|context length (?:of )?(?:only )?|with |cannot exceed |limit (?:of |is )?)\s*(\d{3,8})`)
 	creditUsedUp = regexp.MustCompile(
 		`(?i)credit balance is too low|insufficient (account )?(balance|credit|funds|quota)|payment required|billing (hard )?limit|` +
 			`account (is )?in arrears|arrearage|out of credits|more credits|add credits|exceeded your current quota, please check your plan and billing`)
@@ -280,7 +298,8 @@ func (e *providerError) classify(status int, wait time.Duration) protocol.TurnEr
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "insufficient_balance", "billing", "arrearage"),
 		status != http.StatusTooManyRequests && creditUsedUp.MatchString(e.Message), wait == 0 && creditUsedUp.MatchString(e.Message):
 		return protocol.ModelCreditUsedUp
-	case status < 500 && (has("content_filter", "content_policy", "moderation", "data_inspection", "safety", "contentfilter") || policyRefuses.MatchString(e.Message)):
+	case status < 500 && (has("content_filter", "content_policy", "moderation", "data_inspection", "safety", "contentfilter") ||
+		status != http.StatusUnauthorized && status != http.StatusTooManyRequests && policyRefuses.MatchString(e.Message)):
 		return codePolicy
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return protocol.ModelUnauthorized

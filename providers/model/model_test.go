@@ -71,6 +71,7 @@ func TestProviderErrorsMapToCodes(t *testing.T) {
 	}{
 		{429, `{"error":{"code":"insufficient_quota"}}`, protocol.ModelCreditUsedUp, false},
 		{429, ``, protocol.ModelRateLimited, true},
+		{429, `{"error":{"message":"Rate limit for the moderation model reached"}}`, protocol.ModelRateLimited, true},
 		{529, ``, protocol.ModelUnavailable, true},
 		{408, ``, protocol.ModelUnavailable, true},
 		{400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`, protocol.ModelContextExceeded, false},

@@ -36,6 +36,9 @@ var AnswerCases = []AnswerCase{
 	{"an abort", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("abort"), "!model_unavailable cut"},
 	{"the limit of Gemini", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("MAX_TOKENS"), "Hi max_tokens"},
 	{"the limit of Mistral", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("model_length"), "Hi max_tokens"},
+	{"the limit of a gateway", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("MaxTokens"), "Hi max_tokens"},
+	{"the limit of tokens", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("token_limit"), "Hi max_tokens"},
+	{"a filter with another separator", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("content-filter"), "Hi refusal"},
 	{"the context of Claude", "anthropic", claude("model_context_window_exceeded"), "Hi max_tokens"},
 	{"a pause", "anthropic", claude("pause_turn"), "Hi max_tokens"},
 	{"safety", "chat", ChatDelta(`{"content":"Hi"}`) + ChatEnd("SAFETY"), "Hi refusal"},
@@ -71,6 +74,9 @@ var AnswerCases = []AnswerCase{
 	{"a whole response", "responses", `=` + `{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}`, "Hi end_turn"},
 	{"a whole message", "anthropic", `=` + `{"type":"message","content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"t","name":"clock","input":{}}],"stop_reason":"tool_use"}`, "Hi clock{} tool_calls"},
 	{"an error as a whole answer", "chat", `=` + `{"error":{"message":"boom","code":503}}`, "!model_unavailable"},
+	{"an error of MiniMax", "chat", ChatDelta(`{"content":"Hi"}`) + `{"base_resp":{"status_code":1002,"status_msg":"rate limit"},"choices":null}`, "!model_rate_limited cut"},
+	{"no credit with MiniMax", "chat", `{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}`, "!model_credit_used_up"},
+	{"a whole answer of MiniMax", "chat", `={"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}],"base_resp":{"status_code":0,"status_msg":"success"}}`, "Hi end_turn"},
 	{"events without blank lines", "chat", "=data: " + ChatChunk(`{"content":"Hi"}`, "null") + "\ndata: " + ChatChunk(`{}`, `"stop"`) + "\ndata: [DONE]\n", "Hi end_turn"},
 	{"carriage returns", "chat", "=data: " + ChatChunk(`{"content":"Hi"}`, "null") + "\r\rdata: " + ChatChunk(`{}`, `"stop"`) + "\r\rdata: [DONE]\r\r", "Hi end_turn"},
 	{"a byte order mark", "chat", "=\ufeffdata: " + ChatChunk(`{"content":"Hi"}`, "null") + "\n\ndata: " + ChatChunk(`{}`, `"stop"`) + "\n\n", "Hi end_turn"},
@@ -158,6 +164,10 @@ var RefusalCases = []RefusalCase{
 	{"llama.cpp, older", 500, `{"error":{"code":500,"message":"input (9000 tokens) is larger than the max context size (4096 tokens)"}}`, "model_context_exceeded", 4096},
 	{"too large", 413, `<html><title>413 Request Entity Too Large</title></html>`, "model_context_exceeded", 0},
 
+	{"MiniMax", 400, `{"type":"error","error":{"type":"bad_request_error","message":"invalid params, context window exceeds limit (2013)","http_code":"400"}}`, "model_context_exceeded", 0},
+	{"the context and the answer", 400, `{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 4096 tokens and your request has 1000 input tokens (4096 > 4096 - 1000). None"}}`, "model_context_exceeded", 4096},
+
+	{"no credit with MiniMax", 200, `{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}`, "model_credit_used_up", 0},
 	{"no credit", 402, `{"error":{"message":"Insufficient Balance"}}`, "model_credit_used_up", 0},
 	{"no quota", 429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","code":"insufficient_quota"}}`, "model_credit_used_up", 0},
 	{"a low balance", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`, "model_credit_used_up", 0},
@@ -165,6 +175,8 @@ var RefusalCases = []RefusalCase{
 	{"the filter of Azure", 400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","code":"content_filter"}}`, "refusal", 0},
 	{"the policy of OpenAI", 400, `{"error":{"message":"Your request was rejected","code":"content_policy_violation"}}`, "refusal", 0},
 	{"moderation", 403, `{"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["violence"]}}}`, "refusal", 0},
+
+	{"an account that is flagged", 401, `{"error":{"message":"Your account has been flagged for potential abuse.","code":"account_flagged"}}`, "model_unauthorized", 0},
 
 	{"a list", 400, `[{"error":{"message":"no"}}]`, "model_rejected", 0},
 	{"a text", 401, `"Unauthorized"`, "model_unauthorized", 0},
