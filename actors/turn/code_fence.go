@@ -5,7 +5,8 @@ import "strings"
 // fenceSplitter finds fenced code blocks in text that arrives in pieces of any size. A fence is at least three backticks or
 // tildes at the start of a line; as many of the same or more, alone in their line, end the block. It holds back only text
 // that it cannot classify yet: these characters at the start of a line, the line of a fence, and white space before the
-// next text. Indented fences stay text; Markdown renders them too.
+// next text. Indented fences stay text, which Markdown renders too; but a fence that ends a block may be indented by one to
+// three spaces.
 type fenceSplitter struct {
 	opener    string // the fence that started the current block of code; empty outside code
 	lineStart bool
@@ -25,6 +26,7 @@ type fenceSink interface {
 const (
 	minFence     = 3    // in characters
 	maxFenceLine = 200  // in bytes; a longer line is not a fence
+	maxIndent    = 3    // in spaces
 	maxLead      = 4096 // in bytes; longer leading white space is text
 )
 
@@ -101,8 +103,17 @@ func (s *fenceSplitter) write(text string, sink fenceSink) {
 
 // mayBeFence reports whether a line, or the start of one, may be a fence.
 func (s *fenceSplitter) mayBeFence(line string) bool {
-	run := fenceOf(line)
-	return run > 0 && len(line) <= maxFenceLine && (run >= minFence || run == len(line))
+	rest := s.unindented(line)
+	run := fenceOf(rest)
+	return len(line) <= maxFenceLine && (run >= minFence || run == len(rest))
+}
+
+// unindented returns a line in code without the spaces that may precede the fence that ends it.
+func (s *fenceSplitter) unindented(line string) string {
+	if s.opener == "" {
+		return line
+	}
+	return line[min(maxIndent, len(line)-len(strings.TrimLeft(line, " "))):]
 }
 
 // fenceOf returns the number of equal backticks or tildes at the start of a line.
@@ -116,8 +127,9 @@ func fenceOf(line string) int {
 // fenceLine parses a complete line as a fence: an opening one with its language, or one that closes the current block. The
 // fence is empty if the line is none.
 func (s *fenceSplitter) fenceLine(line string) (fence, language string) {
-	run := fenceOf(line)
-	fence, info := line[:run], strings.TrimSpace(line[run:])
+	rest := s.unindented(line)
+	run := fenceOf(rest)
+	fence, info := rest[:run], strings.TrimSpace(rest[run:])
 	switch {
 	case run < minFence || len(line) > maxFenceLine:
 		return "", ""
@@ -129,6 +141,8 @@ func (s *fenceSplitter) fenceLine(line string) (fence, language string) {
 	case fence[0] == '`' && strings.Contains(info, "`"):
 		return "", ""
 	}
-	language, _, _ = strings.Cut(info, " ")
+	if words := strings.Fields(info); len(words) > 0 {
+		language = strings.ReplaceAll(words[0], "`", "") // what a model gets of the code has a fence of backticks
+	}
 	return fence, language
 }

@@ -229,7 +229,7 @@ func (w *world) same(r *Machine) {
 	}
 }
 
-var textPieces = []string{"hello ", "world\n", "\n", "`", "``", "```", "```go\n", "````md\n", "````\n", "~~~", "~\n", "func main() {}\n", "```\n", "  ", "ü€😀", "a```b", "\n```py\nx=1", "\n```"}
+var textPieces = []string{"hello ", "world\n", "\n", "`", "``", "```", "```go\n", "````md\n", "````\n", "~~~", "~\n", " ", "   ```\n", "func main() {}\n", "```\n", "  ", "ü€😀", "a```b", "\n```py\nx=1", "\n```"}
 
 // random triggers the machine once, at random, and commits the decision.
 func (w *world) random() {
@@ -424,19 +424,25 @@ func TestBlocksOfCodeEndWithTheirOwnFence(t *testing.T) {
 		"````md\n```go\nx\n```\n````\nafter": "<md>```go\nx\n```\n</>after",
 		"```\n````\nafter":                   "<></>after",
 		"~~~py\n```\n~~~~\n":                 "<py>```\n</>",
-		"``` a`b\n~~~ a`b c\n":               "``` a`b\n<a`b>",
+		"``` a`b\n~~~ a`b c\n":               "``` a`b\n<ab>",
 		"  ```go\nx\n  ```\n":                "  ```go\nx\n  ```\n",
+		"```\nx\n   ```\nafter":              "<>x\n</>after",
+		"```\nx\n    ```\n \n":               "<>x\n    ```\n \n",
+		"```go\tfoo\nx\n ```":                "<go>x\n</>",
 		"```go\n~~~\n```x\n```":              "<go>~~~\n```x\n</>",
 	} {
 		if got := splitText([]string{text}); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+		if got := splitText(strings.Split(text, "")); got != want {
+			t.Errorf("%q, by characters: got %q, want %q", text, got, want)
 		}
 	}
 }
 
 // What a model gets of its own code is split into the same code.
 func TestCodeIsWrittenWithAFenceThatItDoesNotHave(t *testing.T) {
-	for _, code := range []string{"x\n", "```\n", "````\n```\n", "a `b` c\n"} {
+	for _, code := range []string{"x\n", "```\n", "  ```\n", "   ````\n", "````\n```\n", "a `b` c\n"} {
 		var out sketch
 		splitter := newFenceSplitter()
 		text := appendPartText(nil, protocol.Part{Type: protocol.PartCode, Language: "go", Code: code})
