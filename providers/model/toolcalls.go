@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"turnstone/actors/llm"
@@ -34,7 +35,8 @@ type toolArguments struct {
 	object   bool // the text is a valid object
 }
 
-func (p *toolArguments) add(text string) {
+// add appends text, up to another object behind a complete one: the rest, which it returns, belongs to another call.
+func (p *toolArguments) add(text string) (rest string) {
 	for at := range len(text) {
 		char := text[at]
 		switch {
@@ -43,6 +45,9 @@ func (p *toolArguments) add(text string) {
 		case p.inString:
 			p.escaped, p.inString = char == '\\', char != '"'
 		case char == ' ' || char == '\t' || char == '\r' || char == '\n':
+		case p.ended && p.object && char == '{':
+			p.text = append(p.text, text[:at]...)
+			return text[at:]
 		case p.ended:
 			p.object = false // something follows the object
 		case char == '"':
@@ -57,6 +62,7 @@ func (p *toolArguments) add(text string) {
 		}
 	}
 	p.text = append(p.text, text...)
+	return ""
 }
 
 // trimmed returns the text without the white space around it.
@@ -69,12 +75,12 @@ type toolCalls struct {
 	calls   []llm.ToolCall
 }
 
-// ToolPiece adds a piece of a tool call. Pieces are joined by their index (-1: unknown). Some servers send every call with the
+// ToolPiece adds a piece of a tool call. Pieces are joined by their index (-1: unknown, joined by their identifier). Some servers send every call with the
 // same index, and with the same or no identifier: after arguments that are a complete object, a name or another object
 // starts another call. It returns the number of the call, from 0. An answer with more than maxCalls fails.
 func (c *Call) ToolPiece(index int, id, name, arguments string) (int, error) {
 	number := c.tools.piece(index, id, name, arguments)
-	return number, c.tools.bound(number)
+	return number, c.tools.bound(len(c.tools.pieces) - 1)
 }
 
 // bound refuses the call with a number, from 0, if there are too many.
@@ -85,10 +91,22 @@ func (c *toolCalls) bound(number int) error {
 	return nil
 }
 
+// piece adds a piece, which may have the arguments of several calls, and returns the number of the first.
 func (c *toolCalls) piece(index int, id, name, arguments string) int {
+	first, rest := c.join(index, id, name, arguments)
+	for last := first; rest != "" && len(c.pieces) <= maxCalls; {
+		last, rest = c.join(index, c.pieces[last].id, "", rest)
+	}
+	return first
+}
+
+// join adds a piece to its call, or starts another one. It returns the number of the call, and the arguments that belong to
+// the next.
+func (c *toolCalls) join(index int, id, name, arguments string) (number int, rest string) {
+	byID := index < 0 && id != "" && slices.ContainsFunc(c.pieces, func(piece toolPiece) bool { return piece.id == id })
 	for i := len(c.pieces) - 1; i >= 0; i-- {
 		piece := &c.pieces[i]
-		if index >= 0 && piece.index >= 0 && piece.index != index {
+		if index >= 0 && piece.index >= 0 && piece.index != index || byID && piece.id != id {
 			continue
 		}
 		if !c.joins(piece, id, name, arguments) {
@@ -100,15 +118,14 @@ func (c *toolCalls) piece(index int, id, name, arguments string) int {
 		if name != piece.name {
 			piece.name += name
 		}
-		piece.arguments.add(arguments)
-		return i
+		return i, piece.arguments.add(arguments)
 	}
 	if name == "" && arguments != "" && len(c.pieces) > 0 {
 		name = c.pieces[len(c.pieces)-1].name
 	}
 	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name})
-	c.pieces[len(c.pieces)-1].arguments.add(arguments)
-	return len(c.pieces) - 1
+	number = len(c.pieces) - 1
+	return number, c.pieces[number].arguments.add(arguments)
 }
 
 // joins reports whether a piece continues a call. A repetition of the arguments is removed from the call.
