@@ -127,7 +127,7 @@ func (l *learned) learn(log *zap.Logger, model string, version int, failure *llm
 func (l *lessons) learn(e *providerError) string {
 	all := e.Param + " " + e.Message
 	word := func(name string) bool {
-		return e.Param == name || regexp.MustCompile(`(^|[^\w.])`+regexp.QuoteMeta(name)+`($|\W)`).MatchString(all)
+		return e.Param == name || regexp.MustCompile(`(^|[^\w.-])`+regexp.QuoteMeta(name)+`($|\W)`).MatchString(all)
 	}
 	drop := func(name string) string {
 		if slices.Contains(l.drop, name) {
@@ -155,7 +155,7 @@ func (l *lessons) learn(e *providerError) string {
 		return ""
 	}
 	switch {
-	case requestPart.MatchString(all) && !noSystem.MatchString(e.Message):
+	case (requestPart.MatchString(all) || e.Param == "input" || e.Param == "messages") && !noSystem.MatchString(e.Message):
 		return ""
 	case word(plainName) && word(completionName) && refuses:
 		return rename(completionName)

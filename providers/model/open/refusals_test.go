@@ -125,6 +125,7 @@ func TestARefusalOfOneRequestTeachesNothing(t *testing.T) {
 		"messages.5.content.0: Invalid `signature` in `thinking` block",
 		"Invalid value for messages[3]: reasoning_effort is not supported",
 		"input[2]: unknown parameter 'include'",
+		"The model 'm-thinking' is not available",
 		"JSON schema keyword 'oneOf' is not supported by tools",
 		"tools.1.custom.input_schema: JSON schema keyword 'oneOf' is not supported",
 		"Image inputs inside tool messages are not supported",
