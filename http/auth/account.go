@@ -75,7 +75,12 @@ func (s *Service) SignIn(ctx context.Context, req *Request, email, password stri
 		return none, s.refuseSignIn(req, found.AccountID)
 	}
 	token, session := s.newToken(req.Agent)
-	if err := s.sessions.CreateSession(ctx, found.AccountID, session, req.Requester()); err != nil {
+	session.Checked = found.PasswordHash
+	err = s.sessions.CreateSession(ctx, found.AccountID, session, req.Requester())
+	if protocol.CodeOf(err) == protocol.CodeNotFound { // the password was changed meanwhile
+		return none, s.refuseSignIn(req, found.AccountID)
+	}
+	if err != nil {
 		return none, err
 	}
 	info := s.signIn(ctx, req, found.Account, token, session)
@@ -151,7 +156,7 @@ func (s *Service) EndOtherSessions(ctx context.Context, req *Request) error {
 // that one.
 func (s *Service) Reauthenticate(ctx context.Context, req *Request, password string) (protocol.SessionInfo, error) {
 	var none protocol.SessionInfo
-	if err := s.provePassword(ctx, req, "body.password", password); err != nil {
+	if _, err := s.provePassword(ctx, req, "body.password", password); err != nil {
 		return none, err
 	}
 	if err := confirm(ctx, s, req); err != nil {
@@ -174,25 +179,25 @@ func confirm(ctx context.Context, s *Service, req *Request) error {
 	return nil
 }
 
-// provePassword checks a password against the caller's own.
-func (s *Service) provePassword(ctx context.Context, req *Request, field, password string) error {
+// provePassword checks a password against the caller's own, and returns the hash of that one.
+func (s *Service) provePassword(ctx context.Context, req *Request, field, password string) (hash *string, err error) {
 	try := ownAttempt(req.Caller)
 	if err := s.signIns.draw(ctx, req, try); err != nil {
-		return err
+		return nil, err
 	}
 	own, err := s.credentials.CredentialsOf(ctx, req.Caller.AccountID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	matches, err := s.passwords.matches(ctx, try.hashCaller, password, own.PasswordHash)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !matches {
 		s.Record(req, audit.EventSignInFailed)
-		return protocol.Invalid(field, "is wrong")
+		return nil, protocol.Invalid(field, "is wrong")
 	}
-	return nil
+	return own.PasswordHash, nil
 }
 
 // ChangePassword ends every other session, and every token of this session but the new one in the response.
@@ -201,7 +206,8 @@ func (s *Service) ChangePassword(ctx context.Context, req *Request, current, nex
 	if err := checkPassword("body.new_password", next, req.Caller.Email); err != nil {
 		return none, err
 	}
-	if err := s.mayChangePassword(ctx, req, current); err != nil {
+	checked, err := s.mayChangePassword(ctx, req, current)
+	if err != nil {
 		return none, err
 	}
 	hash, err := s.passwords.hash(ctx, ownAttempt(req.Caller).hashCaller, next)
@@ -209,33 +215,37 @@ func (s *Service) ChangePassword(ctx context.Context, req *Request, current, nex
 		return none, err
 	}
 	token, session := s.newToken(req.Agent)
-	session.SessionID, session.ExpiresAt = req.Caller.SessionID, req.Caller.ExpiresAt
-	err = s.credentials.ChangePassword(ctx, req.Caller.AccountID, hash, session, req.Requester())
-	if protocol.CodeOf(err) == protocol.CodeEmailTaken {
+	session.SessionID, session.ExpiresAt, session.Checked = req.Caller.SessionID, req.Caller.ExpiresAt, checked
+	changed, err := s.credentials.ChangePassword(ctx, req.Caller.AccountID, hash, session, req.Requester())
+	switch protocol.CodeOf(err) {
+	case protocol.CodeEmailTaken:
 		return none, protocol.Conflict(protocol.CodeEmailTaken, req.Caller.Account, "Another account signs in with the address of this account. Change the address first.")
+	case protocol.CodeNotFound: // the password was changed meanwhile, or the session has ended
+		return none, protocol.Errorf(protocol.CodeUnauthenticated, "The password was changed meanwhile. Sign in again.")
 	}
 	if err != nil {
 		return none, err
 	}
+	req.Caller.Account = *changed
 	s.setSessionToken(req, token, session)
 	s.devices.addOwn(req)
 	return s.SessionInfo(req.Caller), nil
 }
 
 // mayChangePassword requires the current password or, for an account that only signs in with a provider, a recent
-// sign-in.
-func (s *Service) mayChangePassword(ctx context.Context, req *Request, current string) error {
+// sign-in. It returns the hash of the current password; nil if there is none.
+func (s *Service) mayChangePassword(ctx context.Context, req *Request, current string) (hash *string, err error) {
 	own, err := s.credentials.CredentialsOf(ctx, req.Caller.AccountID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if own.PasswordHash != nil {
 		return s.provePassword(ctx, req, "body.current_password", current)
 	}
 	if !req.Caller.RecentlySignedIn(s.now()) {
-		return ErrReauthRequired()
+		return nil, ErrReauthRequired()
 	}
-	return nil
+	return nil, nil
 }
 
 // ChangeEmail changes the address of the caller's account; if mails are sent, once the new address is confirmed. It reports that

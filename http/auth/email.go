@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	maxEmailBytes       = 254 // RFC 5321
+	maxEmailBytes       = 254  // RFC 5321
+	maxEmailKeyBytes    = 2048 // some characters are many in the form of EmailKey
 	maxDisplayNameRunes = 100
 )
 
@@ -25,7 +26,7 @@ func EmailKey(email string) string {
 // checkEmail accepts an address only if it has no display name and no comment.
 func checkEmail(field, email string) error {
 	parsed, err := mail.ParseAddress(email)
-	if err != nil || parsed.Name != "" || parsed.Address != email || len(email) > maxEmailBytes || strings.ContainsFunc(email, unicode.IsControl) {
+	if err != nil || parsed.Name != "" || parsed.Address != email || len(email) > maxEmailBytes || len(EmailKey(email)) > maxEmailKeyBytes || strings.ContainsFunc(email, unicode.IsControl) {
 		return protocol.Invalid(field, "must be an email address")
 	}
 	return nil

@@ -68,7 +68,7 @@ func (r *Recovery) Forgot(ctx context.Context, req *Request, email string) error
 		return err
 	}
 	name := EmailKey(email)
-	if err := r.drawMail(ctx, req, name); err != nil {
+	if err := r.drawReset(ctx, req, name); err != nil {
 		return err
 	}
 	return r.store.RequestReset(ctx, name, r.now(), req.Requester())
@@ -81,16 +81,33 @@ func (r *Recovery) checkConfigured() error {
 	return protocol.Errorf(protocol.CodeMailNotConfigured, "This service sends no mail. Ask its operator for help.")
 }
 
-// drawMail draws for a mail that strangers can cause: all of them together can send only a few to one address. Whoever finds the
-// limit used up has a recent mail in the mailbox. A device that has signed in with the address before draws from its own limit.
-func (r *Recovery) drawMail(ctx context.Context, req *Request, name string) error {
+// drawReset draws for a link to set a new password, which strangers can request: all of them together can send only a few to
+// one address. Whoever finds the limit used up has a recent mail in the mailbox. A device that has signed in with the address
+// before draws from its own limit.
+func (r *Recovery) drawReset(ctx context.Context, req *Request, name string) error {
 	by := "anyone"
 	if req.Device.knows(r.keys, name) {
 		by = req.Device.key()
 	}
-	digest := sha256.Sum256([]byte("mail " + name)) // see signInLimits.draw
+	return r.limits.Draw(ctx, req.Header, BucketSignIn, by+":"+mailDigest(name))
+}
+
+// drawConfirmation draws for a link that confirms an address: from the limit of the account, and from that of the address. No
+// device has a limit of its own, because an address that is to be confirmed may be anyone's.
+func (r *Recovery) drawConfirmation(ctx context.Context, req *Request, name string) error {
+	for _, by := range []string{req.Caller.AccountID.String(), mailDigest(name)} {
+		if err := r.limits.Draw(ctx, req.Header, BucketSignIn, "confirm:"+by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mailDigest is the key of an address in a limit; see signInLimits.draw.
+func mailDigest(name string) string {
+	digest := sha256.Sum256([]byte("mail " + name))
 	const digestBytes = 16
-	return r.limits.Draw(ctx, req.Header, BucketSignIn, by+":"+hex.EncodeToString(digest[:digestBytes]))
+	return hex.EncodeToString(digest[:digestBytes])
 }
 
 // Reset sets a new password with the token of a mail. It ends every session of the account and signs in nobody.
@@ -132,7 +149,7 @@ func (r *Recovery) ConfirmEmail(ctx context.Context, req *Request, token string)
 
 // requestEmail is ChangeEmail for a service that sends mails.
 func (r *Recovery) requestEmail(ctx context.Context, req *Request, email string, version *int64) (*protocol.Account, error) {
-	if err := r.drawMail(ctx, req, EmailKey(email)); err != nil {
+	if err := r.drawConfirmation(ctx, req, EmailKey(email)); err != nil {
 		return nil, err
 	}
 	return r.store.RequestEmail(ctx, req.Caller.AccountID, email, EmailKey(email), version, r.now(), req.Requester())
@@ -144,7 +161,7 @@ func (r *Recovery) ResendEmail(ctx context.Context, req *Request) (*protocol.Acc
 		return nil, err
 	}
 	if waiting := req.Caller.PendingEmail; waiting != nil {
-		if err := r.drawMail(ctx, req, EmailKey(*waiting)); err != nil {
+		if err := r.drawConfirmation(ctx, req, EmailKey(*waiting)); err != nil {
 			return nil, err
 		}
 	}

@@ -34,7 +34,7 @@ type Credentials interface {
 	Register(ctx context.Context, account *accounts.NewAccount, identity *accounts.Identity, session *accounts.NewSession, by audit.Requester) error
 	CredentialsByEmail(ctx context.Context, key string) (*accounts.Credentials, error)
 	CredentialsOf(ctx context.Context, account protocol.AccountID) (*accounts.Credentials, error)
-	ChangePassword(ctx context.Context, account protocol.AccountID, hash string, next *accounts.NewSession, by audit.Requester) error
+	ChangePassword(ctx context.Context, account protocol.AccountID, hash string, next *accounts.NewSession, by audit.Requester) (*protocol.Account, error)
 }
 
 // Identities stores the identities at OpenID providers with which people sign in.

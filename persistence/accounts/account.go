@@ -112,29 +112,61 @@ func (s *Store) CredentialsOf(ctx context.Context, account protocol.AccountID) (
 
 const (
 	// LockAccountSQL locks the row of an account, but not against new rows that refer to it.
-	LockAccountSQL    = `select from accounts where account_id = $1 for no key update`
-	updatePasswordSQL = `update accounts set password_hash = @password_hash where account_id = @account`
+	LockAccountSQL = `select from accounts where account_id = $1 for no key update`
+	// lockPasswordSQL locks an account whose password is still the one that was checked before.
+	lockPasswordSQL = `select from accounts where account_id = @account and password_hash is not distinct from @checked for no key update`
+	lockSessionSQL  = `
+	select from sessions where account_id = @account and session_id = @session and revoked_at is null and expires_at > @at for update`
+	// updatePasswordSQL also ends a change of the address that waits: whoever knew the old password may have started it.
+	updatePasswordSQL = `
+	update accounts set password_hash = @password_hash, pending_email = null, pending_email_expires_at = null,
+		version = version + case when pending_email is null then 0 else 1 end
+	where account_id = @account`
 )
 
-// ChangePassword stores a new password, ends every session of the account, and informs its owner by mail. The session that changed the password
-// continues: session is its next token, under the same session identifier. Setting a first password makes the address
-// of the account its sign-in name; protocol.CodeEmailTaken if another account signs in with that address.
-func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, hash string, session *NewSession, by audit.Requester) error {
-	return emailTaken(s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+// queuePassword adds the statements that store a password, and end the links that were mailed before.
+func queuePassword(batch *pgx.Batch, account protocol.AccountID, hash string) {
+	batch.Queue(updatePasswordSQL, pgx.NamedArgs{"account": account, "password_hash": hash})
+	mails.QueueWithdraw(batch, account, protocol.MailPasswordReset, protocol.MailEmailConfirmation)
+}
+
+// lockAll runs statements that lock a row. The error is pgx.ErrNoRows if one of them finds none.
+func lockAll(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, statements ...string) error {
+	for _, sql := range statements {
+		tag, err := tx.Exec(ctx, sql, args)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return pgx.ErrNoRows
+		}
+	}
+	return nil
+}
+
+// ChangePassword stores a new password, ends every session of the account and a change of its address that waits, and informs
+// its owner by mail. The session that changed the password continues: session is its next token, under the same session
+// identifier, and its Checked is the password that was checked before. The error is protocol.CodeNotFound if the account has
+// another password by now, or the session has ended. Setting a first password makes the address of the account its sign-in
+// name; protocol.CodeEmailTaken if another account signs in with that address.
+func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, hash string, session *NewSession, by audit.Requester) (changed *protocol.Account, err error) {
+	err = emailTaken(s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if err := lockAll(ctx, tx, session.args(account), lockPasswordSQL, lockSessionSQL); err != nil {
+			return err
+		}
 		batch := &pgx.Batch{}
-		batch.Queue(updatePasswordSQL, pgx.NamedArgs{"account": account, "password_hash": hash})
+		queuePassword(batch, account, hash)
 		by.Queue(batch, account, audit.EventPasswordChanged, nil)
-		mails.QueueWithdraw(batch, account, protocol.MailPasswordReset)
 		batch.Queue(replaceSessionsSQL, session.args(account))
 		queueReplaceSessions(batch, account, session)
 		by.Queue(batch, account, audit.EventSessionRotated, &session.SessionID)
-		var changed *protocol.Account
 		batch.Queue(selectAccountSQL, account).Query(collectOne(&changed))
 		if err := tx.Run(ctx, batch); err != nil || changed.Email == "" {
 			return err
 		}
 		return s.outbox.Insert(ctx, tx, account, protocol.MailPasswordChanged, changed.Email, session.At)
 	}))
+	return changed, err
 }
 
 const updateEmailSQL = `
@@ -217,16 +249,15 @@ func (s *Store) ChangeName(ctx context.Context, account protocol.AccountID, name
 	return changed, nil
 }
 
-const setPasswordSQL = `update accounts set password_hash = $2 where account_id = $1`
-
-// SetPassword stores a password that an operator chose and ends every session of the account. As with ChangePassword, a
+// SetPassword stores a password that an operator chose, and ends every session of the account and a change of its address that
+// waits. As with ChangePassword, a
 // first password may be refused with protocol.CodeEmailTaken.
 func (s *Store) SetPassword(ctx context.Context, account protocol.AccountID, hash string, now time.Time, by audit.Requester) error {
 	return emailTaken(s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
-		batch.Queue(setPasswordSQL, account, hash)
+		batch.Queue(LockAccountSQL, account)
+		queuePassword(batch, account, hash)
 		by.Queue(batch, account, audit.EventPasswordChanged, nil)
-		mails.QueueWithdraw(batch, account, protocol.MailPasswordReset)
 		QueueEndSessions(batch, account, now)
 		return tx.Run(ctx, batch)
 	}))

@@ -116,10 +116,6 @@ const (
 	useResetSQL = `
 	delete from mails m using accounts a where ` + resettable + `
 	returning ` + accountColumns
-	resetPasswordSQL = `
-	update accounts set password_hash = @password_hash, pending_email = null, pending_email_expires_at = null,
-		version = version + case when pending_email is null then 0 else 1 end
-	where account_id = @account`
 )
 
 func linkArgs(link mails.Ref, now time.Time) pgx.NamedArgs {
@@ -142,8 +138,7 @@ func (s *Recovery) ResetPassword(ctx context.Context, link mails.Ref, hash strin
 			return err
 		}
 		batch := &pgx.Batch{}
-		batch.Queue(resetPasswordSQL, pgx.NamedArgs{"account": link.AccountID, "password_hash": hash})
-		mails.QueueWithdraw(batch, link.AccountID, protocol.MailPasswordReset, protocol.MailEmailConfirmation)
+		queuePassword(batch, link.AccountID, hash)
 		QueueEndSessions(batch, link.AccountID, now)
 		by.Queue(batch, link.AccountID, audit.EventPasswordReset, nil)
 		if err := tx.Run(ctx, batch); err != nil {

@@ -48,12 +48,13 @@ type NewSession struct {
 	At                time.Time
 	ExpiresAt         time.Time
 	ReauthenticatedAt *time.Time
+	Checked           *string // the hash of the password that was checked; nil: none
 }
 
 func (s *NewSession) args(account protocol.AccountID) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"account": account, "session": s.SessionID, "token": s.TokenHash, "version": s.KeyVersion, "agent": s.UserAgent,
-		"at": s.At, "expires": s.ExpiresAt, "reauthenticated": s.ReauthenticatedAt, "limit": MaxSessions,
+		"at": s.At, "expires": s.ExpiresAt, "reauthenticated": s.ReauthenticatedAt, "limit": MaxSessions, "checked": s.Checked,
 	}
 }
 
@@ -154,10 +155,16 @@ const endOldestSQL = `
 	where s.account_id = @account and s.session_id = live.session_id and s.revoked_at is null
 	returning pg_notify('` + sessionChannel + `', s.session_id::text)`
 
-// CreateSession stores a new session. The lock on the account prevents concurrent sign-ins from exceeding the limit
+// CreateSession stores a new session. The error is protocol.CodeNotFound if session.Checked is not nil and the account has
+// another password by now: otherwise a sign-in with the old one could outlive its change. The lock on the account prevents concurrent sign-ins from exceeding the limit
 // together.
 func (s *Store) CreateSession(ctx context.Context, account protocol.AccountID, session *NewSession, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+		if session.Checked != nil {
+			if err := lockAll(ctx, tx, session.args(account), lockPasswordSQL); err != nil {
+				return err
+			}
+		}
 		batch := &pgx.Batch{}
 		queueCreateSession(batch, account, session, by)
 		return tx.Run(ctx, batch)

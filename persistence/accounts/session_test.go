@@ -11,6 +11,45 @@ import (
 	"turnstone/protocol"
 )
 
+// A password was checked before the account had another one, or before the session ended.
+func TestAnOldPasswordNeitherSignsInNorIsChanged(t *testing.T) {
+	db := pgtest.NewDatabase(t).Open(t)
+	account, by, now := pgtest.Account(t, db), audit.Requester{RequestID: "req"}, time.Now()
+	set := func(hash string) {
+		if err := db.Accounts.SetPassword(t.Context(), account, hash, now, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := func(token byte, checked string) *accounts.NewSession {
+		return &accounts.NewSession{SessionID: protocol.SessionID{1}, TokenHash: []byte{token}, KeyVersion: 1, At: now, ExpiresAt: now.Add(time.Hour), Checked: &checked}
+	}
+	change := func(token byte, checked string) error {
+		_, err := db.Accounts.ChangePassword(t.Context(), account, "changed", session(token, checked), by)
+		return err
+	}
+	set("old")
+	if err := db.Accounts.CreateSession(t.Context(), account, session(1, "old"), by); err != nil {
+		t.Fatal(err)
+	}
+	set("new") // ends the session
+	for name, err := range map[string]error{
+		"a sign-in with the old password": db.Accounts.CreateSession(t.Context(), account, session(2, "old"), by), "a change of the old password": change(3, "old"), "a session that has ended": change(4, "new"),
+	} {
+		if protocol.CodeOf(err) != protocol.CodeNotFound {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if found, err := db.Accounts.CredentialsOf(t.Context(), account); err != nil || *found.PasswordHash != "new" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := db.Accounts.CreateSession(t.Context(), account, session(5, "new"), by); err != nil {
+		t.Error(err)
+	}
+	if err := change(6, "new"); err != nil {
+		t.Error(err)
+	}
+}
+
 // One account has rows that cannot be read. The lookups of other accounts in the same round trip succeed.
 func TestAHostileAccountFailsOnlyItsOwnLookupOfASession(t *testing.T) {
 	database := pgtest.NewDatabase(t)

@@ -54,11 +54,17 @@ type Mail struct {
 	ExpiresAt time.Time
 }
 
+// noticeInterval is the time after a notice in which an account gets no other one of the same kind. Otherwise somebody who
+// registers with the address of another person could fill that person's mailbox.
+const noticeInterval = 15 * time.Minute
+
 const insertSQL = `
 	insert into mails (account_id, mail_id, kind, recipient, created_at, expires_at)
-	values (@account, @mail, @kind, @recipient, @at, @expires)`
+	select @account, @mail, @kind, @recipient, @at, @expires
+	where @kind = any (@links) or not exists (select from mails where account_id = @account and kind = @kind and created_at > @since)`
 
-// Insert stores a mail to an address of an account, in the transaction that causes it.
+// Insert stores a mail to an address of an account, in the transaction that causes it, which has locked the account. A notice
+// is left out if the account had one of its kind in the last 15 minutes.
 func (o *Outbox) Insert(ctx context.Context, tx *pg.Tx, account protocol.AccountID, kind protocol.MailKind, recipient string, now time.Time) error {
 	if !o.enabled {
 		return nil
@@ -72,11 +78,15 @@ func (o *Outbox) Insert(ctx context.Context, tx *pg.Tx, account protocol.Account
 	case protocol.MailPasswordChanged, protocol.MailEmailChangeRequested:
 	}
 	id := protocol.NewMailID()
-	_, err := tx.Exec(ctx, insertSQL, pgx.NamedArgs{
+	tag, err := tx.Exec(ctx, insertSQL, pgx.NamedArgs{
 		"account": account, "mail": id, "kind": kind, "recipient": recipient, "at": now, "expires": now.Add(lifetime),
+		"links": links, "since": now.Add(-noticeInterval),
 	})
 	if err != nil {
 		return fmt.Errorf("storing a mail: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil
 	}
 	return o.queue.Insert(ctx, tx, sendArgs{Ref{account, id}})
 }
@@ -100,11 +110,8 @@ const (
 	select m.account_id, m.mail_id, m.kind, m.recipient, m.created_at, m.expires_at, coalesce(s.settings ->> 'language', 'en') as language
 	from mails m join accounts a on a.account_id = m.account_id left join account_settings s on s.account_id = m.account_id
 	where m.account_id = @account and m.mail_id = @mail and m.sent_at is null and m.expires_at > now() and a.disabled_at is null`
-	// A notice is done when it was sent. The row of a link stays until the link is used or expires.
-	sentSQL = `
-	with notice as (
-		delete from mails where account_id = @account and mail_id = @mail and kind <> all (@links) returning 1)
-	update mails set sent_at = now() where account_id = @account and mail_id = @mail and kind = any (@links)`
+	// The row stays until it expires: the link in it can be used, and another notice would be one too many.
+	sentSQL   = `update mails set sent_at = now() where account_id = @account and mail_id = @mail`
 	deleteSQL = `delete from mails where account_id = @account and mail_id = @mail`
 )
 
@@ -123,7 +130,7 @@ func (o *Outbox) SendJob(send Send) jobs.Job {
 }
 
 func (o *Outbox) send(ctx context.Context, ref Ref, send Send) error {
-	args := pgx.NamedArgs{"account": ref.AccountID, "mail": ref.MailID, "links": links}
+	args := pgx.NamedArgs{"account": ref.AccountID, "mail": ref.MailID}
 	mail, err := pg.Row(ctx, o.db, ref.AccountID, pgx.RowToAddrOfStructByName[Mail], selectSQL, args)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
 		return nil

@@ -55,8 +55,9 @@ const (
 	)
 	update conversations c set queue_version = queue_version + 1
 	where c.account_id = @account and c.conversation_id = any (array(select conversation_id from held))`
-	disableAccountSQL = `update accounts set disabled_at = @at where account_id = @account and disabled_at is null`
-	enableAccountSQL  = `update accounts set disabled_at = null where account_id = $1 and disabled_at is not null and erasing_at is null`
+	disableAccountSQL = `
+	update accounts set disabled_at = @at, pending_email = null, pending_email_expires_at = null where account_id = @account and disabled_at is null`
+	enableAccountSQL = `update accounts set disabled_at = null where account_id = $1 and disabled_at is not null and erasing_at is null`
 )
 
 // queueHoldFollowUps adds the statements that set every queued follow-up of an account to held.

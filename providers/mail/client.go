@@ -189,7 +189,8 @@ func sendError(err error) error {
 	}
 	const permanent = 500
 	at := fmt.Sprintf("%s: the mail server responded %d %s", failed.Reason, failed.ErrorCode(), failed.EnhancedStatusCode())
-	if failed.ErrorCode() >= permanent {
+	// A refused sender is a mistake of the operator, after which the mail is still wanted.
+	if failed.ErrorCode() >= permanent && failed.Reason != gomail.ErrSMTPMailFrom {
 		return fmt.Errorf("%w: %s", ErrRefused, at)
 	}
 	return errors.New(at)
