@@ -5,11 +5,12 @@ import { api, body } from "../api/client";
 import { Button } from "../controls/button";
 import { useLocalization } from "../messages/localization";
 import { AuthLayout } from "./auth-layout";
-import { forgetLink, tokenIn } from "./mail-links";
+import { forgetLink, tokenIn, useNewLink } from "./mail-links";
 import { FormError, FormFooter, useForm } from "./password-form";
 
 export function ConfirmEmail() {
   const { t } = useLocalization();
+  useNewLink();
   const [token] = useState(() => tokenIn(location.hash));
   const [email, setEmail] = useState<string | null>(null);
   const entry = useForm(async () => {

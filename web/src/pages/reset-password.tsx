@@ -8,11 +8,12 @@ import { useLocalization } from "../messages/localization";
 import { AuthLayout } from "./auth-layout";
 import { ForgotForm } from "./forgot-form";
 import { minPasswordLength, noErrors } from "./form-errors";
-import { forgetLink, sendsMail, tokenIn } from "./mail-links";
+import { forgetLink, sendsMail, tokenIn, useNewLink } from "./mail-links";
 import { FormError, FormFooter, useForm } from "./password-form";
 
 export function ResetPassword() {
   const { t } = useLocalization();
+  useNewLink();
   const [token] = useState(() => tokenIn(location.hash));
   const [state, setState] = useState<"open" | "done" | "invalid">(token === null ? "invalid" : "open");
   const [email, setEmail] = useState("");
