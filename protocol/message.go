@@ -101,6 +101,14 @@ type Part struct {
 	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
 }
 
+// FenceRun returns the number of equal backticks or tildes at the start of a line. Three or more are a fence in Markdown.
+func FenceRun(line string) int {
+	if line == "" || line[0] != '`' && line[0] != '~' {
+		return 0
+	}
+	return len(line) - len(strings.TrimLeft(line, line[:1]))
+}
+
 // CodeFence returns the backticks that enclose code in Markdown: at least three, and more than the code has in a row.
 func CodeFence(code string) string {
 	longest, row := 2, 0

@@ -1,6 +1,10 @@
 package turn
 
-import "strings"
+import (
+	"strings"
+
+	"turnstone/protocol"
+)
 
 // fenceSplitter finds fenced code blocks in text that arrives in pieces of any size. A fence is at least three backticks or
 // tildes at the start of a line; as many of the same or more, alone in their line, end the block. It holds back only text
@@ -104,7 +108,7 @@ func (s *fenceSplitter) write(text string, sink fenceSink) {
 // mayBeFence reports whether a line, or the start of one, may be a fence.
 func (s *fenceSplitter) mayBeFence(line string) bool {
 	rest := s.unindented(line)
-	run := fenceOf(rest)
+	run := protocol.FenceRun(rest)
 	return len(line) <= maxFenceLine && (run >= minFence || run == len(rest))
 }
 
@@ -116,19 +120,11 @@ func (s *fenceSplitter) unindented(line string) string {
 	return line[min(maxIndent, len(line)-len(strings.TrimLeft(line, " "))):]
 }
 
-// fenceOf returns the number of equal backticks or tildes at the start of a line.
-func fenceOf(line string) int {
-	if line == "" || line[0] != '`' && line[0] != '~' {
-		return 0
-	}
-	return len(line) - len(strings.TrimLeft(line, line[:1]))
-}
-
 // fenceLine parses a complete line as a fence: an opening one with its language, or one that closes the current block. The
 // fence is empty if the line is none.
 func (s *fenceSplitter) fenceLine(line string) (fence, language string) {
 	rest := s.unindented(line)
-	run := fenceOf(rest)
+	run := protocol.FenceRun(rest)
 	fence, info := rest[:run], strings.TrimSpace(rest[run:])
 	switch {
 	case run < minFence || len(line) > maxFenceLine:

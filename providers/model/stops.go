@@ -15,8 +15,8 @@ const (
 	stopUnusable llm.Stop = "unusable"
 )
 
-// stops maps the reasons for the end of an answer, as plainReason writes them, to what they mean. The wire formats share the table,
-// because servers put the words of one vendor into the format of another.
+// stops maps the reasons for the end of an answer, as plainReason returns them, to what they mean. The wire formats share
+// the table, because servers put the words of one vendor into the format of another.
 var stops = func() map[string]llm.Stop {
 	table := map[string]llm.Stop{}
 	for stop, reasons := range map[llm.Stop]string{

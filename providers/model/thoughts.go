@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol"
 )
 
 // thoughts separates reasoning that a model writes into its text, between tags at the start of a line, from the text. Tags in
@@ -42,10 +43,7 @@ func blankLine(text string, size int) bool {
 
 // fenceOf returns the characters at the start of a line that start or end a block of code; empty if there are none.
 func fenceOf(line string) string {
-	if line == "" || line[0] != '`' && line[0] != '~' {
-		return ""
-	}
-	size := len(line) - len(strings.TrimLeft(line, line[:1]))
+	size := protocol.FenceRun(line)
 	if size < len(fence) {
 		return ""
 	}

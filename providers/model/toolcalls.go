@@ -75,9 +75,9 @@ type toolCalls struct {
 	calls   []llm.ToolCall
 }
 
-// ToolPiece adds a piece of a tool call. Pieces are joined by their index (-1: unknown, joined by their identifier). Some servers send every call with the
-// same index, and with the same or no identifier: after arguments that are a complete object, a name or another object
-// starts another call. It returns the number of the call, from 0. An answer with more than maxCalls fails.
+// ToolPiece adds a piece of a tool call. Pieces are joined by their index or, if that is unknown (-1), by their identifier.
+// Some servers send every call with the same index, and with the same or no identifier: after arguments that are a complete
+// object, a name or another object starts another call. It returns the number of the call, from 0. An answer with more than maxCalls fails.
 func (c *Call) ToolPiece(index int, id, name, arguments string) (int, error) {
 	number := c.tools.piece(index, id, name, arguments)
 	return number, c.tools.bound(len(c.tools.pieces) - 1)
@@ -95,7 +95,8 @@ func (c *toolCalls) bound(number int) error {
 func (c *toolCalls) piece(index int, id, name, arguments string) int {
 	first, rest := c.join(index, id, name, arguments)
 	for last := first; rest != "" && len(c.pieces) <= maxCalls; {
-		last, rest = c.join(index, c.pieces[last].id, "", rest)
+		// Without the white space at its end, which each call would otherwise look at again.
+		last, rest = c.join(index, c.pieces[last].id, "", strings.TrimSpace(rest))
 	}
 	return first
 }

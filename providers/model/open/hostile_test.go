@@ -24,6 +24,9 @@ func TestTheWorkForHostileAnswersIsProportionalToTheirSize(t *testing.T) {
 		"kept reasoning": func(pieces int) string {
 			return call + strings.Repeat(modeltest.ChatDelta(`{"reasoning_content":"0123456789abcdef","content":[]}`), pieces) + modeltest.ChatEnd("tool_calls")
 		},
+		"objects in one piece": func(pieces int) string {
+			return modeltest.ChatDelta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"calc","arguments":"`+strings.Repeat("{}", pieces)+strings.Repeat(" ", pieces)+`"}}]}`) + modeltest.ChatEnd("tool_calls")
+		},
 		"many parts": func(pieces int) string {
 			return modeltest.ChatDelta(`{"content":[`+strings.Repeat(`"0123456789abcdef",`, pieces)+`"x"]}`) + modeltest.ChatEnd("stop")
 		},
