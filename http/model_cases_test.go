@@ -204,6 +204,18 @@ func storedAnswer(message protocol.Message) string {
 	return strings.Join(all, " ")
 }
 
+// storedTurn runs a turn in a conversation of its own. It returns the stored message in the notation of modelCase.want, and
+// the error of the turn.
+func (c *client) storedTurn(profile protocol.Profile) (stored string, failure *protocol.TurnError) {
+	c.t.Helper()
+	started, finished := turnOf(c.t, c.expect(200, "POST", "/chat", asking("hello", nil, "profile", profile)).body)
+	stored = storedAnswer(c.newestFirst(started.ConversationID)[0])
+	if finished.Error != nil {
+		stored += " !" + string(finished.Error.Code)
+	}
+	return stored, finished.Error
+}
+
 // TestAnswersOfRealServersAreStoredAsTheyWereMeant sends each case from a provider's socket through POST /chat to the stored
 // message.
 func TestAnswersOfRealServersAreStoredAsTheyWereMeant(t *testing.T) {
@@ -215,14 +227,9 @@ func TestAnswersOfRealServersAreStoredAsTheyWereMeant(t *testing.T) {
 	c := w.client().register("ada@example.com")
 	for _, each := range modelCases {
 		provider.start(each.answers)
-		response := c.expect(200, "POST", "/chat", asking("hello", nil, "profile", each.profile))
-		started, finished := turnOf(t, response.body)
-		got := storedAnswer(c.newestFirst(started.ConversationID)[0])
-		if finished.Error != nil {
-			got += " !" + string(finished.Error.Code)
-			if finished.Error.Detail == "" {
-				t.Errorf("%s: the error has no sentence", each.name)
-			}
+		got, failure := c.storedTurn(each.profile)
+		if failure != nil && failure.Detail == "" {
+			t.Errorf("%s: the error has no sentence", each.name)
 		}
 		bodies := provider.received()
 		if got != each.want || len(bodies) != each.calls {
@@ -319,11 +326,7 @@ func TestEveryAnswerIsStoredAsTheClientReadsIt(t *testing.T) {
 			return nil
 		})
 		provider.start(answers)
-		started, finished := turnOf(t, c.expect(200, "POST", "/chat", asking("hello", nil, "profile", profiles[each.API])).body)
-		got := storedAnswer(c.newestFirst(started.ConversationID)[0])
-		if finished.Error != nil {
-			got += " !" + string(finished.Error.Code)
-		}
+		got, _ := c.storedTurn(profiles[each.API])
 		want := wantStored(chunks, err)
 		if split, has := withCode[each.Name]; has {
 			want = split
@@ -344,8 +347,7 @@ func TestEveryRefusalIsToldAsItIsMeant(t *testing.T) {
 	c := w.client().register("ada@example.com")
 	for _, each := range modeltest.RefusalCases {
 		provider.start([]modelAnswer{{each.Status, each.Body}})
-		started, finished := turnOf(t, c.expect(200, "POST", "/chat", asking("hello", nil, "profile", "balanced")).body)
-		got := storedAnswer(c.newestFirst(started.ConversationID)[0])
+		got, failure := c.storedTurn(protocol.ProfileBalanced)
 		want, calls := "failed !"+each.Want, 1
 		switch each.Want {
 		case "refusal":
@@ -353,11 +355,8 @@ func TestEveryRefusalIsToldAsItIsMeant(t *testing.T) {
 		case string(protocol.ModelContextExceeded): // one repetition, shorter
 			calls = 2
 		}
-		if finished.Error != nil {
-			got += " !" + string(finished.Error.Code)
-			if finished.Error.Detail == "" || strings.Contains(finished.Error.Detail, "went wrong") {
-				t.Errorf("%s: %q does not say what to do", each.Name, finished.Error.Detail)
-			}
+		if failure != nil && (failure.Detail == "" || strings.Contains(failure.Detail, "went wrong")) {
+			t.Errorf("%s: %q does not say what to do", each.Name, failure.Detail)
 		}
 		if n := len(provider.received()); got != want || n != calls {
 			t.Errorf("%s:\n got %s, after %d requests\nwant %s, after %d", each.Name, got, n, want, calls)
