@@ -41,7 +41,10 @@ var folders = map[string][]string{
 // its folder that precede it.
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
-	"actors":   {"actors/llm", "actors/routing", "actors/tools", "actors/turn", "actors/attachment", "actors/metering", "actors/title", "actors/upload", "actors/shell", "actors/observe", "actors/tail", "actors/remote", "actors/relay", "actors", "actors/uploads"},
+	"actors": {
+		"actors/llm", "actors/routing", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
+		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
+	},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
@@ -73,7 +76,16 @@ var webLayers = []string{
 
 // machines lists the packages of state machines. They have no clock, no context, no lock, no log and no store, so they
 // decide the same from the same events.
-var machines = []string{"actors/turn", "actors/upload"}
+var machines = []string{"actors/turn/machine", "actors/upload/machine"}
+
+// apart lists packages of which none may import another one: the kinds of durable work, and what must know none of them.
+var apart = map[string][]string{
+	"actors/turn":   {"actors/upload", "actors/node"},
+	"actors/upload": {"actors/turn", "actors/node"},
+	"actors/shell":  {"actors/turn", "actors/upload"},
+	"actors/host":   {"actors/turn", "actors/upload"},
+	"actors/node":   {"actors/turn", "actors/upload"},
+}
 
 // pure lists what a state machine may import.
 var pure = []string{
@@ -173,6 +185,25 @@ func TestPackagesOfAFolderImportDownwardOnly(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestKindsOfWorkDoNotKnowEachOther(t *testing.T) {
+	checked := map[string]bool{}
+	walk(t, func(file string, imports []string) {
+		checked[path.Dir(file)] = true
+		for _, other := range apart[path.Dir(file)] {
+			for _, imported := range imports {
+				if ours, is := strings.CutPrefix(imported, module); is && (ours == other || strings.HasPrefix(ours, other+"/")) {
+					t.Errorf("%s imports %s", file, imported)
+				}
+			}
+		}
+	})
+	for folder := range apart {
+		if !checked[folder] {
+			t.Errorf("%s has no files", folder)
+		}
+	}
 }
 
 var (

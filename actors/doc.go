@@ -1,20 +1,28 @@
-// Package actors runs turns: one actor for each live turn, on the shell of package shell, around the state machine of
-// package turn. Upload sessions and research tasks will become actors of the same kind.
+// Package actors contains the packages that run durable work: live turns and upload sessions now, research tasks later. One
+// actor runs each piece of work, on the shell of package shell, around a pure state machine.
 //
-// The package accesses stores, models and tools only through the interfaces of ports.go and llm. It imports no other
-// package of this module except protocol and its subpackages, and only it and its subpackages use protoactor. Package
-// http calls it; persistence and providers implement its interfaces.
+//	shell            one actor: decide → commit → effects → answer; knows no kind of work
+//	host             all actors of one kind on a node: claim, adopt, drain, stop; knows no kind of work
+//	node             the lease of the process, deaths of others, the list of hosts; knows no kind of work
+//	cluster          the wire between nodes
+//	turn, upload     the kinds of work, each with its pure machine in a package of its own
+//	prompt, toolbox  what a model gets, and which tools it can call
+//	llm, metering, routing, observe, tail  what they share: the interface of models, budgets, routes, traces, streams
 //
-//	                 Node: starts, finds, adopts, drains; keeper.go renews its lease
-//	                   │ starts one actor per turn
-//	http ── Command ──▶│                      ┌────────────── effects ──────────────┐
-//	                   ▼                      ▼                                     │
-//	               turnRun ── decide ──▶ turn.Machine ── events ──▶ shell ──▶ TurnStore (journal)
-//	                ▲   ▲                 (pure)                      │
-//	   model's text │   │ tool's result                               ▼ only then
-//	      modelFeed ┘   └ toolDone                                 stream ──▶ Reader ──▶ http
+//	                 node: renews its lease; adopts, drains, stops ──▶ host.Host
+//	                                                                    │ starts one actor for each turn
+//	http ── Command ──▶ turn.Host ──▶│                      ┌────────── effects ──────────┐
+//	                                 ▼                      ▼                             │
+//	                                run ── decide ──▶ machine.Machine ── events ──▶ shell ──▶ turn.Store (journal)
+//	                                ▲ ▲                  (pure)                       │
+//	                   model's text │ │ tool's result                                 ▼ only then
+//	                      modelFeed ┘ └ toolDone                                   stream ──▶ Reader ──▶ http
 //
-// Ownership: a turn belongs to (node, epoch). Every append carries both and is refused once either has changed. A
+// The packages access stores, models and tools only through interfaces. They import no other package of this module except
+// protocol and its subpackages, and only they use protoactor. Package http calls them; persistence and providers implement
+// their interfaces.
+//
+// Ownership: a piece of work belongs to (node, epoch). Every append carries both and is refused once either has changed. A
 // refused actor stops: it publishes and acknowledges nothing more. Even if two nodes believe that they own a turn, at
 // most one of them can write.
 package actors

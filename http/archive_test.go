@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/storetest"
@@ -28,7 +28,7 @@ import (
 func (w *world) receiveFile(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 	spec.CreatedAt = time.Now()
 	spec.ExpiresAt = spec.CreatedAt.Add(time.Hour)
-	return w.Uploads.(*uploads.Host).ReceiveFile(ctx, spec, open)
+	return w.Uploads.(*upload.Host).ReceiveFile(ctx, spec, open)
 }
 
 // importArchive imports an export, and returns the import when its job has ended.
@@ -228,7 +228,7 @@ func mustMessage(t *testing.T, text string) (id protocol.MessageID) {
 
 func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	w.readTexts(readAsIs)
 	u := everything(t, w)
 	export := func(u *user) []byte {
@@ -303,7 +303,7 @@ func compareArchives(t *testing.T, want, got map[string]string) {
 // The files of an archive are checked like uploads, and the report names what is wrong with each.
 func TestFilesOfAHostileArchiveAreChecked(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	type entry struct {
 		content, stored string // stored: in the archive

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -63,7 +63,7 @@ func readAsIs(_ context.Context, content io.Reader, _ string) (*protocol.Extract
 
 func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("Nothing here.\nThe spring tide rises by twelve metres.\n")
 	answered := make(chan struct{})
@@ -100,7 +100,7 @@ func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
 
 func TestTheFilesOfAProjectAreReadInItsConversations(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	c := u.client
 	w.readTexts(readAsIs)
@@ -128,7 +128,7 @@ func TestTheFilesOfAProjectAreReadInItsConversations(t *testing.T) {
 
 func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")
 	w.readTexts(readAsIs)
 	ready, deleted, foreign := c.storeFile("Ready."), c.storeFile("Deleted."), other.storeFile("Foreign.")
@@ -170,7 +170,7 @@ func TestAMessageNeverStartsWithoutItsFiles(t *testing.T) {
 
 func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
+	w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace = 4000 })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
@@ -205,7 +205,7 @@ func TestWhatAModelWillGetOfFilesIsKnownBefore(t *testing.T) {
 
 func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, testTimeout })
+	w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, testTimeout })
 	c := w.client().register("a@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
@@ -235,7 +235,7 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 		false: {`"shown":"nothing","reason":"no_pictures","excerpt":null,"tokens":0,"shown_tokens":0`, `"shown":"whole"`},
 		true:  {`"shown":"picture","reason":null,"excerpt":null,"tokens":0,"shown_tokens":1600`, `"shown":"whole"`},
 	} {
-		w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
+		w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
 		c := w.client().register("a@example.com")
 		picture, text := c.storeFile("picture"), c.storeFile("a text")
 		w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
@@ -260,7 +260,7 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 
 func TestAFollowUpHasFiles(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readAsIs)
 	file := c.storeFile("The spring tide rises by twelve metres.")
@@ -300,7 +300,7 @@ func TestAFollowUpHasFiles(t *testing.T) {
 
 func TestTheFilesOfAWaitingFollowUpChange(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	first, second := c.storeFile("One.").FileID, c.storeFile("Two.").FileID
 	foreign, missing := w.client().register("b@example.com").storeFile("Theirs.").FileID, protocol.DeriveFileID(protocol.NewUploadID())
@@ -360,7 +360,7 @@ func TestTheFilesOfAWaitingFollowUpChange(t *testing.T) {
 // A file may be deleted from the library before its text was read, while a follow-up with it waits.
 func TestTheTextOfADeletedFileIsReadForAQueuedMessage(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("The spring tide rises by twelve metres.")
 	var made protocol.Conversation
@@ -384,7 +384,7 @@ func TestTheTextOfADeletedFileIsReadForAQueuedMessage(t *testing.T) {
 
 func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readAsIs)
 	file := c.storeFile("The spring tide rises by twelve metres.")
@@ -450,7 +450,7 @@ func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 
 func TestADraftGetsOnlyFilesThatTheAccountHas(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c, other := w.client().register("a@example.com"), w.client().register("b@example.com")
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)

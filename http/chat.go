@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/actors"
 	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -41,9 +41,9 @@ type Turns interface {
 	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error)
 	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
 	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error)
-	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error)
+	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error)
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
-	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *actors.Reader
+	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *turn.Reader
 }
 
 // TurnStore reads turns.
@@ -175,7 +175,7 @@ func hasEnded(err error) bool {
 	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeSteeringClosed {
 		return false
 	}
-	closed, isClosed := refusal.Current.(turn.SteeringClosed)
+	closed, isClosed := refusal.Current.(machine.SteeringClosed)
 	return isClosed && closed.State.Terminal()
 }
 
@@ -256,7 +256,7 @@ func (h *chatHandlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, 
 	return h.streamReader(w, r, turn, h.turns.Follow(router.CallerOf(r.Context()).AccountID, turn, after))
 }
 
-func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
+func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
 	setTurnHeaders(w.Header(), turn)
 	return h.streams.Serve(w, r, &sse.Stream{Reader: reader})
 }
@@ -333,7 +333,7 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 }
 
 // streamLive responds with the events of a turn that runs on this node, without a lookup.
-func (h *chatHandlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *actors.Reader) error {
+func (h *chatHandlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
 	account := router.CallerOf(r.Context()).AccountID
 	if err := h.streams.Acquire(account); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
@@ -56,7 +56,7 @@ func (c *client) awaitText(file *protocol.File) *protocol.File {
 
 func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("the content")
 	if pending := c.text(file, ""); file.TextState != protocol.TextPending || pending.State != protocol.TextPending || pending.Text != "" || pending.NextOffset != nil || pending.Blocks == nil {
@@ -116,7 +116,7 @@ func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
 
 func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	encrypted := c.storeFile("encrypted")
 	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
@@ -132,7 +132,7 @@ func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
 
 func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
 	var calls atomic.Int32
@@ -148,7 +148,7 @@ func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
 
 func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
 	w.database.Admin(t, `update file_texts set attempts = 10`)
@@ -195,7 +195,7 @@ func TestTheTextsOfAnAccountAreLimited(t *testing.T) {
 // one of them.
 func TestTheFirstFilesOfAnAccountDoNotWaitForTheManyOfAnother(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	busy, other := w.client().register("busy@example.com"), w.client().register("other@example.com")
 	for range 30 {
 		busy.storeFile("endless")
@@ -224,7 +224,7 @@ func TestTheFirstFilesOfAnAccountDoNotWaitForTheManyOfAnother(t *testing.T) {
 
 func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file, other := c.storeFile("deleted"), c.storeFile("other")
 	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
@@ -243,7 +243,7 @@ func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 
 func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 	file := c.storeFile("the content")
 	// Page 2 starts in the third section of the search, which has no word in common with the others.
@@ -307,7 +307,7 @@ func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
 	t.Parallel()
 	for media, encode := range map[string]func(io.Writer, image.Image) error{"image/jpeg": asJPEG, "image/png": png.Encode} {
 		t.Run(media, func(t *testing.T) {
-			w := uploadWorld(t, uploads.Config{})
+			w := uploadWorld(t, upload.Config{})
 			c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 			file, other := c.storeFile("picture of the tides"), c.storeFile("a text")
 			path := "/files/" + file.FileID.String()
@@ -349,7 +349,7 @@ func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
 
 func TestAThumbnailStaysWhileAMessageHasItsPicture(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	w.readTexts(readPictures(smallPicture(t, asJPEG)))
 	kept, deleted := c.storeFile("picture of the tides"), c.storeFile("picture of the moon")

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence"
@@ -148,7 +148,7 @@ func TestThePickerReturnsAFewOfTheNewestFiles(t *testing.T) {
 
 func TestThePickerStartsWithRecentFilesAndThoseOfTheProject(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	w.readTexts(readAsIs) // for which messages wait
 	u := signUp(t, w)
 	files := map[string]*protocol.File{}
@@ -267,7 +267,7 @@ func TestARenameFollowsTheVersionRule(t *testing.T) {
 
 func TestADeletedFileLeavesTheLibraryItsProjectsAndTheObjectStore(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	file, kept := u.storeFile("To be deleted.").FileID.String(), u.storeFile("To be kept.").FileID.String()
 	first, second := u.project("First"), u.project("Second")
@@ -366,7 +366,7 @@ func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
 
 func TestAnUploadForAProjectBecomesOneOfItsFiles(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	project := u.project("Kitchen")
 	made := u.startUpload(10, "purpose", "project", "project_id", project)
@@ -395,7 +395,7 @@ func TestAnUploadForAProjectBecomesOneOfItsFiles(t *testing.T) {
 
 func TestAnUploadDoesNotChangeItsConversation(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	id := u.conversation("Tides")
 	before, list := u.do(200, "GET", "/conversations/"+id, nil).text, u.do(200, "GET", "/conversations", nil).text
@@ -421,7 +421,7 @@ func (s *feedStream) until(kind, id string) protocol.FeedItem {
 func TestTheFeedReportsUploadsAndFiles(t *testing.T) {
 	t.Parallel()
 	w := (&feedWorld{}).start(t, func(t *testing.T, change ...func(*testConfig)) *world {
-		return uploadWorld(t, uploads.Config{}, change...)
+		return uploadWorld(t, upload.Config{}, change...)
 	})
 	u := signUp(t, w.world)
 	project, conversation := u.project("Kitchen"), u.conversation("Tides")
@@ -462,7 +462,7 @@ func TestTheFeedReportsUploadsAndFiles(t *testing.T) {
 // quotaWorld returns a world whose accounts have a quota.
 func quotaWorld(t *testing.T, quota files.Quota) *world {
 	t.Helper()
-	return uploadWorld(t, uploads.Config{}, func(c *testConfig) {
+	return uploadWorld(t, upload.Config{}, func(c *testConfig) {
 		db, err := persistence.Open(t.Context(), persistence.Config{URL: c.database.URL, Objects: c.database.Objects(t), FileQuota: quota, Logger: zap.NewNop()})
 		if err != nil {
 			t.Fatal(err)
@@ -520,7 +520,7 @@ func TestAnAccountHasNoMoreFilesThanItsQuota(t *testing.T) {
 
 func TestAnAccountHasAtMostAHundredOpenUploads(t *testing.T) {
 	t.Parallel()
-	u := signUp(t, uploadWorld(t, uploads.Config{}))
+	u := signUp(t, uploadWorld(t, upload.Config{}))
 	var last *protocol.Upload
 	for range 100 {
 		last = u.startUpload(1)
@@ -547,7 +547,7 @@ func TestTwoUploadsNeverTakeTheSameRestOfAQuota(t *testing.T) {
 
 func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	path := "/files/" + u.storeFile("0123456789").FileID.String() + "/content"
 	truncated := 0
@@ -571,7 +571,7 @@ func TestAContentThatCannotBeReadHasNoHeadersOfTheFile(t *testing.T) {
 
 func TestTheContentForAnUploadOfAnotherAccountIsNotRead(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 	for what, id := range map[string]string{
 		"foreign": stranger.startUpload(10).UploadID.String(), "missing": protocol.NewUploadID().String(),
@@ -626,7 +626,7 @@ func TestAFileIsDeletedWhileItIsAddedToAProject(t *testing.T) {
 
 func TestAnExportHasTheContentsOfFiles(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
 	file := u.storeFile("The tide comes in.")
 	archive := u.do(200, "GET", "/account/export", nil).body

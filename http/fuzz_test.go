@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/protocol"
@@ -49,7 +49,7 @@ func FuzzSteering(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	var command *turn.Command
+	var command *machine.Command
 	var body steeringRequest
 	s := fuzzServer(f, route.Stream("POST", "/chat/steering", "steerTurn", "", route.Policy{Public: true}, func(w stdhttp.ResponseWriter, _ *stdhttp.Request, in *steeringInput) (err error) {
 		body = in.Body
@@ -80,7 +80,7 @@ func FuzzSteering(f *testing.F) {
 			return
 		}
 		switch command.Kind {
-		case turn.CommandInput:
+		case machine.CommandInput:
 			runes := utf8.RuneCountInString(command.Text)
 			if runes == 0 || runes > protocol.MaxSteeringRunes || strings.Contains(command.Text, "\x00") || !utf8.ValidString(command.Text) {
 				t.Errorf("%q became the text %q", content, command.Text)
@@ -91,11 +91,11 @@ func FuzzSteering(f *testing.F) {
 			if command.Delivery != protocol.DeliverNextStep && command.Delivery != protocol.DeliverInterrupt || command.Hash == "" {
 				t.Errorf("%q became a command with the delivery %q", content, command.Delivery)
 			}
-		case turn.CommandCancel:
+		case machine.CommandCancel:
 			if command.Scope != "turn" && command.Scope != "turn_and_follow_ups" || command.Seen != nil && *command.Seen < 0 {
 				t.Errorf("%q cancels %q after %v", content, command.Scope, command.Seen)
 			}
-		case turn.CommandWithdraw, turn.CommandApply:
+		case machine.CommandWithdraw, machine.CommandApply:
 			if command.SteeringID.IsZero() {
 				t.Errorf("%q became a command without a steering ID", content)
 			}

@@ -21,10 +21,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/node"
 	"turnstone/actors/routing"
-	"turnstone/actors/uploads"
+	"turnstone/actors/turn"
+	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -119,16 +120,12 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		store := db.StartTurns(turns.Options{Logger: log})
 		t.Cleanup(store.Close)
 		const live = 50
-		node := actors.NewNode(actors.Config{
-			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Directory: nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
+			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
-			MaxLiveTurns: live, Logger: log, Fenced: func() { t.Error("the node was fenced") }, Hosts: []actors.NewHost{c.hostUploads(t, uploads.Config{})},
-		})
-		if err := node.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(node.Stop)
-		c.Turns, c.TurnStore = node, store
+			MaxLiveTurns: live, Logger: log,
+		}, upload.Config{})
+		c.Turns, c.TurnStore = n, store
 		config = c.Config
 	})
 	if len(planted) > 0 {

@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/http/listener"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -218,7 +218,7 @@ type heldCommands struct {
 	began, proceed chan struct{}
 }
 
-func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.TurnID, *turn.Command) (protocol.SteeringReceipt, error) {
+func (h *heldCommands) Command(context.Context, protocol.AccountID, protocol.TurnID, *machine.Command) (protocol.SteeringReceipt, error) {
 	h.began <- struct{}{}
 	<-h.proceed
 	return protocol.SteeringReceipt{}, nil

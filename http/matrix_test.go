@@ -12,10 +12,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap/zaptest"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/node"
 	"turnstone/actors/observe"
 	"turnstone/actors/routing"
+	"turnstone/actors/turn"
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
@@ -376,22 +377,18 @@ func liveOn(t *testing.T, c *testConfig) {
 
 // nodeOn starts a node with a model and sets c.TurnStore to the store of the node. A non-nil predecessor is the node
 // that the new one replaces.
-func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.NodeID, fenced func()) *actors.Node {
+func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.NodeID, fenced func()) *testNode {
 	t.Helper()
 	const live = 5
 	store := c.DB.StartTurns(turns.Options{Logger: c.Log})
 	t.Cleanup(store.Close)
-	node := actors.NewNode(actors.Config{
-		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Directory: nodes.NewDirectory(c.DB.DB, nodes.DirectoryOptions{MaxLiveTurns: live}),
+	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
+		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB, nodes.DirectoryOptions{MaxLiveTurns: live}),
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
-		Logger: zaptest.NewLogger(t), Predecessor: predecessor, Fenced: fenced, Hosts: []actors.NewHost{c.hostUploads(t, c.uploads)},
-	})
-	if err := node.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(node.Stop)
+		Logger: zaptest.NewLogger(t),
+	}, c.uploads)
 	c.TurnStore, c.MaxLiveTurns = store, live
-	return node
+	return n
 }
 
 // conversation creates a conversation with a finished turn and a held follow-up, and returns their identifiers.

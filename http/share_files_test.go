@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
@@ -52,7 +52,7 @@ type sharedFiles struct {
 
 func shareFiles(t *testing.T, change ...func(*testConfig)) *sharedFiles {
 	t.Helper()
-	w := uploadWorld(t, uploads.Config{}, change...)
+	w := uploadWorld(t, upload.Config{}, change...)
 	s := &sharedFiles{world: w, u: signUp(t, w)}
 	s.conversation = s.u.conversation("Tides")
 	s.path = "/conversations/" + s.conversation + "/shares"

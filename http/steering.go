@@ -6,8 +6,8 @@ import (
 	stdhttp "net/http"
 	"strings"
 
-	"turnstone/actors"
 	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -54,7 +54,7 @@ func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request
 
 // drawCommand draws from the chat bucket. A cancel first draws from its reserve: neither an exhausted chat quota nor
 // many cancels prevent an account from stopping a turn, as long as the other bucket is not exhausted.
-func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *turn.Command, account protocol.AccountID) error {
+func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
 	if cancels(command) {
 		if err := h.router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
@@ -64,11 +64,11 @@ func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request,
 }
 
 // cancels reports whether a command, nil for an approval, is a cancel.
-func cancels(command *turn.Command) bool {
-	return command != nil && command.Kind == turn.CommandCancel
+func cancels(command *machine.Command) bool {
+	return command != nil && command.Kind == machine.CommandCancel
 }
 
-func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *turn.Command) error {
+func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
 	receipt, err := h.sendCommand(r, turn, command)
 	if err != nil {
 		return err
@@ -76,21 +76,21 @@ func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, tur
 	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
-func (h *chatHandlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *turn.Command) (protocol.SteeringReceipt, error) {
+func (h *chatHandlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) (protocol.SteeringReceipt, error) {
 	command.RequestID = router.RequestIDOf(r.Context())
 	receipt, err := h.turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
 	return receipt, failpoint.Respond(acceptedPoint(command), err)
 }
 
-func acceptedPoint(command *turn.Command) failpoint.Point {
-	if command.Kind == turn.CommandCancel {
+func acceptedPoint(command *machine.Command) failpoint.Point {
+	if command.Kind == machine.CommandCancel {
 		return failpoint.CancelAfterCommit
 	}
 	return failpoint.SteerAfterCommit
 }
 
 // command returns the request as a command; nil for an approval.
-func (b *steeringRequest) command() (*turn.Command, error) {
+func (b *steeringRequest) command() (*machine.Command, error) {
 	switch b.Type {
 	case "approval":
 		if b.ApprovalID == "" || b.Decision == "" {
@@ -102,18 +102,18 @@ func (b *steeringRequest) command() (*turn.Command, error) {
 		if scope == "" {
 			scope = protocol.CancelTurn
 		}
-		return &turn.Command{
-			Kind: turn.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
+		return &machine.Command{
+			Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: protocol.CancelledByUser, Seen: b.SeenSequence,
 		}, nil
 	case "withdraw", "apply_now":
 		if b.SteeringID == nil {
 			return nil, protocol.Invalid("body.steering_id", "is required")
 		}
-		kind := turn.CommandWithdraw
+		kind := machine.CommandWithdraw
 		if b.Type == "apply_now" {
-			kind = turn.CommandApply
+			kind = machine.CommandApply
 		}
-		return &turn.Command{Kind: kind, SteeringID: *b.SteeringID}, nil
+		return &machine.Command{Kind: kind, SteeringID: *b.SteeringID}, nil
 	}
 	if strings.TrimSpace(b.ClientSteeringID) == "" {
 		return nil, protocol.Invalid("body.client_steering_id", "is required")
@@ -130,13 +130,13 @@ func (b *steeringRequest) command() (*turn.Command, error) {
 	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil
 }
 
-func inputCommand(clientID, text string, delivery protocol.Delivery) *turn.Command {
+func inputCommand(clientID, text string, delivery protocol.Delivery) *machine.Command {
 	if delivery == "" {
 		delivery = protocol.DeliverNextStep
 	}
 	hash := sha256.Sum256([]byte(string(delivery) + "\x00" + text))
-	return &turn.Command{
-		Kind: turn.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
+	return &machine.Command{
+		Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
 		Hash: hex.EncodeToString(hash[:]),
 	}
 }
@@ -165,4 +165,4 @@ func (h *chatHandlers) respondJSON(w stdhttp.ResponseWriter, status int, value a
 	return response.WriteJSON(w, value)
 }
 
-var _ Turns = (*actors.Node)(nil)
+var _ Turns = (*turn.Host)(nil)

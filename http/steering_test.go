@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors"
-	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/http/route"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -74,18 +73,18 @@ func TestATurnInAMissingProjectDoesNotStart(t *testing.T) {
 // streamingTurn is a client with a conversation whose live turn streams an answer until it is cancelled.
 type streamingTurn struct {
 	*client
-	node         *actors.Node
+	node         *testNode
 	conversation string
 	turn         protocol.TurnID
 }
 
 // startStreamingTurn starts such a turn. A non-nil wrap replaces the node in the configuration of the server.
-func startStreamingTurn(t *testing.T, wrap func(*actors.Node) Turns) *streamingTurn {
+func startStreamingTurn(t *testing.T, wrap func(*testNode) Turns) *streamingTurn {
 	t.Helper()
 	s := &streamingTurn{}
 	w := newWorld(t, func(c *testConfig) {
 		liveOn(t, c)
-		s.node = c.Turns.(*actors.Node)
+		s.node = c.Turns.(*testNode)
 		if wrap != nil {
 			c.Turns = wrap(s.node)
 		}
@@ -174,23 +173,23 @@ func TestARepeatedSteerReturnsItsReceipt(t *testing.T) {
 
 // endedBeforeCommand is a node that runs end before it passes the first command on.
 type endedBeforeCommand struct {
-	*actors.Node
+	*testNode
 	end func()
 }
 
-func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *turn.Command) (protocol.SteeringReceipt, error) {
+func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error) {
 	if e.end != nil {
 		e.end()
 		e.end = nil
 	}
-	return e.Node.Command(ctx, account, turn, c)
+	return e.testNode.Command(ctx, account, turn, c)
 }
 
 func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
 	t.Parallel()
 	ending := &endedBeforeCommand{}
-	s := startStreamingTurn(t, func(n *actors.Node) Turns {
-		ending.Node = n
+	s := startStreamingTurn(t, func(n *testNode) Turns {
+		ending.testNode = n
 		return ending
 	})
 	ending.end = s.stop

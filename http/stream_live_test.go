@@ -19,9 +19,10 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
+	"turnstone/actors/node"
 	"turnstone/actors/routing"
+	"turnstone/actors/turn"
 	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -36,8 +37,8 @@ const testTimeout = clocktest.HangGuard
 
 // memoryTurns is a store for one turn, in memory. It stores only the log of the turn.
 type memoryTurns struct {
-	actors.TurnStore // nil: the methods that are not defined here are not called
-	actors.Directory
+	turn.Store // nil: the methods that are not defined here are not called
+	turn.Ownership
 
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -127,7 +128,7 @@ func (d dictatedModel) Family() string              { return "dictated" }
 type streamServer struct {
 	t       *testing.T
 	server  *Server
-	node    *actors.Node
+	node    *turn.Host
 	model   dictatedModel
 	caller  *auth.Caller
 	turn    protocol.TurnID
@@ -150,10 +151,12 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	}
 	s.server = server
 	s.caller.AccountID = protocol.NewAccountID()
-	s.node = actors.NewNode(actors.Config{
-		Store: store, Log: store, Directory: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
+	process := node.New(node.Config{Logger: zap.NewNop()}) // not started: it has no lease
+	s.node = turn.New(turn.Config{
+		Node: process.Host(), Store: store, Log: store, Ownership: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
 	})
-	t.Cleanup(s.node.Stop)
+	process.Attach(s.node.Load, s.node)
+	t.Cleanup(process.Stop)
 	server.chat.turns = s.node
 	started, err := s.node.StartTurn(t.Context(), &turnlog.Start{AccountID: s.caller.AccountID, Input: "speak"})
 	if err != nil {

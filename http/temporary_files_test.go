@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/protocol"
 )
@@ -25,7 +25,7 @@ func (c *client) attach(content, conversation string) *protocol.File {
 
 func TestAFileOfATemporaryConversationEndsWithItUnlessItIsUsedElsewhere(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	w.readTexts(readAsIs) // for which messages wait
 	c := w.client().register("a@example.com")
 	var temporary, other protocol.Conversation

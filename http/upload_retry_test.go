@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/protocol"
 )
 
@@ -21,7 +21,7 @@ const retries = 40
 
 func TestAContentThatIsSentAgainRightAfterACutIsReceivedOrConflicts(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/files"
@@ -31,7 +31,7 @@ import (
 )
 
 // uploadWorld returns a world whose node receives files.
-func uploadWorld(t *testing.T, with uploads.Config, change ...func(*testConfig)) *world {
+func uploadWorld(t *testing.T, with upload.Config, change ...func(*testConfig)) *world {
 	t.Helper()
 	return newWorld(t, append(change, func(c *testConfig) {
 		c.uploads = with
@@ -81,7 +81,7 @@ func (c *client) storeFile(content string) *protocol.File {
 
 func TestAnArchivedProjectHasNoUploads(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Tides"}).into(t, &project)
@@ -114,7 +114,7 @@ func TestAnArchivedProjectHasNoUploads(t *testing.T) {
 
 func TestAnArchiveCancelsAnUploadWhoseContentIsBeingReceived(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
@@ -133,7 +133,7 @@ func TestAnArchiveCancelsAnUploadWhoseContentIsBeingReceived(t *testing.T) {
 
 func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	content := strings.Repeat("Tides come twice a day. ", 10_000)
 	u := c.startUpload(len(content), "filename", "../潮汐\u202e.txt", "sha256", fmt.Sprintf("%X", sha256.Sum256([]byte(content))))
@@ -199,7 +199,7 @@ func (w *world) objectKeys(prefix string) (keys []string) {
 
 func TestARangeOfAFileIsDownloaded(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	path := "/files/" + c.storeFile("0123456789").FileID.String() + "/content"
 	for header, want := range map[string]string{
@@ -221,7 +221,7 @@ func TestARangeOfAFileIsDownloaded(t *testing.T) {
 
 func TestADownloadHasValidatorsAndHonoursThem(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	file := c.storeFile("0123456789")
 	path := "/files/" + file.FileID.String() + "/content"
@@ -257,7 +257,7 @@ func TestADownloadHasValidatorsAndHonoursThem(t *testing.T) {
 
 func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{}, func(c *testConfig) { c.MaxUploadBytes = 1000 })
+	w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.MaxUploadBytes = 1000 })
 	c := w.client().register("a@example.com")
 	foreign := w.client().register("b@example.com")
 	var project protocol.Project
@@ -293,7 +293,7 @@ func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 
 func TestAContentThatIsRefusedLeavesItsSessionUsable(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	hash := sha256.Sum256([]byte("0123456789"))
 	u := c.startUpload(10, "sha256", hex.EncodeToString(hash[:]))
@@ -335,7 +335,7 @@ func TestAContentThatIsRefusedLeavesItsSessionUsable(t *testing.T) {
 
 func TestACancelledOrExpiredUploadTakesNoContent(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	u := c.startUpload(10)
 	c.expect(200, "DELETE", u.Path(), nil)
@@ -385,7 +385,7 @@ func TestMalwareInQuarantineCountsForTheQuota(t *testing.T) {
 
 func TestMalwareIsNeverReadable(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	u := c.startUpload(len(eicar()))
 	var rejected protocol.Upload
@@ -420,7 +420,7 @@ func (r unreadBody) Read([]byte) (int, error) {
 func TestWhileADependencyIsDownTheBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
-	for name, with := range map[string]uploads.Config{
+	for name, with := range map[string]upload.Config{
 		"scanner": {Scanner: &testScanner{ready: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The disk is full."} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -478,7 +478,7 @@ func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
 	scanner.verdict <- errors.New("the daemon has ended")
 	scanner.verdict <- &protocol.Error{Code: protocol.CodeUnavailable}
 	scanner.verdict <- nil
-	w := uploadWorld(t, uploads.Config{Scanner: scanner})
+	w := uploadWorld(t, upload.Config{Scanner: scanner})
 	c := w.client().register("a@example.com")
 	var ready protocol.Upload
 	c.send(200, c.startUpload(10), "0123456789").into(t, &ready)
@@ -504,7 +504,7 @@ func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
 	t.Parallel()
 	const clients, each, limit = 2, 20, 32
 	scanner := &countingScanner{}
-	w := uploadWorld(t, uploads.Config{Scanner: scanner})
+	w := uploadWorld(t, upload.Config{Scanner: scanner})
 	server := httptest.NewServer(w)
 	defer server.Close()
 	var last net.Conn
@@ -528,7 +528,7 @@ func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
 
 func TestTheSameKeyCreatesOneSession(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	body := route.Object{"filename": "a.txt", "media_type": "text/plain", "size": 10, "purpose": "library"}
 	var all sync.WaitGroup
@@ -596,7 +596,7 @@ func statusOf(t *testing.T, conn net.Conn) string {
 
 func TestAChunkedBodyOfAnotherSizeIsRefused(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
@@ -628,7 +628,7 @@ const cuts = 500
 
 func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	var closed atomic.Int64 // connections
 	server := httptest.NewUnstartedServer(w)
@@ -664,7 +664,7 @@ func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
 
 func TestASecondWriterIsRefusedAndTheFirstContinues(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
@@ -681,7 +681,7 @@ func TestASecondWriterIsRefusedAndTheFirstContinues(t *testing.T) {
 
 func TestACancelEndsAReceptionAtOnce(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	server := httptest.NewServer(w)
 	defer server.Close()
@@ -695,7 +695,7 @@ func TestACancelEndsAReceptionAtOnce(t *testing.T) {
 
 func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	kept, lost := c.storeFile("Kept."), c.storeFile("Lost.")
 	store := w.database.Objects(t)
@@ -727,7 +727,7 @@ func TestDifferencesBetweenRowsAndObjectsAreFound(t *testing.T) {
 
 func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
 	t.Parallel()
-	w := uploadWorld(t, uploads.Config{})
+	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	for range 20 {
 		u := c.startUpload(10)
@@ -750,7 +750,7 @@ func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
 
 // overtakenStore calls then after a claim for a content, before the host knows of the claim.
 type overtakenStore struct {
-	uploads.Store
+	upload.Store
 	then func()
 }
 
@@ -763,7 +763,7 @@ func (s *overtakenStore) ClaimPending(ctx context.Context, account protocol.Acco
 func TestAContentThatACancelOvertakesGetsTheEndOfItsUpload(t *testing.T) {
 	t.Parallel()
 	store := &overtakenStore{}
-	w := uploadWorld(t, uploads.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
+	w := uploadWorld(t, upload.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
 	c := w.client().register("a@example.com")
 	u := c.startUpload(10)
 	store.then = func() { c.twin().expect(200, "DELETE", u.Path(), nil) }
@@ -776,7 +776,7 @@ func TestAContentThatACancelOvertakesGetsTheEndOfItsUpload(t *testing.T) {
 func TestAContentThatACancelOvertakesElsewhereGetsTheEndOfItsUpload(t *testing.T) {
 	t.Parallel()
 	store := &overtakenStore{}
-	w := uploadWorld(t, uploads.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
+	w := uploadWorld(t, upload.Config{Store: store}, func(c *testConfig) { store.Store = c.DB.Uploads })
 	c := w.client().register("a@example.com")
 	u := c.startUpload(10)
 	store.then = func() {

@@ -24,10 +24,10 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"turnstone/actors"
+	"turnstone/actors/node"
 	"turnstone/actors/routing"
-	"turnstone/actors/shell"
-	"turnstone/actors/uploads"
+	"turnstone/actors/turn"
+	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/ready"
 	"turnstone/http/response"
@@ -161,29 +161,49 @@ type testConfig struct {
 	Config
 	DB       *persistence.Stores
 	database pgtest.Database
-	uploads  uploads.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
+	uploads  upload.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
-// hostUploads returns the function that creates the host of upload sessions of a node.
-func (c *testConfig) hostUploads(t *testing.T, with uploads.Config) actors.NewHost {
-	return func(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
-		with.Live, with.Node, with.Runtime, with.Detector, with.Logger = live, node, runtime, media.Detector{}, c.Log
-		if with.Store == nil {
-			with.Store = c.DB.Uploads
-		}
-		if with.Objects == nil {
-			with.Objects = c.database.Objects(t)
-		}
-		if with.Scanner == nil {
-			with.Scanner = signatures.Scanner{}
-		}
-		if with.Inspector == nil {
-			with.Inspector = noInspector{}
-		}
-		host := uploads.New(with)
-		c.Uploads = host
-		return host
+// testNode is a node that runs turns and upload sessions.
+type testNode struct {
+	*turn.Host
+	process *node.Node
+}
+
+func (n *testNode) ID() protocol.NodeID { return n.process.ID() }
+
+func (n *testNode) Drain(ctx context.Context, grace time.Duration) error {
+	return n.process.Drain(ctx, grace)
+}
+
+// startNode starts a node, which ends with the test, and sets c.Uploads.
+func (c *testConfig) startNode(t *testing.T, of node.Config, turns turn.Config, uploads upload.Config) *testNode {
+	t.Helper()
+	of.Logger, of.Directory = turns.Logger, turns.Ownership.(node.Directory)
+	process := node.New(of)
+	turns.Node = process.Host()
+	n := &testNode{turn.New(turns), process}
+	uploads.Live, uploads.Node, uploads.Detector, uploads.Logger = n.Running, process.Host(), media.Detector{}, c.Log
+	if uploads.Store == nil {
+		uploads.Store = c.DB.Uploads
 	}
+	if uploads.Objects == nil {
+		uploads.Objects = c.database.Objects(t)
+	}
+	if uploads.Scanner == nil {
+		uploads.Scanner = signatures.Scanner{}
+	}
+	if uploads.Inspector == nil {
+		uploads.Inspector = noInspector{}
+	}
+	host := upload.New(uploads)
+	c.Uploads = host
+	process.Attach(n.Load, n.Host, host)
+	t.Cleanup(process.Stop)
+	if err := process.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // noInspector finds no content encrypted. The tests of the whole program use the real one.

@@ -1,5 +1,5 @@
-// Package actorstest is the test suite for the implementations of the stores that package actors uses: the store on
-// Postgres and the in-memory store of the tests of package actors. Only tests import it.
+// Package actorstest is the test suite for the implementations of the stores that package turn and package node use: the store on
+// Postgres and the in-memory store of the tests of package turn. Only tests import it.
 package actorstest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Store contains the methods of actors.TurnStore, actors.TurnLog and actors.Directory that the suite calls. It repeats
-// them because the tests of package actors import this package, so it cannot import actors.
+// Store contains the methods of turn.Store, turn.Log, turn.Ownership and node.Directory that the suite calls. It repeats
+// them because the tests of package turn import this package, so it cannot import turn.
 type Store interface {
 	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
 	Append(batch *turnlog.Append, done func(error))

@@ -71,5 +71,4 @@ func (s *Shell) stepStored(done stored) {
 		s.log.Warn("the actor gives up", zap.Error(err))
 		s.abandon()
 	}
-	s.waiting = s.behavior.Settled(s.waiting)
 }

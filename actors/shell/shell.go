@@ -22,7 +22,7 @@ type Shell struct {
 	behavior Behavior
 	send     func(to *actor.PID, message any)
 	log      *zap.Logger
-	broken   func() // called when the behavior has panicked
+	owner    Owner
 	stopped  chan struct{}
 
 	// Owned by Receive.
@@ -35,30 +35,27 @@ type Shell struct {
 	timers  []*time.Timer
 }
 
-// Behavior is what a shell runs: a turn, and later an upload session or a research task. All methods are called from
-// Receive, and none may block.
+// Behavior is what a shell runs: a turn, an upload session, or any other work. All methods are called from Receive, and none
+// may block.
 type Behavior interface {
-	// Arrive appends to waiting the messages that have to be decided because of message, in order.
-	Arrive(message any, waiting []any) []any
-	// Postpone reports whether the waiting messages may be decided later. If so, the behavior has arranged for a
-	// message that adds them again.
-	Postpone(waiting []any) bool
 	// Decide decides on one message. For a message with a caller it returns the function that replies to the caller.
 	Decide(message any, status Status) (reply func(error))
-	// Undecided reports whether nothing was decided since the last step, so that the actor can stop here.
-	Undecided() bool
 	// Step returns the step that executes what was decided since the last one.
 	Step(replies []func(error)) Step
-	// Settled is called after a step was stored. It appends to waiting the messages that have to be decided next.
-	Settled(waiting []any) []any
-	// Idle is called when nothing is left to decide until the next message, or until a step is stored.
-	Idle(storing bool)
 	// Refuse replies to a message that will not be decided here, if it has a caller.
 	Refuse(message any)
 	// End stops everything that the actor has started: it decides nothing more.
 	End(status Status)
-	// Stop removes the actor after it has lingered.
-	Stop()
+}
+
+// Owner keeps a list of actors and is told what becomes of this one. Its methods are called from Receive, and none may block.
+type Owner interface {
+	// Broken is called when the behavior has panicked. Ended follows.
+	Broken()
+	// Ended is called when the actor decides nothing more. A finished one still responds to commands for a while.
+	Ended(status Status)
+	// Gone is called when the actor does not respond any more.
+	Gone()
 }
 
 // Status is the status of an actor: whether it still makes decisions, and why not.
@@ -85,9 +82,9 @@ type (
 	lingerPassed struct{}
 )
 
-// New returns a shell for an actor. send sends a message to an actor, and broken is called after a panic.
-func New(b Behavior, send func(*actor.PID, any), log *zap.Logger, broken func()) *Shell {
-	return &Shell{behavior: b, send: send, log: log, broken: broken, stopped: make(chan struct{})}
+// New returns a shell for an actor. send sends a message to an actor.
+func New(b Behavior, send func(*actor.PID, any), log *zap.Logger, o Owner) *Shell {
+	return &Shell{behavior: b, send: send, log: log, owner: o, stopped: make(chan struct{})}
 }
 
 // Stopped returns a channel that is closed when the actor is gone.
@@ -99,15 +96,12 @@ func (s *Shell) Self() *actor.PID { return s.self }
 // Post returns a function that sends messages to the actor from any goroutine. Only its Behavior may call it.
 func (s *Shell) Post() func(message any) { return s.post }
 
-// Storing reports whether a step is being stored. Only the actor's Behavior may call it.
-func (s *Shell) Storing() bool { return s.storing }
-
 // Receive processes one message.
 func (s *Shell) Receive(c actor.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("actor panicked", zap.String("kind", fmt.Sprintf("%T", p)), zap.ByteString("stack", debug.Stack()))
-			s.broken()
+			s.owner.Broken()
 			s.abandon()
 		}
 	}()
@@ -128,20 +122,15 @@ func (s *Shell) Receive(c actor.Context) {
 	case Abandon:
 		s.abandon()
 	case lingerPassed:
-		s.behavior.Stop()
+		s.owner.Gone()
 		c.Stop(c.Self())
 		return
 	default:
-		s.waiting = s.behavior.Arrive(message, s.waiting)
-	}
-	if !s.storing && s.status == Active && s.behavior.Postpone(s.waiting) {
-		s.waiting = s.waiting[:0]
-		return
+		s.waiting = append(s.waiting, message)
 	}
 	for !s.storing && len(s.waiting) > 0 {
 		s.advance()
 	}
-	s.behavior.Idle(s.storing)
 }
 
 // advance lets the behavior decide on all waiting messages, and commits the result as one step.
@@ -151,11 +140,8 @@ func (s *Shell) advance() {
 	var replies []func(error)
 	for i, message := range waiting {
 		if _, release := message.(Release); release && s.status == Active {
-			if s.behavior.Undecided() { // at a persisted boundary
-				for _, reply := range replies {
-					reply(nil)
-				}
-				s.waiting = waiting[i+1:]
+			if i == 0 { // nothing was decided since the last step: at a persisted boundary
+				s.waiting = waiting[1:]
 				s.abandon()
 				return
 			}
@@ -207,6 +193,7 @@ func (s *Shell) end(status Status) {
 	}
 	s.timers = nil
 	s.behavior.End(status)
+	s.owner.Ended(status)
 	if s.self != nil { // otherwise the actor is already stopping
 		s.After(linger, lingerPassed{})
 	}

@@ -41,13 +41,10 @@ func (c *counter) noted() []string {
 	return slices.Clone(c.notes)
 }
 
-func (c *counter) Arrive(message any, waiting []any) []any { return append(waiting, message) }
-func (c *counter) Postpone([]any) bool                     { return false }
-func (c *counter) Undecided() bool                         { return c.decided == 0 }
-func (c *counter) Settled(waiting []any) []any             { return waiting }
-func (c *counter) Idle(bool)                               {}
-func (c *counter) Stop()                                   {}
-func (c *counter) End(status Status)                       { c.ended <- status }
+func (c *counter) Broken()           { c.note("broken") }
+func (c *counter) Ended(Status)      {}
+func (c *counter) Gone()             {}
+func (c *counter) End(status Status) { c.ended <- status }
 
 func (c *counter) Decide(message any, status Status) func(error) {
 	switch message := message.(type) {
@@ -91,7 +88,7 @@ func startCounter(t *testing.T) (c *counter, stores chan func(error), send func(
 	c = &counter{ended: make(chan Status, 1)}
 	c.store = func(done func(error)) { stores <- done }
 	system := NewSystem(zap.NewNop(), zap.ErrorLevel)
-	s := New(c, func(to *actor.PID, message any) { system.Root.Send(to, message) }, zap.NewNop(), func() { c.note("broken") })
+	s := New(c, func(to *actor.PID, message any) { system.Root.Send(to, message) }, zap.NewNop(), c)
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return s }))
 	t.Cleanup(func() {
 		system.Root.Stop(pid)

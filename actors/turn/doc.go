@@ -1,11 +1,8 @@
-// Package turn decides what a turn does. It is pure: it uses no clock, context, lock, log, store, goroutine or
-// randomness; time and identifiers are passed in as values. Package actors runs it: it feeds triggers to a Batch,
-// stores the decision, and performs its effects.
+// Package turn runs turns: a Host starts, finds, adopts and drains them on a node, and one actor runs each, around the state
+// machine of package machine.
 //
-//	triggers ──▶ Batch ──▶ events, records, effects
-//	               │
-//	            Machine: changed by events and records only, so a log restores it
+//	http ── StartTurn, Command ──▶ Host ──▶ run (one actor) ── modelCalls, tools
+//	http ◀── frames ── Reader ◀── tail.Stream ◀──┘
 //
-// The legal transitions are the tables of package protocol; an illegal one is a defect, and panics before anything is
-// stored.
+// A turn that runs elsewhere is reached through peers: commands by an ask, readers by a relay, or through the log in the store.
 package turn

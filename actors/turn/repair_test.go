@@ -1,48 +1,175 @@
 package turn
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
+	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-func TestAnEventOfALaterVersionMakesALogUnreadable(t *testing.T) {
-	m := runningMachine(t)
-	frames, err := protocol.AppendEvents(nil, m.spec.TurnID, 1, m.spec.CreatedAt, m.take().Events)
-	if err != nil {
-		t.Fatal(err)
+// claimTimes lets the host adopt until the turn was claimed that many times and all these adoptions have ended.
+func claimTimes(t *testing.T, n *testNode, store *memory, turn protocol.TurnID, times int32) {
+	t.Helper()
+	epoch := func() int32 {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.turns[turn].epoch
 	}
-	text := strings.Replace(string(frames), `"type":"answer.started"`, `"type":"answer.unknown"`, 1)
-	stored := &turnlog.Stored{Spec: m.spec, Frames: []byte(text), Head: turnlog.Head{State: protocol.TurnRunning, Accepts: true}}
-	if _, err := Restore(stored, machineTools, false); err == nil {
-		t.Error("a log with an event of an unknown type was restored")
-	}
-	repaired := drive(Repair(stored, machineTools))
-	if repaired.GiveUp(false); repaired.sequence != m.sequence+2 || repaired.state != protocol.TurnFailed {
-		t.Errorf("the turn ended as %s at %d, with a log of %d events", repaired.state, repaired.sequence, m.sequence)
+	for epoch() < 1+times {
+		adoptOnce(t, n)
+		for adopting := 1; adopting > 0; {
+			runtime.Gosched()
+			_, adopting = n.Count()
+		}
 	}
 }
 
-// Every live state can occur in a turn that has to be given up, including one with an accepted cancel.
-func TestATurnCanBeGivenUpInEveryState(t *testing.T) {
-	for _, state := range protocol.TurnStates {
-		if state.Terminal() {
+// orphaned stores a turn of a node that has ended, with an open part and a pending input.
+func orphaned(t *testing.T, store *memory, n *testNode) *turnlog.Spec {
+	t.Helper()
+	result, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Owner: protocol.NewNodeID(), Begin: n.Begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machine.New(result.Spec, n.turnTools, false)
+	m.Apply(result.Begin.Payloads...)
+	b := m.NewBatch()
+	b.Proceed()
+	b.ModelText(1, "partial ")
+	if _, err := b.Command(newInput("c1", "use JWT")); err != nil {
+		t.Fatal(err)
+	}
+	stored := store.turns[result.Spec.TurnID]
+	frames, err := protocol.AppendEvents(nil, result.Spec.TurnID, stored.last+1, result.Spec.CreatedAt, b.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.frames, stored.last, stored.records = append(stored.frames, frames...), stored.last+int64(len(b.Events)), b.Records
+	return result.Spec
+}
+
+func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) {
+	store := newMemory()
+	n := registered(t, store, scriptedAnswer("fine"), nil)
+	spec := orphaned(t, store, n)
+	store.loadError = errors.New("the log of a turn has a gap")
+	claimTimes(t, n, store, spec.TurnID, unreadableAfter-1)
+	if turn := store.turns[spec.TurnID]; turn.state.Terminal() {
+		t.Fatalf("after %d claims the turn is already %s", turn.epoch-1, turn.state)
+	}
+	claimTimes(t, n, store, spec.TurnID, unreadableAfter)
+	all := read(t, n, spec, 0, nil)
+	finish := store.turns[spec.TurnID].finishes[0]
+	if store.turns[spec.TurnID].epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
+		t.Errorf("the turn ended in epoch %d as %+v", store.turns[spec.TurnID].epoch, finish)
+	}
+	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Parked) != 1 {
+		t.Errorf("events: %s, parked %+v", kinds(all), finish.Parked)
+	}
+	if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadableAfter {
+		t.Errorf("the turn was claimed %d times, want %d", claims, unreadableAfter)
+	}
+}
+
+// claimsOf lets the host adopt three more times and returns the number of claims of a turn.
+func claimsOf(t *testing.T, n *testNode, store *memory, turn protocol.TurnID) int32 {
+	t.Helper()
+	for range 3 {
+		adoptOnce(t, n)
+	}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	return store.turns[turn].epoch - 1
+}
+
+func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.T) {
+	for unreadable := int32(1); unreadable < unreadableAfter; unreadable++ {
+		store := newMemory()
+		n := registered(t, store, scriptedAnswer("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.loadError = errors.New("the log of a turn has a gap")
+		claimTimes(t, n, store, spec.TurnID, unreadable)
+		store.mu.Lock()
+		store.loadError = nil
+		store.mu.Unlock()
+		claimTimes(t, n, store, spec.TurnID, unreadable+1)
+		all := read(t, n, spec, 0, nil)
+		finish := store.turns[spec.TurnID].finishes[0]
+		if finish.State != protocol.TurnCompleted || finish.Repaired || strings.Count(kinds(all), "turn.recovering") != 1 {
+			t.Errorf("a turn that was readable after %d claims ended as %s: %s", unreadable, finish.State, kinds(all))
+		}
+		if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadable+1 {
+			t.Errorf("a turn that was readable after %d claims was claimed %d times", unreadable, claims)
+		}
+	}
+}
+
+// Claims by other nodes, and claims after an actor panicked, count too.
+func TestATurnThatWasClaimedOftenEndsAtTheFirstClaimThatCannotReadIt(t *testing.T) {
+	for _, before := range []int32{unreadableAfter - 2, unreadableAfter - 1, unreadableAfter, brokenAfter, withoutPartsAfter} {
+		store := newMemory()
+		n := registered(t, store, scriptedAnswer("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.loadError = errors.New("the log of a turn has a gap")
+		store.turns[spec.TurnID].epoch = 1 + before
+		claimTimes(t, n, store, spec.TurnID, before+1)
+		if before+1 < unreadableAfter {
+			if turn := store.turns[spec.TurnID]; turn.state.Terminal() {
+				t.Errorf("claim %d ended the turn", before+1)
+			}
 			continue
 		}
-		stored := &turnlog.Stored{Spec: machineSpec(), Head: turnlog.Head{State: state, Accepts: state.AcceptsSteering()}}
-		want := protocol.TurnFailed
-		if state == protocol.TurnCancelling {
-			want = protocol.TurnCancelled
+		read(t, n, spec, 0, nil)
+		turn := store.turns[spec.TurnID]
+		if finish := turn.finishes[0]; turn.epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Repaired || !finish.PauseQueue {
+			t.Errorf("after %d earlier claims the turn ended in epoch %d as %+v", before, turn.epoch, finish)
 		}
-		givenUp := drive(Repair(stored, machineTools))
-		if givenUp.GiveUp(false); givenUp.state != want || givenUp.take().End == nil {
-			t.Errorf("a turn in %s was given up as %s, want %s", state, givenUp.state, want)
+	}
+}
+
+func TestATurnWhoseEndTheStoreRefusesIsAdoptedAgain(t *testing.T) {
+	store := newMemory()
+	refused := 0
+	store.onFinish = func() error {
+		if refused++; refused > finishAttempts {
+			return nil
 		}
-		forced := drive(Repair(stored, machineTools))
-		if forced.ForceCancel(protocol.NewSteeringID()); forced.state != protocol.TurnCancelled || forced.take().End == nil {
-			t.Errorf("a turn in %s was cancelled by force and is %s", state, forced.state)
+		return errors.New("injected refusal")
+	}
+	n := startNode(t, store, scriptedAnswer("fine"), nil)
+	spec := startTurn(t, n, "hi")
+	all := read(t, n, spec, 0, nil)
+	if got := strings.Count(kinds(all), "turn.recovering"); got != 1 {
+		t.Errorf("the turn was taken over %d times, want once", got)
+	}
+	if end := store.turns[spec.TurnID]; len(end.finishes) != 1 || end.epoch != 2 {
+		t.Errorf("the turn has %d ends and is in epoch %d, want one end in epoch 2", len(end.finishes), end.epoch)
+	}
+}
+
+func TestAnOperatorEndsATurnThatNoActorCanRun(t *testing.T) {
+	for name, damaged := range map[string]error{"a damaged log": errors.New("damaged"), "a silent owner": nil} {
+		store := newMemory()
+		n := registered(t, store, scriptedAnswer("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.loadError = damaged
+		if err := n.ForceCancel(t.Context(), spec.AccountID, spec.TurnID); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all := string(read(t, n, spec, 0, nil))
+		finish := store.turns[spec.TurnID].finishes[0]
+		if finish.State != protocol.TurnCancelled || !finish.PauseQueue || finish.DropQueue || len(finish.Parked) != 1 {
+			t.Errorf("%s: the turn ended as %+v", name, finish)
+		}
+		if !strings.Contains(all, `"by":"operator","scope":"turn"`) {
+			t.Errorf("%s: the log has no cancel by the operator: %s", name, all)
+		}
+		if err := n.ForceCancel(t.Context(), spec.AccountID, spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
+			t.Errorf("%s: a second ForceCancel returned %v", name, err)
 		}
 	}
 }

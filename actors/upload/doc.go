@@ -1,6 +1,22 @@
-// Package upload is the state machine of an upload session. It decides what a session does next, and the table
-// protocol.UploadTransitions restricts its transitions.
+// Package upload runs upload sessions: one actor for each attempt to receive a file, on the shell of package shell,
+// around the state machine of package machine. A session that waits for its content has no actor and no owner.
 //
-// It is pure: no clock, context, lock, log, store or randomness. Package actors/uploads runs it: it calls the triggers,
-// stores the events of each decision, and then performs its effects.
+// The package accesses stores and scanners only through the interfaces of ports.go. Package http calls it; persistence
+// and providers implement its interfaces.
+//
+//	         Host: claims sessions, starts their actors, adopts and expires sessions
+//	           │ starts one actor per attempt
+//	http ── Receive, Cancel ──▶│                   ┌──────────── effects ─────────────┐
+//	           ▼                                   ▼                                  │
+//	        session ── decide ──▶ machine.Machine ── events ──▶ shell ──▶ Store        │
+//	           ▲                  (pure)                         │                    │
+//	           │ progress, content, verdict                      ▼ only then          │
+//	           └──── reception: body ─┬─▶ object store       Reader ──▶ http          │
+//	                                  └─▶ malware scanner  ◀──────────────────────────┘
+//
+// The body is read once: it is counted, hashed, stored in quarantine and scanned at the same time, in constant memory.
+// It is copied to its final key only after a clean verdict, and becomes a file in the commit after that.
+//
+// Ownership: as for a turn, every append carries (node, epoch) and is refused once either has changed. Each attempt
+// writes to an object key of its own epoch, so a node that has lost a session cannot change the content of another one.
 package upload

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -34,7 +34,7 @@ func (s *service) demonstrate(ctx context.Context, account protocol.AccountID) e
 		return err
 	}
 	for i, prompt := range demoPrompts {
-		started, err := s.node.StartTurn(ctx, &turnlog.Start{
+		started, err := s.turnHost.StartTurn(ctx, &turnlog.Start{
 			AccountID: account, ConversationID: &conversation.ConversationID, Input: prompt, IfBusy: "queue", At: time.Now(),
 		})
 		if err != nil {
@@ -43,8 +43,8 @@ func (s *service) demonstrate(ctx context.Context, account protocol.AccountID) e
 		if i > 0 || started.Spec == nil {
 			continue
 		}
-		_, err = s.node.Command(ctx, account, started.Spec.TurnID, &turn.Command{
-			Kind: turn.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "demonstration", Text: demoSteering,
+		_, err = s.turnHost.Command(ctx, account, started.Spec.TurnID, &machine.Command{
+			Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "demonstration", Text: demoSteering,
 			Delivery: protocol.DeliverNextStep,
 		})
 		if err != nil && protocol.CodeOf(err) != protocol.CodeSteeringClosed { // the turn may already have ended

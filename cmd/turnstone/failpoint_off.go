@@ -5,7 +5,7 @@ package main
 import (
 	"net/http"
 
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 )
 
 // The product has no failpoints. failpoint_on.go describes what a build for tests has instead.
@@ -14,4 +14,4 @@ func armFailpoints(map[string]string) error { return nil }
 
 func withFailpoints(internal http.Handler) http.Handler { return internal }
 
-func failpointTools() []tools.Tool { return nil }
+func failpointTools() []toolbox.Tool { return nil }

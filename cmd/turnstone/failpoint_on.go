@@ -12,7 +12,7 @@ import (
 	"os"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 	"turnstone/cmd/turnstone/admin"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -72,9 +72,9 @@ func withFailpoints(internal http.Handler) http.Handler {
 	return mux
 }
 
-func failpointTools() []tools.Tool {
+func failpointTools() []toolbox.Tool {
 	if url := os.Getenv(effectVariable); url != "" {
-		return []tools.Tool{effectTool{url}}
+		return []toolbox.Tool{effectTool{url}}
 	}
 	return nil
 }
@@ -82,25 +82,25 @@ func failpointTools() []tools.Tool {
 // effectTool is a tool with a side effect: it posts its input to a stand-in, which records it.
 type effectTool struct{ url string }
 
-// Spec implements tools.Tool.
-func (effectTool) Spec() tools.Spec {
-	return tools.Spec{
+// Spec implements toolbox.Tool.
+func (effectTool) Spec() toolbox.Spec {
+	return toolbox.Spec{
 		Name: "effect", Kind: "connector", Title: "Effect", Description: "Records its input permanently.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
 	}
 }
 
-// Run implements tools.Tool.
-func (e effectTool) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+// Run implements toolbox.Tool.
+func (e effectTool) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(call.Input))
 	if err != nil {
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	}
 	response, err := (&http.Client{}).Do(request)
 	if err != nil {
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	output, err := io.ReadAll(response.Body)
-	return tools.Result{Output: string(output)}, err
+	return toolbox.Result{Output: string(output)}, err
 }

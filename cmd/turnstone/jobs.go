@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/title"
-	"turnstone/actors/uploads"
+	"turnstone/actors/prompt"
+	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
 	"turnstone/persistence/imports"
@@ -31,7 +31,7 @@ func (s *service) startJobs(ctx context.Context) error {
 		ReceiveFile: receiver(s.uploads, &s.config.Limits),
 		Observe:     s.telemetry.JobEnded,
 		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
-			return s.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
+			return s.turnHost.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
 		},
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *service) startJobs(ctx context.Context) error {
 }
 
 // receiver returns the function that receives a file of an import, within the limits of an upload.
-func receiver(host *uploads.Host, limits *settings.Limits) imports.ReceiveFile {
+func receiver(host *upload.Host, limits *settings.Limits) imports.ReceiveFile {
 	return func(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 		if spec.Size > limits.MaxUploadBytes {
 			return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", limits.MaxUploadBytes)
@@ -72,7 +72,7 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 	var text string
 	for _, route := range s.models.Title {
 		var used llm.Usage
-		text, used, err = title.Write(ctx, s.metered, account, route, question, answer)
+		text, used, err = prompt.WriteTitle(ctx, s.metered, account, route, question, answer)
 		if used != (llm.Usage{}) {
 			if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
 				return err

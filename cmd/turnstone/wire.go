@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"turnstone/actors"
-	"turnstone/actors/attachment"
+	"turnstone/actors/cluster"
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
-	"turnstone/actors/remote"
+	"turnstone/actors/node"
+	"turnstone/actors/prompt"
 	"turnstone/actors/routing"
-	"turnstone/actors/shell"
-	"turnstone/actors/uploads"
+	"turnstone/actors/turn"
+	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/admin"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/telemetry"
@@ -60,8 +60,9 @@ type service struct {
 	nodes      *nodes.Directory
 	model      llm.Model
 	models     *settings.Models
-	node       *actors.Node
-	uploads    *uploads.Host
+	node       *node.Node
+	turnHost   *turn.Host
+	uploads    *upload.Host
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
 	api        *ourhttp.Server
@@ -220,15 +221,14 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		return err
 	}
 	s.nodes = nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
-	s.node = actors.NewNode(actors.Config{
-		Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Files: s.db.FileTexts, Directory: s.nodes, Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
-		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Predecessor: predecessor, Logger: s.log, Hosts: []actors.NewHost{s.hostUploads},
-		Capacity: s.config.Limits.NodeLiveTurns, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Cluster: peers,
-		Observer: s.telemetry.Observer(s.tracing.Tracer),
+	s.node = node.New(node.Config{
+		Directory: s.nodes, Cluster: peers, Predecessor: predecessor, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Logger: s.log,
 		Fenced: func() {
 			s.fail(errors.New("this node was declared dead by the others, which take over its turns: restart it"))
 		},
 	})
+	s.createHosts()
+	s.node.Attach(s.turnHost.Load, s.turnHost, s.uploads)
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
 		return s.nodes.Leave(ctx, s.node.ID())
@@ -240,19 +240,19 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 }
 
 // clusterOptions returns how the node communicates with other nodes; nil if it does not.
-func clusterOptions(config *settings.Config, log *zap.Logger) (*remote.Options, error) {
+func clusterOptions(config *settings.Config, log *zap.Logger) (*cluster.Options, error) {
 	secure, err := loadClusterTLS(config, log)
 	if err != nil || secure == nil {
 		return nil, err
 	}
-	return &remote.Options{Listen: config.Cluster.Listen, Advertise: config.Cluster.Advertise, TLS: secure, Logger: log}, nil
+	return &cluster.Options{Listen: config.Cluster.Listen, Advertise: config.Cluster.Advertise, TLS: secure, Logger: log}, nil
 }
 
 // attachmentSpace returns how much text the first model of every profile can get.
 func (s *service) attachmentSpace() int {
 	least := math.MaxInt
 	for _, routes := range s.models.Routes {
-		least = min(least, attachment.Space(routes[0]))
+		least = min(least, prompt.Space(routes[0]))
 	}
 	return least
 }
@@ -277,13 +277,17 @@ func (s *service) acceptsPictures() bool {
 	return false
 }
 
-// hostUploads creates the host of the node's upload sessions.
-func (s *service) hostUploads(node protocol.NodeID, runtime *shell.Runtime, live func() int) actors.Host {
-	s.uploads = uploads.New(uploads.Config{
-		Node: node, Runtime: runtime, Live: live, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
+// createHosts creates the hosts of the kinds of work that the node runs.
+func (s *service) createHosts() {
+	s.turnHost = turn.New(turn.Config{
+		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
+		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
+	})
+	s.uploads = upload.New(upload.Config{
+		Node: s.node.Host(), Live: s.turnHost.Running, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
 		Inspector: s.extractor, Guard: s.filesGuard, Entered: s.telemetry.UploadEntered, Logger: s.log,
 	})
-	return s.uploads
 }
 
 // busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
@@ -317,9 +321,9 @@ func (s *service) retryWhileBusy(ctx context.Context, message string, step func(
 }
 
 func (s *service) createAPI() (err error) {
-	var turns ourhttp.Turns = s.node
+	var turns ourhttp.Turns = s.turnHost
 	if s.disk != nil {
-		turns = guardedTurns{s.node, s.disk}
+		turns = guardedTurns{s.turnHost, s.disk}
 	}
 	config := ourhttp.Config{
 		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
@@ -366,7 +370,7 @@ func (s *service) internalHandler() (http.Handler, error) {
 		return nil, err
 	}
 	handler := admin.New(admin.Config{
-		Health: s.api.InternalHandler(), Metrics: s.metrics, Turns: admin.NewTurns(s.turns, s.node),
+		Health: s.api.InternalHandler(), Metrics: s.metrics, Turns: admin.NewTurns(s.turns, s.turnHost),
 		Nodes: admin.NewNodes(s.nodes, s.node.ID()), Token: token, Log: s.log,
 	})
 	return listener.OnlyHosts(s.config.Service.InternalListen, s.config.Service.InternalHosts, withFailpoints(handler)), nil
@@ -376,7 +380,7 @@ func (s *service) internalHandler() (http.Handler, error) {
 // from what clients send.
 func (s *service) registerMetrics() error {
 	return s.telemetry.Collect(telemetry.Sources{
-		Node: s.node.Stats, Draining: s.node.Draining, Pools: s.db.Stats, Journal: s.turns.JournalStats,
+		Turns: s.turnHost.Stats, Renewed: s.node.Renewed, Draining: s.node.Draining, Pools: s.db.Stats, Journal: s.turns.JournalStats,
 		Streams: s.api.AllStreams, Readiness: s.checks, Disk: s.diskOfFolder,
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"turnstone/actors/attachment"
 	"turnstone/actors/llm"
+	"turnstone/actors/prompt"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/router"
@@ -99,8 +99,8 @@ func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFil
 		isPicture[i], unseen[i] = h.Pictures && head.HasPicture, !h.Pictures && head.HasPicture
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
-	pictures := attachment.PlanPictures(isPicture, h.Space)
-	for i, shown := range attachment.Plan(sizes, attachment.SpaceBeside(count(pictures), h.Space)) {
+	pictures := prompt.PlanPictures(isPicture, h.Space)
+	for i, shown := range prompt.PlanTexts(sizes, prompt.SpaceBeside(count(pictures), h.Space)) {
 		file := &prepared.Data[i]
 		text, err := h.Texts.Text(ctx, account, file.FileID, 0, excerptBytes)
 		if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // deleted since

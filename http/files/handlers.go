@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/actors/uploads"
+	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/router"
 	"turnstone/http/transfer"
@@ -17,13 +17,13 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// Uploads runs upload sessions; see package actors/uploads.
+// Uploads runs upload sessions; see package actors/upload.
 type Uploads interface {
 	Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error)
-	Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body uploads.Body) (*protocol.Upload, error)
+	Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body upload.Body) (*protocol.Upload, error)
 	Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error)
 	Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration) (*protocol.Upload, error)
-	Follow(account protocol.AccountID, id protocol.UploadID, after int64) *uploads.Reader
+	Follow(account protocol.AccountID, id protocol.UploadID, after int64) *upload.Reader
 }
 
 // Store stores files; see package persistence/files.

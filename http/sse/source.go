@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"turnstone/actors"
 	"turnstone/actors/tail"
+	"turnstone/actors/turn"
 )
 
 // source decides what a reader gets next, for both transports.
@@ -74,7 +74,7 @@ func (s *source) next(waker tail.Waker, to *buffers, stop, beat bool) (b []byte,
 func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, p progress, err error) {
 	frames, ended, err := s.reader.Next(ctx, beat)
 	switch {
-	case errors.Is(err, actors.ErrMoved):
+	case errors.Is(err, turn.ErrMoved):
 		return s.appendMoved(nil), progressEnded, nil
 	case err != nil:
 		return nil, progressEnded, err

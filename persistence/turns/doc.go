@@ -2,5 +2,5 @@
 // them. start.go is the start of a turn from top to bottom, finish.go its end, directory.go the leases of nodes and the
 // claims of turns.
 //
-// It implements the interfaces of actors/ports.go. It appends no events to live turns itself: package journal does.
+// It implements the interfaces of actors/turn/ports.go. It appends no events to live turns itself: package journal does.
 package turns

@@ -261,13 +261,16 @@ type Claim struct {
 	Adoptions int                    // number of claims of the turn so far, this one included; claims after a drain do not count
 }
 
+// Work returns the turn and the epoch of the claim.
+func (c Claim) Work() (protocol.TurnID, int32) { return c.TurnID, c.Epoch }
+
 // HistoryMessage is one earlier message of a branch, for the model's context.
 type HistoryMessage struct {
 	Role        string
 	Parts       []protocol.Part
 	Attachments []protocol.FileID
 	Status      protocol.MessageStatus
-	Pictures    []Picture // those of its files that the model gets; set by package actors/attachment
+	Pictures    []Picture // those of its files that the model gets; set by package actors/prompt
 }
 
 // FileHead is what is known of a file without its text.

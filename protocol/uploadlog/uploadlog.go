@@ -90,6 +90,9 @@ type Claimed struct {
 	Epoch     int32
 }
 
+// Work returns the session and the epoch of the claim.
+func (c Claimed) Work() (protocol.UploadID, int32) { return c.UploadID, c.Epoch }
+
 // QuarantinePrefix returns the beginning of the keys under which a session receives its content.
 func QuarantinePrefix(account protocol.AccountID, objectName string) string {
 	return "q/" + account.String() + "/" + objectName + "/"

@@ -1,5 +1,5 @@
 // Package media detects the type of a content from its first bytes, and compares it with the name and the declared type
-// of the file. It implements the Detector of package actors/uploads.
+// of the file. It implements the Detector of package actors/upload.
 package media
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 )
 
 //go:embed calculate.md
@@ -25,26 +25,26 @@ const (
 	maxDecimals   = 30      // most decimals of an exact result; other results are rounded to half as many
 )
 
-// Spec implements tools.Tool.
-func (Calculate) Spec() tools.Spec {
-	return tools.Spec{
+// Spec implements toolbox.Tool.
+func (Calculate) Spec() toolbox.Spec {
+	return toolbox.Spec{
 		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, ReadOnly: true,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","description":"As (12.5 + 3) * 7 ^ 2."}},"required":["expression"],"additionalProperties":false}`),
 	}
 }
 
-// Run implements tools.Tool: {"expression": "…"} gives the result as a decimal number. It stops with its context, and no
+// Run implements toolbox.Tool: {"expression": "…"} gives the result as a decimal number. It stops with its context, and no
 // number that it computes has more than maxBits.
-func (Calculate) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+func (Calculate) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
 	var in struct {
 		Expression string `json:"expression"`
 	}
 	if err := json.Unmarshal(call.Input, &in); err != nil || strings.TrimSpace(in.Expression) == "" {
-		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "An expression is needed."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "An expression is needed."}
 	}
 	if len(in.Expression) > maxExpression {
-		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "The expression is too long."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "The expression is too long."}
 	}
 	p := &arithmetic{ctx: ctx, rest: in.Expression}
 	value, err := p.sum(0)
@@ -55,9 +55,9 @@ func (Calculate) Run(ctx context.Context, call *tools.Call) (tools.Result, error
 		err = ctx.Err()
 	}
 	if err != nil {
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	}
-	return tools.Result{Output: decimal(value)}, nil
+	return toolbox.Result{Output: decimal(value)}, nil
 }
 
 // arithmetic is a recursive-descent parser that evaluates while it parses.
@@ -67,7 +67,7 @@ type arithmetic struct {
 }
 
 func (p *arithmetic) failure(detail string) error {
-	return &tools.Failure{Code: "invalid_expression", Detail: "Cannot calculate: " + detail + "."}
+	return &toolbox.Failure{Code: "invalid_expression", Detail: "Cannot calculate: " + detail + "."}
 }
 
 func (p *arithmetic) peek() byte {

@@ -9,7 +9,7 @@ import (
 	// Time zones, for machines without a time zone database.
 	_ "time/tzdata"
 
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 )
 
 //go:embed current_time.md
@@ -18,26 +18,26 @@ var currentTimeDescription string
 // CurrentTime returns the current time in a time zone.
 type CurrentTime struct{}
 
-// Spec implements tools.Tool.
-func (CurrentTime) Spec() tools.Spec {
-	return tools.Spec{
+// Spec implements toolbox.Tool.
+func (CurrentTime) Spec() toolbox.Spec {
+	return toolbox.Spec{
 		Name: "current_time", Kind: "compute", Title: "Look at the clock", Description: currentTimeDescription, ReadOnly: true,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"time_zone":{"type":"string","description":"IANA name, as Europe/Berlin."}},"additionalProperties":false}`),
 	}
 }
 
-// Run implements tools.Tool: {"time_zone": "…"?} gives the weekday, the time and the zone.
-func (CurrentTime) Run(_ context.Context, call *tools.Call) (tools.Result, error) {
+// Run implements toolbox.Tool: {"time_zone": "…"?} gives the weekday, the time and the zone.
+func (CurrentTime) Run(_ context.Context, call *toolbox.Call) (toolbox.Result, error) {
 	var in struct {
 		TimeZone string `json:"time_zone"`
 	}
 	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "The input is not a JSON object."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "The input is not a JSON object."}
 	}
 	zone, err := time.LoadLocation(in.TimeZone)
 	if err != nil || in.TimeZone == "Local" {
-		return tools.Result{}, &tools.Failure{Code: "invalid_time_zone", Detail: "There is no time zone with this name."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_time_zone", Detail: "There is no time zone with this name."}
 	}
-	return tools.Result{Output: time.Now().In(zone).Format("Monday, 2006-01-02 15:04:05 MST (-07:00)")}, nil
+	return toolbox.Result{Output: time.Now().In(zone).Format("Monday, 2006-01-02 15:04:05 MST (-07:00)")}, nil
 }

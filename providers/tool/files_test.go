@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -57,14 +57,14 @@ func (l *library) SearchFiles(_ context.Context, _ turnlog.Scope, query string, 
 	return []protocol.SearchResult{{FileID: &l.head.FileID, Passage: &protocol.SearchPassage{Kind: b.Kind, Page: b.Page, Offset: b.Offset, Length: b.Length, Match: b.Offset + 5}}}, nil
 }
 
-func (l *library) run(t *testing.T, tool tools.Tool, input map[string]any) (tools.Result, string) {
+func (l *library) run(t *testing.T, tool toolbox.Tool, input map[string]any) (toolbox.Result, string) {
 	t.Helper()
 	encoded, err := json.Marshal(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := tool.Run(t.Context(), &tools.Call{Scope: l.scope, Input: encoded, FirstSource: 220})
-	var failure *tools.Failure
+	result, err := tool.Run(t.Context(), &toolbox.Call{Scope: l.scope, Input: encoded, FirstSource: 220})
+	var failure *toolbox.Failure
 	if errors.As(err, &failure) {
 		return result, string(failure.Code)
 	}
@@ -193,7 +193,7 @@ func TestASearchLeavesOutShortWordsUntilItFindsAFile(t *testing.T) {
 	l.finds, l.head.FileID = "gone", protocol.NewFileID()
 	l.scope.ConversationID = protocol.NewConversationID()
 	gone := SearchFiles{l}
-	if result, err := gone.Run(t.Context(), &tools.Call{Input: json.RawMessage(`{"query":"gone"}`)}); err != nil || result.Output != "No file matches." {
+	if result, err := gone.Run(t.Context(), &toolbox.Call{Input: json.RawMessage(`{"query":"gone"}`)}); err != nil || result.Output != "No file matches." {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

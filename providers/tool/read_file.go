@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"turnstone/actors/attachment"
-	"turnstone/actors/tools"
+	"turnstone/actors/prompt"
+	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 )
 
@@ -28,9 +28,9 @@ const (
 	maxPages  = 200      // of one file in one result, whose event names them all
 )
 
-// Spec implements tools.Tool.
-func (ReadFile) Spec() tools.Spec {
-	return tools.Spec{
+// Spec implements toolbox.Tool.
+func (ReadFile) Spec() toolbox.Spec {
+	return toolbox.Spec{
 		Name: "read_file", Kind: "files", Title: "Read a file", Description: readFileDescription, ReadOnly: true,
 		Timeout: 15 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
@@ -42,8 +42,8 @@ func (ReadFile) Spec() tools.Spec {
 	}
 }
 
-// Run implements tools.Tool.
-func (r ReadFile) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+// Run implements toolbox.Tool.
+func (r ReadFile) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
 	var in struct {
 		FileID protocol.FileID `json:"file_id"`
 		First  int             `json:"first"`
@@ -51,22 +51,22 @@ func (r ReadFile) Run(ctx context.Context, call *tools.Call) (tools.Result, erro
 		Offset int             `json:"offset"`
 	}
 	if err := json.Unmarshal(call.Input, &in); err != nil || in.FileID.IsZero() || in.First < 0 || in.Last < 0 || in.Offset < 0 {
-		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "The id of a file is needed, and numbers must not be negative."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "The id of a file is needed, and numbers must not be negative."}
 	}
 	head, err := r.Files.ScopedFileHead(ctx, call.Scope, in.FileID)
 	switch {
 	case protocol.CodeOf(err) == protocol.CodeNotFound:
-		return tools.Result{}, &tools.Failure{Code: "not_found", Detail: "There is no file with this id."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "not_found", Detail: "There is no file with this id."}
 	case err != nil:
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	case head.State == protocol.TextPending:
-		return tools.Result{}, &tools.Failure{Code: "not_ready", Detail: "The text of this file was not read yet. Try again later."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "not_ready", Detail: "The text of this file was not read yet. Try again later."}
 	case head.State != protocol.TextDone || head.Size == 0:
-		return tools.Result{}, &tools.Failure{Code: "no_text", Detail: "This file has no text."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "no_text", Detail: "This file has no text."}
 	}
 	text, blocks, err := r.Files.FileContent(ctx, call.AccountID, in.FileID)
 	if err != nil {
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	}
 	start, end := min(in.Offset, len(text)), len(text)
 	for start < len(text) && start > 0 && !utf8.RuneStart(text[start]) {
@@ -75,18 +75,18 @@ func (r ReadFile) Run(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if in.First > 0 {
 		var found bool
 		if start, end, found = pages(blocks, in.First, max(in.First, in.Last)); !found {
-			return tools.Result{}, &tools.Failure{Code: "no_page", Detail: fmt.Sprintf("The file has no text on this page. It has %d.", max(head.Pages, 1))}
+			return toolbox.Result{}, &toolbox.Failure{Code: "no_page", Detail: fmt.Sprintf("The file has no text on this page. It has %d.", max(head.Pages, 1))}
 		}
 	}
 	if start == len(text) {
-		return tools.Result{}, &tools.Failure{Code: "end_of_file", Detail: fmt.Sprintf("The text has %d bytes.", len(text))}
+		return toolbox.Result{}, &toolbox.Failure{Code: "end_of_file", Detail: fmt.Sprintf("The text has %d bytes.", len(text))}
 	}
 	note := ""
 	if cut := min(readEnd(text, start), pagesEnd(blocks, start)); cut < end {
 		end, note = cut, fmt.Sprintf("[This is a part of the text. It continues at the offset %d.]", cut)
 	}
-	section, source := attachment.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
-	return tools.Result{Output: strings.TrimSpace(section), Sources: []protocol.Source{source}}, nil
+	section, source := prompt.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
+	return toolbox.Result{Output: strings.TrimSpace(section), Sources: []protocol.Source{source}}, nil
 }
 
 // pages returns the range of some pages.

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"turnstone/actors/attachment"
-	"turnstone/actors/tools"
+	"turnstone/actors/prompt"
+	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -28,32 +28,32 @@ const (
 	maxTries   = 5       // searches of one call
 )
 
-// Spec implements tools.Tool.
-func (SearchFiles) Spec() tools.Spec {
-	return tools.Spec{
+// Spec implements toolbox.Tool.
+func (SearchFiles) Spec() toolbox.Spec {
+	return toolbox.Spec{
 		Name: "search_files", Kind: "files", Title: "Search files", Description: searchFilesDescription, ReadOnly: true,
 		Timeout: 30 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"Words that the passage has."}},"required":["query"],"additionalProperties":false}`),
 	}
 }
 
-// Run implements tools.Tool.
-func (s SearchFiles) Run(ctx context.Context, call *tools.Call) (tools.Result, error) {
+// Run implements toolbox.Tool.
+func (s SearchFiles) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
 	var in struct {
 		Query string `json:"query"`
 	}
 	if err := json.Unmarshal(call.Input, &in); err != nil || strings.TrimSpace(in.Query) == "" {
-		return tools.Result{}, &tools.Failure{Code: "invalid_input", Detail: "A query is needed."}
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "A query is needed."}
 	}
 	found, err := s.find(ctx, call.Scope, strings.TrimSpace(in.Query))
 	if err != nil {
-		return tools.Result{}, err
+		return toolbox.Result{}, err
 	}
-	var result tools.Result
+	var result toolbox.Result
 	for i := range found {
 		section, source, err := s.passage(ctx, call, &found[i], len(result.Sources))
 		if err != nil {
-			return tools.Result{}, err
+			return toolbox.Result{}, err
 		}
 		if source != nil {
 			result.Output += section
@@ -61,7 +61,7 @@ func (s SearchFiles) Run(ctx context.Context, call *tools.Call) (tools.Result, e
 		}
 	}
 	if len(result.Sources) == 0 {
-		return tools.Result{Output: "No file matches."}, nil
+		return toolbox.Result{Output: "No file matches."}, nil
 	}
 	result.Output = strings.TrimSpace(result.Output)
 	return result, nil
@@ -83,7 +83,7 @@ func (s SearchFiles) find(ctx context.Context, scope turnlog.Scope, query string
 }
 
 // passage returns the passage of a file that matches; nil if the file was deleted meanwhile.
-func (s SearchFiles) passage(ctx context.Context, call *tools.Call, found *protocol.SearchResult, before int) (string, *protocol.Source, error) {
+func (s SearchFiles) passage(ctx context.Context, call *toolbox.Call, found *protocol.SearchResult, before int) (string, *protocol.Source, error) {
 	head, err := s.Files.ScopedFileHead(ctx, call.Scope, *found.FileID)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
 		return "", nil, nil
@@ -100,7 +100,7 @@ func (s SearchFiles) passage(ctx context.Context, call *tools.Call, found *proto
 		start, end = around(text, p)
 	}
 	end = min(end, pagesEnd(blocks, start))
-	section, source := attachment.Excerpt(call.FirstSource+before, head, text, blocks, boundary(text, start), boundary(text, end), "")
+	section, source := prompt.Excerpt(call.FirstSource+before, head, text, blocks, boundary(text, start), boundary(text, end), "")
 	return section, &source, nil
 }
 

@@ -2,9 +2,9 @@
 // describes it to the model, and one line in All. The tools change nothing, and read only the files in the scope of the call.
 package tool
 
-import "turnstone/actors/tools"
+import "turnstone/actors/toolbox"
 
 // All lists the tools.
-func All(files Files) []tools.Tool {
-	return []tools.Tool{Calculate{}, CurrentTime{}, SearchFiles{files}, ReadFile{files}}
+func All(files Files) []toolbox.Tool {
+	return []toolbox.Tool{Calculate{}, CurrentTime{}, SearchFiles{files}, ReadFile{files}}
 }

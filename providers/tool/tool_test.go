@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 )
 
 func TestCalculateIsExact(t *testing.T) {
@@ -32,7 +32,7 @@ func TestCalculateIsExact(t *testing.T) {
 		"010.50":                         "10.5",
 	} {
 		input, _ := json.Marshal(map[string]string{"expression": expression})
-		got, err := Calculate{}.Run(t.Context(), &tools.Call{Input: input})
+		got, err := Calculate{}.Run(t.Context(), &toolbox.Call{Input: input})
 		if err != nil || got.Output != want {
 			t.Errorf("%s = %q, %v; want %q", expression, got.Output, err, want)
 		}
@@ -45,10 +45,10 @@ func TestCalculateRefusesWhatItCannotDo(t *testing.T) {
 		strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200), strings.Repeat("1+", 300) + "1", strings.Repeat("-", 200) + "1",
 	} {
 		input, _ := json.Marshal(map[string]string{"expression": expression})
-		_, err := Calculate{}.Run(t.Context(), &tools.Call{Input: input})
-		var failure *tools.Failure
+		_, err := Calculate{}.Run(t.Context(), &toolbox.Call{Input: input})
+		var failure *toolbox.Failure
 		if !errors.As(err, &failure) {
-			t.Errorf("%q: %v, want a tools.Failure", expression, err)
+			t.Errorf("%q: %v, want a toolbox.Failure", expression, err)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestCalculateHasBoundedMemory(t *testing.T) {
 		input, _ := json.Marshal(map[string]string{"expression": expression})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		got, err := Calculate{}.Run(t.Context(), &tools.Call{Input: input})
+		got, err := Calculate{}.Run(t.Context(), &toolbox.Call{Input: input})
 		runtime.ReadMemStats(&after)
 		if used := after.TotalAlloc - before.TotalAlloc; used > most || len(got.Output) > maxBits {
 			t.Errorf("%s: %d bytes were allocated, and the result has %d (%v)", name, used, len(got.Output), err)
@@ -98,7 +98,7 @@ func TestCalculateStopsWithItsContext(t *testing.T) {
 	input, _ := json.Marshal(map[string]string{"expression": strings.Repeat("9^99+", 80) + "1"})
 	for _, steps := range []int{0, 1, 10, 500} {
 		ctx := &canceledAfter{t.Context(), steps}
-		if got, err := (Calculate{}).Run(ctx, &tools.Call{Input: input}); !errors.Is(err, context.Canceled) {
+		if got, err := (Calculate{}).Run(ctx, &toolbox.Call{Input: input}); !errors.Is(err, context.Canceled) {
 			t.Errorf("after %d steps: %q, %v", steps, got.Output, err)
 		}
 		if ctx.left != -1 {
@@ -108,13 +108,13 @@ func TestCalculateStopsWithItsContext(t *testing.T) {
 }
 
 func TestCurrentTimeKnowsZones(t *testing.T) {
-	got, err := CurrentTime{}.Run(t.Context(), &tools.Call{Input: json.RawMessage(`{"time_zone":"Asia/Tokyo"}`)})
+	got, err := CurrentTime{}.Run(t.Context(), &toolbox.Call{Input: json.RawMessage(`{"time_zone":"Asia/Tokyo"}`)})
 	if err != nil || !strings.Contains(got.Output, "JST") {
 		t.Errorf("got %q, %v", got.Output, err)
 	}
 	for _, zone := range []string{"Nowhere/Else", "Local", "../etc/passwd"} {
 		input, _ := json.Marshal(map[string]string{"time_zone": zone})
-		if _, err := (CurrentTime{}).Run(t.Context(), &tools.Call{Input: input}); err == nil {
+		if _, err := (CurrentTime{}).Run(t.Context(), &toolbox.Call{Input: input}); err == nil {
 			t.Errorf("zone %q was accepted", zone)
 		}
 	}

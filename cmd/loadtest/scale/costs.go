@@ -49,7 +49,7 @@ func Measured() Costs {
 	}
 }
 
-// The pacing of turns and the limits of the journal, as in actors/turn_pace.go and persistence/journal.
+// The pacing of turns and the limits of the journal, as in actors/turn/pace.go and persistence/journal.
 const (
 	paceGrid       = 10 * time.Millisecond
 	paceFrom       = 500

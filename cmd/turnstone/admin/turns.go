@@ -3,7 +3,7 @@ package admin
 import (
 	"context"
 
-	"turnstone/actors"
+	"turnstone/actors/turn"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 )
@@ -23,11 +23,11 @@ const maxOperatorRead = 1 << 20
 // turnsOf implements Turns for turns of any account.
 type turnsOf struct {
 	turns *turns.Store
-	node  *actors.Node
+	host  *turn.Host
 }
 
-// NewTurns returns the turns of a store. node follows and cancels them.
-func NewTurns(store *turns.Store, node *actors.Node) Turns { return turnsOf{store, node} }
+// NewTurns returns the turns of a store. host follows and cancels them.
+func NewTurns(store *turns.Store, host *turn.Host) Turns { return turnsOf{store, host} }
 
 // Show implements Turns.
 func (o turnsOf) Show(ctx context.Context, turn protocol.TurnID) (*Turn, error) {
@@ -72,7 +72,7 @@ func (o turnsOf) Events(ctx context.Context, turn protocol.TurnID, follow bool, 
 }
 
 func (o turnsOf) follow(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, write func(frames []byte) error) error {
-	reader := o.node.Follow(account, turn, 0)
+	reader := o.host.Follow(account, turn, 0)
 	for {
 		frames, ended, err := reader.Next(ctx, nil)
 		if err == nil && len(frames) > 0 {
@@ -98,7 +98,7 @@ func (o turnsOf) Cancel(ctx context.Context, turn protocol.TurnID, force bool) e
 		return protocol.Errorf(protocol.CodeSteeringClosed, "the turn has ended: %s", head.State)
 	}
 	if force {
-		return o.node.ForceCancel(ctx, account, turn)
+		return o.host.ForceCancel(ctx, account, turn)
 	}
-	return o.node.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
+	return o.host.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
 }

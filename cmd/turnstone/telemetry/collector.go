@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"turnstone/actors"
+	"turnstone/actors/turn"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
 )
@@ -16,7 +16,8 @@ import (
 // Sources are the functions that /metrics reads. None of them is nil. Readiness contacts the dependencies, at most once a
 // second.
 type Sources struct {
-	Node      func() actors.Stats
+	Turns     func() turn.Stats
+	Renewed   func() *time.Time // start of the last successful renewal of the lease; nil: none yet
 	Draining  func() bool
 	Pools     func() []pg.PoolStats
 	Journal   func() *journal.Stats
@@ -46,7 +47,7 @@ type series struct {
 
 // reading holds the values of one collection.
 type reading struct {
-	node     actors.Stats
+	turns    turn.Stats
 	journal  *journal.Stats
 	disk     Disk
 	leaseAge time.Duration
@@ -64,15 +65,15 @@ const (
 )
 
 var allSeries = []series{
-	{describe("turns_live", "Live turns on this node."), gauge, func(r *reading) float64 { return float64(r.node.Live) }},
-	{describe("turns_capacity", "Live turns up to which this node accepts new ones; 0: no limit."), gauge, func(r *reading) float64 { return float64(r.node.Capacity) }},
-	{describe("turns_started_total", "Turns started on this node."), counter, func(r *reading) float64 { return float64(r.node.Started) }},
-	{describe("turns_finished_total", "Turns ended on this node."), counter, func(r *reading) float64 { return float64(r.node.Finished) }},
-	{describe("turns_refused_total", "Starts refused because the node had no capacity."), counter, func(r *reading) float64 { return float64(r.node.Refused) }},
-	{describe("turns_adopted_total", "Turns taken over from other nodes, or from failed actors of this one."), counter, func(r *reading) float64 { return float64(r.node.Adopted) }},
-	{describe("turns_broken_total", "Turns whose actor failed."), counter, func(r *reading) float64 { return float64(r.node.Broken) }},
-	{describe("relays", "Turns of other nodes that readers of this node follow."), gauge, func(r *reading) float64 { return float64(r.node.Relays) }},
-	{describe("feeds", "Turns of this node that other nodes follow; each node counts."), gauge, func(r *reading) float64 { return float64(r.node.Feeds) }},
+	{describe("turns_live", "Live turns on this node."), gauge, func(r *reading) float64 { return float64(r.turns.Live) }},
+	{describe("turns_capacity", "Live turns up to which this node accepts new ones; 0: no limit."), gauge, func(r *reading) float64 { return float64(r.turns.Capacity) }},
+	{describe("turns_started_total", "Turns started on this node."), counter, func(r *reading) float64 { return float64(r.turns.Started) }},
+	{describe("turns_finished_total", "Turns ended on this node."), counter, func(r *reading) float64 { return float64(r.turns.Finished) }},
+	{describe("turns_refused_total", "Starts refused because the node had no capacity."), counter, func(r *reading) float64 { return float64(r.turns.Refused) }},
+	{describe("turns_adopted_total", "Turns taken over from other nodes, or from failed actors of this one."), counter, func(r *reading) float64 { return float64(r.turns.Adopted) }},
+	{describe("turns_broken_total", "Turns whose actor failed."), counter, func(r *reading) float64 { return float64(r.turns.Broken) }},
+	{describe("relays", "Turns of other nodes that readers of this node follow."), gauge, func(r *reading) float64 { return float64(r.turns.Relays) }},
+	{describe("feeds", "Turns of this node that other nodes follow; each node counts."), gauge, func(r *reading) float64 { return float64(r.turns.Feeds) }},
 	{describe("node_lease_age_seconds", "Time since the last successful renewal of the node's lease."), gauge, func(r *reading) float64 { return r.leaseAge.Seconds() }},
 	{describe("node_draining", "1 while the node drains and accepts no new turns."), gauge, func(r *reading) float64 { return number(r.draining) }},
 	{describe("http_streams_open", "Open streams."), gauge, func(r *reading) float64 { return float64(r.streams) }},
@@ -108,9 +109,8 @@ func (collector) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	node := c.Node()
 	values := &reading{
-		node: node, journal: c.Journal(), disk: c.Disk(), leaseAge: leaseAge(node.Renewed), draining: c.Draining(), streams: c.Streams(),
+		turns: c.Turns(), journal: c.Journal(), disk: c.Disk(), leaseAge: leaseAge(c.Renewed()), draining: c.Draining(), streams: c.Streams(),
 	}
 	for _, one := range allSeries {
 		metrics <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(values))

@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"turnstone/actors"
 	"turnstone/actors/llm"
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
+	"turnstone/actors/turn"
 	"turnstone/http/router"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
@@ -61,7 +61,8 @@ func testSources() Sources {
 	var stored journal.Stats
 	stored.Appends.Store(5)
 	return Sources{
-		Node:     func() actors.Stats { return actors.Stats{Live: 3, Capacity: 10, Refused: 2} },
+		Turns:    func() turn.Stats { return turn.Stats{Live: 3, Capacity: 10, Refused: 2} },
+		Renewed:  func() *time.Time { return nil },
 		Draining: func() bool { return true },
 		Pools: func() []pg.PoolStats {
 			return []pg.PoolStats{{Name: "app", Max: 4, InUse: 1, Idle: 2, Waited: 7, WaitTime: time.Second}}
@@ -191,9 +192,9 @@ func (f fakeModel) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk)
 
 type fakeTool struct{ err error }
 
-func (fakeTool) Spec() tools.Spec { return tools.Spec{Name: "clock"} }
-func (f fakeTool) Run(context.Context, *tools.Call) (tools.Result, error) {
-	return tools.Result{}, f.err
+func (fakeTool) Spec() toolbox.Spec { return toolbox.Spec{Name: "clock"} }
+func (f fakeTool) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
+	return toolbox.Result{}, f.err
 }
 
 type fakeScanner struct {
@@ -219,8 +220,8 @@ func touchAll(t *testing.T, m *Metrics) {
 	for _, err := range []error{nil, failure, &llm.Error{Code: protocol.ModelUnavailable, Err: failure}} {
 		_ = m.Model(fakeModel{err: err}).Stream(ctx, llm.Request{}, func(llm.Chunk) error { return nil })
 	}
-	for _, err := range []error{nil, failure, &tools.Failure{Code: protocol.ToolCallFailed, Detail: "secret text"}} {
-		_, _ = m.Tools([]tools.Tool{fakeTool{err}})[0].Run(ctx, nil)
+	for _, err := range []error{nil, failure, &toolbox.Failure{Code: protocol.ToolCallFailed, Detail: "secret text"}} {
+		_, _ = m.Tools([]toolbox.Tool{fakeTool{err}})[0].Run(ctx, nil)
 	}
 	for _, engine := range []fakeScanner{{verdict: scanner.Verdict{Clean: true}}, {verdict: scanner.Verdict{Refusal: protocol.UploadMalware, Signature: "secret text"}}, {err: failure}} {
 		_, _ = m.Scanner(engine).Scan(ctx, nil, 0)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/tools"
+	"turnstone/actors/toolbox"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
 	"turnstone/providers/scanner"
@@ -53,8 +53,8 @@ func modelOutcome(ctx context.Context, err error) string {
 }
 
 // Tools returns tools that are measured.
-func (m *Metrics) Tools(all []tools.Tool) []tools.Tool {
-	measured := make([]tools.Tool, 0, len(all))
+func (m *Metrics) Tools(all []toolbox.Tool) []toolbox.Tool {
+	measured := make([]toolbox.Tool, 0, len(all))
 	for _, tool := range all {
 		measured = append(measured, measuredTool{tool, m})
 	}
@@ -62,19 +62,19 @@ func (m *Metrics) Tools(all []tools.Tool) []tools.Tool {
 }
 
 type measuredTool struct {
-	tools.Tool
+	toolbox.Tool
 	metrics *Metrics
 }
 
-// Run implements tools.Tool.
-func (t measuredTool) Run(ctx context.Context, call *tools.Call) (result tools.Result, err error) {
+// Run implements toolbox.Tool.
+func (t measuredTool) Run(ctx context.Context, call *toolbox.Call) (result toolbox.Result, err error) {
 	began := time.Now()
 	done := "panic"
-	defer func() { // a panic is a failure of the tool, see tools.Run
+	defer func() { // a panic is a failure of the tool, see toolbox.Run
 		t.metrics.toolCalls.WithLabelValues(t.Spec().Name, done).Observe(time.Since(began).Seconds())
 	}()
 	result, err = t.Tool.Run(ctx, call)
-	var shown *tools.Failure
+	var shown *toolbox.Failure
 	switch {
 	case err == nil:
 		done = outcomeOK

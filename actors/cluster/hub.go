@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/actors/tail"
+	"turnstone/protocol"
+)
+
+// The timing of relays and feeds.
+const (
+	tickInterval = 500 * time.Millisecond
+	beatInterval = 700 * time.Millisecond // after this long without frames or credit, a beat is sent
+	silentAfter  = 2 * time.Second        // then a relay gives up its feed; readers read the log
+	lostAfter    = 5 * time.Second        // then a feed gives up its relay
+	unreadFor    = 5 * time.Second        // then a relay without readers ends
+	retryPause   = 250 * time.Millisecond // between two relays of the same turn; in the meantime, readers read the log
+	windowBytes  = 256 << 10              // that a feed may send before the relay has published them
+	maxFrames    = 128 << 10              // bytes in one message
+)
+
+// The kinds of messages. kindSubscribe goes to the owner's node, the others to a feed or a relay.
+const (
+	kindSubscribe   = "subscribe"
+	kindFrames      = "frames" // also the beat of a feed, without events
+	kindEnd         = "end"
+	kindCredit      = "credit" // also the beat of a relay
+	kindUnsubscribe = "unsubscribe"
+)
+
+// Find returns the stream of a turn that runs on this node; nil if it does not, or belongs to another account.
+type Find func(account protocol.AccountID, turn protocol.TurnID) *tail.Stream
+
+// Hub has the relays and the feeds of a node.
+type Hub struct {
+	// Set by NewHub.
+	link *Link
+	find Find
+	log  *zap.Logger
+
+	names atomic.Int64 // for the names of actors
+
+	mu     sync.Mutex
+	relays map[protocol.TurnID]*Relay    // guarded by mu
+	feeds  map[*feed]struct{}            // guarded by mu
+	retry  map[protocol.TurnID]time.Time // guarded by mu: when the next relay of a turn may start
+	closed bool                          // guarded by mu: no relay starts any more
+}
+
+// Stats are the numbers of relays and feeds of a node.
+type Stats struct{ Relays, Feeds int }
+
+// NewHub returns a hub without relays. It is called before link is started.
+func NewHub(link *Link, find Find, log *zap.Logger) *Hub {
+	h := &Hub{
+		link: link, find: find, log: log.Named("relay"), relays: map[protocol.TurnID]*Relay{}, feeds: map[*feed]struct{}{},
+		retry: map[protocol.TurnID]time.Time{},
+	}
+	link.Handle(kindSubscribe, h.subscribe)
+	return h
+}
+
+// Run keeps relays and feeds in order until ctx ends, and then ends all of them.
+func (h *Hub) Run(ctx context.Context) {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			h.tick(now)
+		case <-ctx.Done():
+			h.Close()
+			h.tick(time.Now())
+			return
+		}
+	}
+}
+
+// Stats returns the current numbers.
+func (h *Hub) Stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Stats{Relays: len(h.relays), Feeds: len(h.feeds)}
+}
+
+// tick lets every relay and feed check its time.
+func (h *Hub) tick(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for turn, at := range h.retry {
+		if now.After(at) {
+			delete(h.retry, turn)
+		}
+	}
+	for _, r := range h.relays {
+		r.post(tick{now, r.readers == 0 && now.Sub(r.left) > unreadFor})
+	}
+	for f := range h.feeds {
+		f.post(tick{now: now})
+	}
+}
+
+// tick is sent to every relay and feed. unread means that a relay has had no reader for a while.
+type tick struct {
+	now    time.Time
+	unread bool
+}
+
+// Follow returns the relay of a turn that runs on the node at owner, for one more reader, who must call Leave. It starts
+// a relay after the sequence if there is none. It returns nil while a relay is not possible: the reader reads the log.
+func (h *Hub) Follow(account protocol.AccountID, turn protocol.TurnID, owner string, epoch int32, after int64) *Relay {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || owner == "" || owner == h.link.Address() {
+		return nil
+	}
+	r := h.relays[turn]
+	if r != nil && (r.epoch < epoch || r.owner != owner) { // the turn has moved since
+		h.abandonLocked(r)
+		r = nil
+	}
+	if r != nil && r.account != account || r == nil && h.retry[turn].After(time.Now()) {
+		return nil
+	}
+	if r == nil {
+		if r = h.start(account, turn, owner, epoch, after); r == nil {
+			return nil
+		}
+		h.relays[turn] = r
+	}
+	r.readers++
+	return r
+}
+
+// Moved ends the relay of a turn that now runs on the node at owner, unless the relay follows it there. Its readers then
+// look the turn up. Without this, a relay that waits for a lost owner ends only after silentAfter.
+func (h *Hub) Moved(turn protocol.TurnID, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.relays[turn]; r != nil && r.owner != owner {
+		h.abandonLocked(r)
+	}
+	delete(h.retry, turn)
+}
+
+// abandonLocked ends a relay and makes room for the next one of its turn.
+func (h *Hub) abandonLocked(r *Relay) {
+	r.post(giveUp{})
+	delete(h.relays, r.turn)
+}
+
+// Leave ends the reading of one reader.
+func (h *Hub) Leave(r *Relay) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.readers--
+	r.left = time.Now()
+}
+
+// Close ends all relays, and starts none any more. Feeds continue until their turns end.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, r := range h.relays {
+		r.post(giveUp{})
+	}
+}
+
+// remove removes a relay that has ended.
+func (h *Hub) remove(r *Relay) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.relays[r.turn] == r {
+		delete(h.relays, r.turn)
+		h.retry[r.turn] = time.Now().Add(retryPause)
+	}
+}
+
+// name returns the name of a new actor.
+func (h *Hub) name(kind string) string { return kind + "/" + strconv.FormatInt(h.names.Add(1), 10) }
+
+// The bodies of messages. That of kindFrames begins with one as a line; the events follow, one per line.
+type (
+	subscription struct {
+		AccountID protocol.AccountID `json:"account_id"`
+		TurnID    protocol.TurnID    `json:"turn_id"`
+		After     int64              `json:"after"`
+		Credit    int                `json:"credit"`
+	}
+	span struct {
+		First int64 `json:"first"` // of the events; the next one, without events
+		Last  int64 `json:"last"`
+		Ended bool  `json:"ended,omitempty"`
+	}
+	credit struct {
+		Bytes int `json:"bytes"`
+	}
+)
+
+// encode encodes a body, which always succeeds.
+func encode(body any) []byte {
+	text, _ := json.Marshal(body)
+	return text
+}

@@ -1,0 +1,179 @@
+package prompt
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"turnstone/protocol"
+)
+
+// passageBytes is the length of a passage, if it is not cut at the end of a page: a long paragraph.
+const passageBytes = 1200
+
+// passage is a piece of a text.
+type passage struct {
+	start, end int
+	block      int // index of the page, sheet, slide or chapter; -1: none
+	score      float64
+}
+
+// split divides a text into passages. A passage belongs to one page, and ends between two paragraphs, lines, sentences or
+// words, if there is such a place.
+func split(text string, blocks []protocol.TextBlock) []passage {
+	var all []passage
+	at := 0
+	for i, b := range blocks {
+		all = appendPassages(all, text, at, b.Offset, -1)
+		at = b.Offset + b.Length
+		all = appendPassages(all, text, b.Offset, at, i)
+	}
+	return appendPassages(all, text, at, len(text), -1)
+}
+
+func appendPassages(all []passage, text string, start, end, block int) []passage {
+	for start < end {
+		next := end
+		if end-start > passageBytes {
+			next = start + cut(text[start:start+passageBytes])
+		}
+		if strings.TrimSpace(text[start:next]) != "" {
+			all = append(all, passage{start: start, end: next, block: block})
+		}
+		start = next
+	}
+	return all
+}
+
+// cut returns the length of the passage at the beginning of a text that is too long for one.
+func cut(longest string) int {
+	const least = passageBytes / 2
+	for _, separator := range []string{"\n\n", "\n", ". ", "。", " "} {
+		if at := strings.LastIndex(longest, separator); at >= least {
+			return at + len(separator)
+		}
+	}
+	end := len(longest)
+	for end > 1 && longest[end-1] >= 0x80 && end > len(longest)-4 { // not within a character
+		end--
+	}
+	return end
+}
+
+// The parameters of BM25, with their usual values.
+const (
+	saturation = 1.2
+	lengthBias = 0.75
+)
+
+// choose returns the passages that answer a question best by BM25, together at most limit bytes long, in the order of the
+// text. Without a word of the question in the text, these are its first passages.
+func choose(text string, blocks []protocol.TextBlock, question string, limit int) []passage {
+	all := split(text, blocks)
+	rank(all, text, question)
+	best := slices.Clone(all)
+	slices.SortStableFunc(best, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	var chosen []passage
+	for _, p := range best {
+		if p.score == 0 && len(chosen) > 0 && chosen[0].score > 0 {
+			break // it has none of the words, and others have
+		}
+		switch size := p.end - p.start; {
+		case size <= limit:
+			chosen, limit = append(chosen, p), limit-size
+		case p.score == 0:
+			limit = 0 // the beginning of the text has no gap
+		}
+	}
+	slices.SortFunc(chosen, func(a, b passage) int { return cmp.Compare(a.start, b.start) })
+	return chosen
+}
+
+// rank sets the scores of the passages of a text. Its memory depends on the number of passages, and on the number of words
+// of the question, but not on their product.
+func rank(all []passage, text, question string) {
+	terms := map[string]int{} // to their indexes
+	words(question, func(word []byte) {
+		if _, known := terms[string(word)]; !known {
+			terms[string(word)] = len(terms)
+		}
+	})
+	if len(terms) == 0 || len(all) == 0 {
+		return
+	}
+	counts := make([]int, len(terms)) // in the passage
+	var found []int                   // the terms in the passage
+	having := make([]int, len(terms)) // passages
+	lengths, total := make([]int, len(all)), 0
+	each := func(visit func(i int)) {
+		for i := range all {
+			length := 0
+			words(text[all[i].start:all[i].end], func(word []byte) {
+				length++
+				if at, is := terms[string(word)]; is {
+					if counts[at]++; counts[at] == 1 {
+						found = append(found, at)
+					}
+				}
+			})
+			lengths[i] = length
+			visit(i)
+			for _, at := range found {
+				counts[at] = 0
+			}
+			found = found[:0]
+		}
+	}
+	each(func(i int) {
+		total += lengths[i]
+		for _, at := range found {
+			having[at]++
+		}
+	})
+	average := float64(total) / float64(len(all))
+	each(func(i int) {
+		for _, at := range found {
+			rarity := math.Log(1 + (float64(len(all)-having[at])+0.5)/(float64(having[at])+0.5))
+			often := float64(counts[at])
+			all[i].score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
+		}
+	})
+}
+
+// words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. A word is only
+// valid during the call.
+func words(text string, yield func(word []byte)) {
+	var word, pair []byte
+	var before rune // of a script without spaces
+	flush := func() {
+		if len(word) > 0 {
+			yield(word)
+			word = word[:0]
+		}
+	}
+	for _, r := range text {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9': // most characters of most texts
+			word = append(word, byte(r))
+		case r < utf8.RuneSelf && (r < 'A' || r > 'Z'):
+			flush()
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer):
+			flush()
+			if before != 0 {
+				pair = utf8.AppendRune(utf8.AppendRune(pair[:0], before), r)
+				yield(pair)
+			}
+			before = r
+			continue
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
+			word = utf8.AppendRune(word, unicode.ToLower(r))
+		default:
+			flush()
+		}
+		before = 0
+	}
+	flush()
+}

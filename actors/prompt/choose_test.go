@@ -1,0 +1,126 @@
+package prompt
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"turnstone/protocol"
+)
+
+// pages returns a text of n pages and its blocks. say returns what a page says.
+func pages(n int, say func(page int) string) (string, []protocol.TextBlock) {
+	var text strings.Builder
+	var blocks []protocol.TextBlock
+	for page := 1; page <= n; page++ {
+		body := say(page) + "\n"
+		blocks = append(blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: page, Offset: text.Len(), Length: len(body)})
+		text.WriteString(body)
+	}
+	return text.String(), blocks
+}
+
+func TestPassagesCoverTheText(t *testing.T) {
+	paged, blocks := pages(5, func(page int) string { return strings.Repeat(fmt.Sprintf("Page %d has a sentence. ", page), 100) })
+	for name, c := range map[string]struct {
+		text   string
+		blocks []protocol.TextBlock
+	}{
+		"empty":             {"", nil},
+		"short":             {"Tides", nil},
+		"pages":             {paged, blocks},
+		"a gap after pages": {paged + strings.Repeat("more ", 1000), blocks},
+		"one long word":     {strings.Repeat("x", 10_000), nil},
+		"Japanese":          {strings.Repeat("潮汐は海面の昇降である。", 500), nil},
+		"four-byte letters": {strings.Repeat("𝔘", 3000), nil},
+	} {
+		end := 0
+		for _, p := range split(c.text, c.blocks) {
+			if p.start != end || p.end <= p.start || p.end-p.start > passageBytes || !utf8.ValidString(c.text[p.start:p.end]) {
+				t.Fatalf("%s: a passage from %d to %d after %d", name, p.start, p.end, end)
+			}
+			if p.block >= 0 && (p.start < c.blocks[p.block].Offset || p.end > c.blocks[p.block].Offset+c.blocks[p.block].Length) {
+				t.Fatalf("%s: the passage from %d to %d is not within its page", name, p.start, p.end)
+			}
+			end = p.end
+		}
+		if end != len(c.text) {
+			t.Errorf("%s: %d of %d bytes are in passages", name, end, len(c.text))
+		}
+	}
+}
+
+// allocated returns the bytes that a function allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
+	filler := strings.Repeat("The harbour master keeps the book of the harbour and the ships of the season. ", 20)
+	text, blocks := pages(300, func(page int) string {
+		switch page {
+		case 217:
+			return filler + "\n\nThe spring tide of Saint-Malo rises by twelve metres.\n\n" + filler
+		case 90:
+			return filler + "\n\n潮汐は十二メートル上昇する。\n\n" + filler
+		case 91:
+			return filler + "\n\nДвенадцать метров ПРИЛИВА.\n\n" + filler
+		}
+		return filler
+	})
+	for question, page := range map[string]int{
+		"How high is the tide in saint-malo?": 217,
+		"潮汐は何メートル？":                           90,
+		"Какая высота прилива?":               91,
+	} {
+		chosen := choose(text, blocks, question, 3000)
+		size := 0
+		for _, p := range chosen {
+			size += p.end - p.start
+		}
+		if size > 3000 || len(chosen) == 0 || !slices.IsSortedFunc(chosen, func(a, b passage) int { return a.start - b.start }) {
+			t.Errorf("%s: %d passages with %d bytes", question, len(chosen), size)
+		}
+		if !slices.ContainsFunc(chosen, func(p passage) bool { return blocks[p.block].Page == page }) {
+			t.Errorf("%s: page %d was not chosen", question, page)
+		}
+	}
+	for _, question := range []string{"", "?!", "xyzzy plugh"} {
+		if chosen := choose(text, blocks, question, 3000); len(chosen) == 0 || chosen[0].start != 0 {
+			t.Errorf("%q: the text does not start at its beginning: %+v", question, chosen)
+		}
+	}
+	var long strings.Builder
+	for word := range 20_000 {
+		fmt.Fprintf(&long, "w%d ", word)
+	}
+	if used := allocated(func() { choose(text, blocks, long.String()+"tide", 3000) }); used > 50<<20 {
+		t.Errorf("a question of 20,000 words took %d MiB", used>>20)
+	}
+	if chosen := choose(text, blocks, "tide", 10); len(chosen) != 0 {
+		t.Errorf("in 10 bytes: %+v", chosen)
+	}
+}
+
+// BenchmarkRank ranks the passages of 1 MiB.
+func BenchmarkRank(b *testing.B) {
+	for name, c := range map[string]struct{ sentence, question string }{
+		"English":  {"The harbour master keeps the book of the harbour, whatever the tide. ", "How high is the spring tide?"},
+		"Japanese": {"潮汐は海面の昇降である。", "潮汐は何メートル？"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat(c.sentence, (1<<20)/len(c.sentence))
+			all := split(text, nil)
+			for b.Loop() {
+				rank(all, text, c.question)
+			}
+		})
+	}
+}

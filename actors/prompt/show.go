@@ -1,0 +1,309 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"turnstone/actors/routing"
+	"turnstone/protocol"
+	"turnstone/protocol/foreign"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	// bytesPerToken is a conservative estimate, used to choose what a model gets before anything is sent: real tokenizers
+	// have 3 to 4.5 bytes per token of English, and fewer for other scripts.
+	bytesPerToken = 3
+	// share is the part of the context that files may have: 1/share.
+	share = 2
+	// maxPassages limits the passages of one file, in bytes: about 20 printed pages.
+	maxPassages = 64 << 10
+	// maxRanked limits the texts whose passages are ranked for one request, in bytes: ranking 1 MiB takes 13 ms
+	// for English and 29 ms for Japanese (BenchmarkRank).
+	maxRanked = 16 << 20
+	// maxFiles limits the files of one request, with the newest first. Each takes some space, also if its text is left out.
+	maxFiles = 50
+	// leastPassages is the least space for which passages are chosen.
+	leastPassages = 500
+)
+
+// Space returns how much text the model of a route can get, in bytes.
+func Space(route routing.Route) int {
+	return max(0, route.ContextTokens-route.MaxOutputTokens) * bytesPerToken
+}
+
+// PlanTexts returns how much of the texts of files a model gets in a context with a space, in bytes. sizes are those of the
+// texts, in the order of the messages. A text that is not whole is shown in passages, or not at all: 0.
+func PlanTexts(sizes []int, space int) []int {
+	shown := make([]int, len(sizes))
+	left := space / share
+	for i := len(sizes) - 1; i >= 0; i-- { // the newest first
+		most := left / (i + 1)
+		switch {
+		case sizes[i] <= most:
+			shown[i] = sizes[i]
+		case most >= leastPassages:
+			shown[i] = min(most, maxPassages)
+		}
+		left -= shown[i]
+	}
+	return shown
+}
+
+// Store reads files. Package persistence/files implements it.
+type Store interface {
+	// FileHeads returns what is known of files besides their texts. Files that do not exist any more are absent.
+	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
+	// FilePicture returns a file as a picture for a model, of at most 512 KiB. It is nil if there is none any more.
+	FilePicture(ctx context.Context, account protocol.AccountID, file protocol.FileID) ([]byte, error)
+	// FileContent returns the text of a file. It is empty if the file does not exist any more.
+	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)
+	// ProjectFileHeads is FileHeads for the newest files of a project.
+	ProjectFileHeads(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, limit int) ([]turnlog.FileHead, error)
+}
+
+// ErrPending means that the text of a file was not read yet.
+var ErrPending = errors.New("the text of a file was not read yet")
+
+// Files says how files are shown.
+type Files struct {
+	Store     Store // nil: no message has files
+	AccountID protocol.AccountID
+	ProjectID *protocol.ProjectID // the files of this project are searched, too; nil: none
+	Question  string              // selects the passages of long texts
+	Space     int                 // of the context, in bytes
+	Pictures  bool                // the model accepts pictures
+	Wait      bool                // fail with ErrPending if a text was not read yet; false: tell the model that it was not
+}
+
+// Show adds the files to the messages of a history. sources are the files whose texts it shows. A file that several messages
+// have is shown in the last of them. Passages of the files of the project are shown in the last message, which is the question. If
+// history and files are longer than the space, the oldest messages are left out.
+func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (shown []turnlog.HistoryMessage, sources []protocol.Source, trimmed bool, err error) {
+	if f.Store == nil {
+		return history, nil, false, nil
+	}
+	ids, last := attached(history)
+	heads, err := f.heads(ctx, ids)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	ofProject, sources, err := f.project(ctx, ids, len(ids)+1)
+	if err != nil || len(ids) == 0 && ofProject == "" {
+		return history, nil, false, err
+	}
+	shown = slices.Clone(history)
+	sizes := make([]int, len(ids))
+	for i, id := range ids {
+		if heads[id] != nil {
+			sizes[i] = heads[id].Size
+		}
+	}
+	if question := &shown[len(shown)-1]; ofProject != "" {
+		question.Parts = append(slices.Clip(question.Parts), protocol.Part{Type: protocol.PartText, Text: ofProject})
+	}
+	pictures, err := f.pictures(ctx, ids, heads)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	space := SpaceBeside(len(pictures), f.Space)
+	plan := PlanTexts(sizes, space)
+	ranked := rankable(sizes, plan)
+	for i, most := range plan {
+		message := &shown[last[ids[i]]]
+		if content := pictures[ids[i]]; content != nil {
+			show(message, i+1, heads[ids[i]], content)
+			continue
+		}
+		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most, ranked[i])
+		if err != nil {
+			return nil, nil, false, err
+		}
+		message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
+		if source != nil {
+			sources = append(sources, *source)
+		}
+	}
+	first := 0
+	for size := sizeOf(shown); size > space && first < len(shown)-1; first++ {
+		size -= sizeOf(shown[first : first+1])
+	}
+	return shown[first:], sources, first > 0, nil
+}
+
+// rankable returns of which texts the passages are ranked: the newest of those that are not shown whole, within maxRanked.
+func rankable(sizes, shown []int) []bool {
+	ranked := make([]bool, len(sizes))
+	left := maxRanked
+	for i := len(sizes) - 1; i >= 0; i-- {
+		if shown[i] > 0 && shown[i] < sizes[i] && sizes[i] <= left {
+			ranked[i], left = true, left-sizes[i]
+		}
+	}
+	return ranked
+}
+
+// attached returns the newest files of a history in the order of the messages in which they are shown, and the indexes of
+// these messages.
+func attached(history []turnlog.HistoryMessage) (ids []protocol.FileID, last map[protocol.FileID]int) {
+	last = map[protocol.FileID]int{}
+	for i, message := range slices.Backward(history) {
+		for _, id := range slices.Backward(message.Attachments) {
+			if _, known := last[id]; known {
+				continue
+			}
+			if len(ids) == maxFiles {
+				slices.Reverse(ids)
+				return ids, last
+			}
+			ids, last[id] = append(ids, id), i
+		}
+	}
+	slices.Reverse(ids)
+	return ids, last
+}
+
+func sizeOf(messages []turnlog.HistoryMessage) (size int) {
+	for i := range messages {
+		for j := range messages[i].Parts {
+			size += len(messages[i].Parts[j].Text) + len(messages[i].Parts[j].Code)
+		}
+	}
+	return size
+}
+
+func (f *Files) heads(ctx context.Context, ids []protocol.FileID) (map[protocol.FileID]*turnlog.FileHead, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := f.Store.FileHeads(ctx, f.AccountID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading the files of a conversation: %w", err)
+	}
+	heads := map[protocol.FileID]*turnlog.FileHead{}
+	for i := range found {
+		if f.Wait && found[i].State == protocol.TextPending {
+			return nil, ErrPending
+		}
+		heads[found[i].FileID] = &found[i]
+	}
+	return heads, nil
+}
+
+// section returns what a model gets of a file, at most most bytes of its text, and the file as a source if it gets any.
+func (f *Files) section(ctx context.Context, number int, id protocol.FileID, head *turnlog.FileHead, most int, ranked bool) (section string, source *protocol.Source, err error) {
+	if head == nil {
+		return frame(number, nil, "This file was deleted."), nil, nil
+	}
+	body := ""
+	switch {
+	case head.State == protocol.TextPending:
+		body = "The text of this file was not read yet."
+	case head.State == protocol.TextFailed:
+		body = "The text of this file could not be read."
+	case head.State != protocol.TextDone:
+		body = "This file has no text."
+	case head.Size == 0:
+		body = "This file is empty, or has only pictures."
+	case most == 0:
+		body = "The text of this file is left out, because there is no more space."
+	default:
+		text, blocks, err := f.Store.FileContent(ctx, f.AccountID, id)
+		if err != nil {
+			return "", nil, fmt.Errorf("reading a file of a conversation: %w", err)
+		}
+		var read []protocol.TextBlock
+		body, read = f.body(text, blocks, most, ranked)
+		source = &protocol.Source{Number: number, FileID: id, Title: head.Filename, Size: len(text), Blocks: read}
+	}
+	return frame(number, head, body), source, nil
+}
+
+// frame returns a file in the form that a model gets. Neither its name nor its text can end it. head is nil for a deleted file.
+func frame(number int, head *turnlog.FileHead, body string) string {
+	attributes := foreign.Attribute("number", strconv.Itoa(number))
+	if head != nil {
+		attributes += foreign.Attribute("name", head.Filename) + foreign.Attribute("type", head.MediaType) + extent(head) +
+			foreign.Attribute("id", head.FileID.String())
+	}
+	return "\n\n" + foreign.Frame(foreign.File, attributes, body)
+}
+
+// Excerpt returns a range of the text of a file, in the form in which a model gets files, and the file as a source. note is
+// shown before the text, unless it is empty.
+func Excerpt(number int, head *turnlog.FileHead, text string, blocks []protocol.TextBlock, start, end int, note string) (section string, source protocol.Source) {
+	var pieces []passage
+	for _, p := range whole(text, blocks) {
+		if p.start, p.end = max(p.start, start), min(p.end, end); p.start < p.end {
+			pieces = append(pieces, p)
+		}
+	}
+	body, read := passages(text, blocks, pieces, false)
+	if note != "" {
+		body = note + "\n" + body
+	}
+	return frame(number, head, body), protocol.Source{Number: number, FileID: head.FileID, Title: head.Filename, Size: len(text), Blocks: read}
+}
+
+// extent returns the attributes that describe the size of a file.
+func extent(head *turnlog.FileHead) string {
+	switch {
+	case head.Pages > 0:
+		return fmt.Sprintf(" pages=\"%d\"", head.Pages)
+	case head.Width > 0:
+		return fmt.Sprintf(" width=\"%d\" height=\"%d\"", head.Width, head.Height)
+	}
+	return ""
+}
+
+// body returns a text, or passages of it, with the numbers of the pages. read are the pages of which it has a part.
+func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) (body string, read []protocol.TextBlock) {
+	if len(text) <= most {
+		return passages(text, blocks, whole(text, blocks), false)
+	}
+	note, question := "[These passages have words of the question. The rest of the text is left out.]\n", f.Question
+	if !ranked {
+		note, question = "[This is the beginning of the text. The rest is left out.]\n", ""
+	}
+	body, read = passages(text, blocks, choose(text, blocks, question, most), true)
+	return note + body, read
+}
+
+// passages returns passages of a text, below the numbers of their pages. gaps marks what is left out between two passages. read
+// are the pages of which a passage is shown.
+func passages(text string, blocks []protocol.TextBlock, pieces []passage, gaps bool) (body string, read []protocol.TextBlock) {
+	var b strings.Builder
+	end, block := 0, -1
+	for _, p := range pieces {
+		if gaps && p.start > end {
+			b.WriteString("\n[…]\n")
+		}
+		if p.block != block && p.block >= 0 {
+			fmt.Fprintf(&b, "[%s %d]\n", blocks[p.block].Kind, blocks[p.block].Page)
+			read = append(read, blocks[p.block])
+		}
+		b.WriteString(text[p.start:p.end])
+		end, block = p.end, p.block
+	}
+	return strings.TrimRight(b.String(), "\n"), read
+}
+
+// whole divides a whole text into its pages, and the texts between two pages.
+func whole(text string, blocks []protocol.TextBlock) (pieces []passage) {
+	at := 0
+	for i, b := range blocks {
+		if b.Offset > at {
+			pieces = append(pieces, passage{start: at, end: b.Offset, block: -1})
+		}
+		at = b.Offset + b.Length
+		pieces = append(pieces, passage{start: b.Offset, end: at, block: i})
+	}
+	if at < len(text) {
+		pieces = append(pieces, passage{start: at, end: len(text), block: -1})
+	}
+	return pieces
+}

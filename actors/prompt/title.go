@@ -1,0 +1,80 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"turnstone/actors/llm"
+	"turnstone/actors/metering"
+	"turnstone/actors/routing"
+	"turnstone/actors/toolbox"
+	"turnstone/protocol"
+)
+
+const (
+	titleTokens       = 512   // limit of the model's answer: some models reason first
+	titleExcerpt      = 2_000 // characters of each message that the model sees
+	maxGeneratedTitle = 80    // characters; users may set longer titles (protocol.MaxTitle)
+)
+
+const titlePrompt = "Write a title of three to six words for this conversation, in the language of its first message. " +
+	"Answer with the title only: no quotes, no period, no Markdown."
+
+// errNoTitle means that the model's answer contains no title.
+var errNoTitle = errors.New("the model wrote no title")
+
+// WriteTitle asks the model for a title of a conversation that starts with question and answer. used is the usage of
+// the call, including a call that failed.
+func WriteTitle(ctx context.Context, model *metering.Model, account protocol.AccountID, route routing.Route, question, answer string) (title string, used llm.Usage, err error) {
+	request := llm.Request{
+		Route: route.Name, Model: route.Model, System: titlePrompt, MaxOutputTokens: titleTokens, FirstByte: route.FirstByte, Step: 1,
+		Messages: []llm.Message{
+			{Role: "user", Text: excerpt(question)},
+			{Role: "assistant", Text: excerpt(answer)},
+			{Role: "user", Text: "Write the title now."},
+		},
+	}
+	if strings.TrimSpace(answer) == "" {
+		request.Messages = request.Messages[:1]
+	}
+	request.TurnInput = 1
+	var text strings.Builder
+	used, err = model.Stream(ctx, account, request, func(chunk llm.Chunk) error {
+		switch chunk.Kind {
+		case llm.ChunkText:
+			text.WriteString(chunk.Text)
+		case llm.ChunkThought:
+			text.Reset()
+		}
+		return nil
+	})
+	if err != nil {
+		return "", used, fmt.Errorf("asking for a title: %w", err)
+	}
+	if title = cleanTitle(text.String()); title == "" {
+		return "", used, errNoTitle
+	}
+	return title, used, nil
+}
+
+func excerpt(text string) string {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) <= titleExcerpt {
+		return text
+	}
+	return string([]rune(text)[:titleExcerpt]) + " …"
+}
+
+// cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
+func cleanTitle(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(toolbox.Clean(text)), "\n")
+	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
+	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
+	if runes := []rune(line); len(runes) > maxGeneratedTitle {
+		line = strings.TrimSpace(string(runes[:maxGeneratedTitle-1])) + "…"
+	}
+	return line
+}

@@ -1,0 +1,44 @@
+package prompt
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"turnstone/actors/llm"
+	"turnstone/actors/metering"
+	"turnstone/actors/routing"
+	"turnstone/protocol"
+)
+
+func TestTitlesAreOneCleanLine(t *testing.T) {
+	for answer, want := range map[string]string{
+		"\"Arithmetic With Sevens.\"\n\nHope that helps!": "Arithmetic With Sevens",
+		"## A  Plan\tfor Spring":                          "A Plan for Spring",
+		"日本語のタイトル":                                        "日本語のタイトル",
+		"safe\u202eevil":                                  "safeevil",
+		strings.Repeat("long ", 40):                       strings.TrimSpace(strings.Repeat("long ", 40)[:79]) + "…",
+	} {
+		title, _, err := WriteTitle(t.Context(), &metering.Model{Model: answers(answer)}, protocol.NewAccountID(), routing.Route{}, "question", "answer")
+		if err != nil || title != want {
+			t.Errorf("%q became %q, %v; want %q", answer, title, err, want)
+		}
+	}
+	if title, _, err := WriteTitle(t.Context(), &metering.Model{Model: answers(" \n")}, protocol.NewAccountID(), routing.Route{}, "question", ""); err == nil {
+		t.Errorf("an answer without text became the title %q", title)
+	}
+}
+
+// answers is a model that answers every call with the same text.
+type answers string
+
+func (a answers) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk) error) error {
+	if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: string(a)}); err != nil {
+		return err
+	}
+	return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+}
+
+func (answers) Continues() bool             { return false }
+func (answers) Ready(context.Context) error { return nil }
+func (answers) Family() string              { return "answers" }

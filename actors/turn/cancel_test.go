@@ -1,0 +1,107 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"turnstone/actors/llm"
+	"turnstone/actors/toolbox"
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+)
+
+// maxCancelling is the longest time that a turn may be in the state cancelling.
+const maxCancelling = 5 * time.Second
+
+// hangingModel returns a model that ignores the end of its context in one call, the one with the given number, until
+// gate is closed.
+func hangingModel(call int, gate <-chan struct{}) *script {
+	return &script{play: func(_ context.Context, current int, _ llm.Request, emit func(llm.Chunk) error) error {
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}) // fails when the turn has ended
+		if current == call {
+			<-gate
+		}
+		for _, name := range []string{"look", "write"} {
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: name, Name: name, Input: json.RawMessage(`{}`)}})
+		}
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
+	}}
+}
+
+// The clock is a fake one, so the limit is checked exactly.
+func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) {
+	for name, c := range map[string]struct {
+		call  int // the model call that hangs; 0: the tools hang
+		ready func(protocol.Payload) bool
+		tools map[string]protocol.ToolState
+	}{
+		"the model": {call: 1, ready: isDelta, tools: map[string]protocol.ToolState{}},
+		"the tools": {
+			ready: func(p protocol.Payload) bool {
+				state, is := p.(*protocol.ToolStateChanged)
+				return is && state.State == protocol.ToolRunning
+			},
+			tools: map[string]protocol.ToolState{"look": protocol.ToolCancelled, "write": protocol.ToolOutcomeUnknown},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Cleanup(func() { <-time.After(time.Minute) }) // on the fake clock: ends the remaining timers of the actor system
+				gate := make(chan struct{})
+				hang := func() (string, error) { <-gate; return "much too late", nil }
+				store := newMemory()
+				n := startNode(t, store, hangingModel(c.call, gate), func(config *testConfig) {
+					config.Tools = []toolbox.Tool{
+						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", ReadOnly: true}, run: hang},
+						&probe{spec: toolbox.Spec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
+					}
+				})
+				defer close(gate)
+				spec := startTurn(t, n, "hi")
+				read(t, n, spec, 0, c.ready)
+				synctest.Wait() // until the other tool runs, too
+				cancel := &machine.Command{Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+				if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				all := read(t, n, spec, 0, nil)
+				if took := time.Since(began); took > maxCancelling {
+					t.Errorf("the turn was cancelling for %s, want at most %s", took, maxCancelling)
+				}
+				if end := store.turns[spec.TurnID].finishes; len(end) != 1 || end[0].State != protocol.TurnCancelled {
+					t.Errorf("the ends of the turn: %+v, want one with the state cancelled", end)
+				}
+				if got := endsOfTools(t, all); len(got) != len(c.tools) || got["look"] != c.tools["look"] || got["write"] != c.tools["write"] {
+					t.Errorf("the final states of the tools: %v, want %v", got, c.tools)
+				}
+				if strings.Contains(string(all), "much too late") || !strings.HasSuffix(kinds(all), "turn.state turn.finished") {
+					t.Errorf("events: %s", all)
+				}
+			})
+		})
+	}
+}
+
+// endsOfTools returns the final states of the tools in a log, by their names.
+func endsOfTools(t *testing.T, frames []byte) map[string]protocol.ToolState {
+	t.Helper()
+	names, ends := map[protocol.ToolID]string{}, map[string]protocol.ToolState{}
+	for line := range protocol.FrameLines(frames) {
+		_, payload, err := protocol.DecodeEvent(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch p := payload.(type) {
+		case *protocol.ToolStarted:
+			names[p.ToolID] = p.ToolName
+		case *protocol.ToolCompleted:
+			ends[names[p.ToolID]] = p.State
+		}
+	}
+	return ends
+}

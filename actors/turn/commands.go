@@ -1,0 +1,191 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"turnstone/actors/observe"
+	"turnstone/actors/tail"
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
+	"turnstone/protocol/turnlog"
+)
+
+var (
+	commandTry  = timelimit.Of(2 * time.Second) // for one reply of a running actor, including its commit
+	commandWait = timelimit.Of(8 * time.Second) // in total; longer than a takeover
+)
+
+// commandPause is the time between two reads of the durable state of a turn that this node does not run.
+const commandPause = 250 * time.Millisecond
+
+// Command sends a command to a turn and waits until the decision is stored. When the turn runs on another node, it asks
+// that node. When the turn has no owner, or its owner is not reached, it waits for the durable record of the command, for
+// the end of the turn, for another owner, or for the turn to start on this node. A command may be repeated with the same
+// identifiers: it takes effect once. When there is no reply in time, the outcome is unknown, and the error is
+// protocol.CodeUnavailable.
+func (h *Host) Command(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		var known *tail.Stream
+		if running := h.Find(account, id); running != nil {
+			known = running.Work.stream
+			receipt, err := h.sendCommand(ctx, running, c)
+			if !errors.Is(err, errGone) {
+				return receipt, err
+			}
+		}
+		head, elsewhere, err := h.locateOwner(ctx, account, id)
+		if err != nil {
+			return protocol.SteeringReceipt{}, err
+		}
+		if elsewhere {
+			receipt, err := h.peers.command(ctx, head.OwnerAddress, account, id, c)
+			if !errors.Is(err, errGone) {
+				return receipt, err
+			}
+		}
+		receipt, decided, err := h.fromRecord(ctx, account, id, c, head.State)
+		if decided || err != nil {
+			return receipt, err
+		}
+		if h.awaitRunning(ctx, account, id, known, commandPause) != nil {
+			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
+		}
+	}
+}
+
+// send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it
+// is durable, or with errGone. It must not block.
+func (h *Host) send(to *running, c *machine.Command, from trace.SpanContext, reply func(commandReply)) {
+	if c.Kind == machine.CommandCancel && c.By == protocol.CancelledByDeletion {
+		to.Work.deleting.Store(true)
+	}
+	h.Send(to, commandMessage{command: c, from: from, reply: reply})
+}
+
+// sendCommand sends a command to a local actor and waits for its reply.
+func (h *Host) sendCommand(ctx context.Context, to *running, c *machine.Command) (protocol.SteeringReceipt, error) {
+	replies := make(chan commandReply, 1) // buffered, so that the actor never blocks
+	h.send(to, c, observe.From(ctx), func(r commandReply) { replies <- r })
+	timer := time.NewTimer(commandTry)
+	defer timer.Stop()
+	select {
+	case reply := <-replies:
+		return reply.receipt, reply.err
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return protocol.SteeringReceipt{}, &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
+}
+
+// locateOwner reads the durable state of a turn that does not run here, and reports whether another running node owns
+// the turn. Otherwise the turn has ended, or waits for a node to adopt it.
+func (h *Host) locateOwner(
+	ctx context.Context, account protocol.AccountID, turn protocol.TurnID,
+) (head turnlog.Head, elsewhere bool, err error) {
+	head, err = h.turnLog.TurnHead(ctx, account, turn)
+	if err != nil {
+		return head, false, err
+	}
+	return head, head.Owner != nil && !head.OwnerDead && *head.Owner != h.node.ID, nil
+}
+
+// fromRecord decides a command from the durable records, for a turn that does not run on this node. state was read
+// before. decided is false while the turn's owner still has to decide.
+func (h *Host) fromRecord(
+	ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *machine.Command, state protocol.TurnState,
+) (receipt protocol.SteeringReceipt, decided bool, err error) {
+	kind, keys := recordsOf(c)
+	for _, key := range keys {
+		record, err := h.turnLog.TurnRecord(ctx, account, id, kind, key)
+		if err != nil {
+			return receipt, false, err
+		}
+		if record == nil {
+			continue
+		}
+		if receipt, decided, err = replayedReceipt(id, record, c); decided || err != nil {
+			return receipt, decided, err
+		}
+	}
+	if state.Terminal() {
+		return receipt, true, machine.NewSteeringClosed(id, state)
+	}
+	return receipt, false, nil
+}
+
+// recordsOf returns the kind and the possible keys of the record of a command like c.
+func recordsOf(c *machine.Command) (kind string, keys []string) {
+	switch c.Kind {
+	case machine.CommandInput:
+		return turnlog.RecordSteering, []string{c.ClientID}
+	case machine.CommandWithdraw:
+		return turnlog.RecordWithdraw, []string{c.SteeringID.String()}
+	case machine.CommandApply:
+		return turnlog.RecordApply, []string{c.SteeringID.String()}
+	}
+	return turnlog.RecordCancel, []string{"", string(protocol.CancelTurnAndFollowUps)}
+}
+
+// replayedReceipt returns the receipt of a command from its stored record. decided is false for the record of a cancel
+// that does not cover c.
+func replayedReceipt(id protocol.TurnID, record *turnlog.Record, c *machine.Command) (receipt protocol.SteeringReceipt, decided bool, err error) {
+	var body struct {
+		turnlog.SteeringRecord
+		Scope protocol.CancelScope `json:"scope"`
+	}
+	if err := json.Unmarshal(record.Body, &body); err != nil {
+		return receipt, false, err
+	}
+	switch {
+	case c.Kind == machine.CommandInput && body.Hash != c.Hash:
+		return receipt, true, machine.ErrSteeringReused
+	case c.Kind == machine.CommandCancel && !body.Scope.Covers(c.Scope):
+		return receipt, false, nil
+	}
+	return protocol.SteeringReceipt{
+		SteeringID: body.SteeringID, TurnID: id, State: "accepted", Sequence: record.Sequence, Replayed: true,
+	}, true, nil
+}
+
+// ForceCancel ends a turn for an operator, even when its actor does not respond, fails, or cannot read its log. This
+// node takes the turn over from any owner, which fences every other actor, and stores its end as cancelled. It returns
+// when the end is durable.
+func (h *Host) ForceCancel(ctx context.Context, account protocol.AccountID, id protocol.TurnID) error {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	claim, err := h.ownership.SeizeTurn(ctx, h.node.ID, account, id)
+	if err != nil {
+		return err
+	}
+	h.TakeOver(claim)
+	for {
+		head, _, err := h.locateOwner(ctx, account, id)
+		switch {
+		case err != nil:
+			return err
+		case head.State.Terminal():
+			return nil
+		case clock.Sleep(ctx, commandPause) != nil:
+			return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn was taken over and has not ended yet", RetryAfter: 1}
+		}
+	}
+}
+
+// CancelTurn cancels a turn, and holds or cancels the queued follow-ups: see the scopes. It returns nil for a turn that has
+// ended or does not exist.
+func (h *Host) CancelTurn(ctx context.Context, account protocol.AccountID, id protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error {
+	_, err := h.Command(ctx, account, id, &machine.Command{Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: scope, By: by})
+	if code := protocol.CodeOf(err); err != nil && code != protocol.CodeSteeringClosed && code != protocol.CodeNotFound {
+		return err
+	}
+	return nil
+}

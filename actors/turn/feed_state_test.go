@@ -1,0 +1,163 @@
+package turn
+
+import (
+	"fmt"
+	"testing"
+)
+
+// feedWorld is everything that decides whether output reaches the actor: the state of the feed, what is in it, the messages to
+// the actor that are under way, and whether the actor stores a step.
+type feedWorld struct {
+	state   feedState
+	content feedContent
+	wakes   int  // messages to the actor that say that there is output; at most two are counted
+	slot    bool // the slot of the waiting text will come
+	storing bool
+}
+
+// steps returns everything that can happen next.
+func (w feedWorld) steps() map[string]feedWorld {
+	all := map[string]feedWorld{}
+	// apply passes an event to the state, with every answer that the pacer may give.
+	apply := func(name string, next feedWorld, e feedEvent, then func(*feedWorld)) {
+		state, action := next.state.on(e, next.content)
+		for _, answer := range []feedEvent{feedGranted, feedRefused} {
+			next, action := next, action
+			next.state = state
+			if action == feedAsk {
+				next.state, action = state.on(answer, next.content)
+				next.slot = next.slot || answer == feedGranted
+			}
+			if action == feedWake {
+				next.wakes = min(next.wakes+1, 2)
+			}
+			then(&next)
+			all[fmt.Sprintf("%s (%d)", name, answer)] = next
+		}
+	}
+	// decide lets the actor take the output, and store a step or not.
+	decide := func(name string, next feedWorld) {
+		next.state, _ = next.state.on(feedTaken, next.content)
+		next.content = feedEmpty
+		all[name+" without a step"] = next
+		apply(name+" with a step", next, feedHold, func(after *feedWorld) { after.storing = true })
+	}
+	put := func(content feedContent) {
+		next := w
+		next.content = max(w.content, content)
+		apply(fmt.Sprintf("output %d", content), next, feedPut, func(*feedWorld) {})
+	}
+	put(feedText)
+	put(feedOther)
+	if w.storing {
+		next := w
+		next.storing = false
+		apply("the step is stored", next, feedRelease, func(*feedWorld) {})
+		return all // the actor decides nothing while it stores a step
+	}
+	decide("another message", w)
+	if w.wakes > 0 {
+		next := w
+		next.wakes--
+		all["a wake that is ignored"] = next
+		if w.state == feedWoken {
+			delete(all, "a wake that is ignored")
+			decide("a wake", next)
+		}
+	}
+	if w.slot {
+		next := w
+		next.slot = false
+		if w.state == feedDeferred {
+			next.state, _ = next.state.on(feedSlot, next.content)
+			decide("the slot", next)
+		} else {
+			all["a slot that is ignored"] = next
+		}
+	}
+	return all
+}
+
+// stuck returns why output would never reach the actor; empty if it does.
+func (w feedWorld) stuck() string {
+	switch {
+	case w.content == feedEmpty || w.storing:
+		return ""
+	case w.state == feedWoken && w.wakes == 0:
+		return "the actor counts as woken, and no message is under way"
+	case w.state == feedDeferred && (!w.slot || w.content == feedOther):
+		return "the output waits for a slot that does not come, or may not wait"
+	case w.state == feedIdle || w.state == feedHeld:
+		return "nobody wakes the actor"
+	}
+	return ""
+}
+
+// TestOutputAlwaysReachesTheActor visits every state that a feed and its actor can reach.
+func TestOutputAlwaysReachesTheActor(t *testing.T) {
+	begin := feedWorld{}
+	seen, next := map[feedWorld]string{begin: "the beginning"}, []feedWorld{begin}
+	states := map[feedState]bool{}
+	for len(next) > 0 {
+		world := next[0]
+		next = next[1:]
+		states[world.state] = true
+		if why := world.stuck(); why != "" {
+			t.Fatalf("%s after: %s", why, seen[world])
+		}
+		for what, after := range world.steps() {
+			if _, known := seen[after]; !known {
+				seen[after] = seen[world] + ", " + what
+				next = append(next, after)
+			}
+		}
+	}
+	if len(states) != int(feedStates) || len(seen) < 20 {
+		t.Errorf("%d worlds with %d of %d states were reached", len(seen), len(states), feedStates)
+	}
+}
+
+// TestAFeedWakesTheActorOnlyForOutputThatItHasNotTaken names what follows from every event in every state.
+func TestAFeedWakesTheActorOnlyForOutputThatItHasNotTaken(t *testing.T) {
+	type follows struct {
+		state  feedState
+		action feedAction
+	}
+	same := map[feedState]map[feedEvent]map[feedContent]follows{}
+	want := func(s feedState, e feedEvent, c feedContent) follows {
+		if next, given := same[s][e][c]; given {
+			return next
+		}
+		switch e {
+		case feedTaken:
+			return follows{feedIdle, feedNothing}
+		case feedGranted:
+			return follows{feedDeferred, feedNothing}
+		case feedRefused:
+			return follows{feedWoken, feedWake}
+		case feedHold:
+			if s != feedWoken {
+				return follows{feedHeld, feedNothing}
+			}
+		}
+		return follows{s, feedNothing}
+	}
+	same[feedIdle] = map[feedEvent]map[feedContent]follows{feedPut: {feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}}}
+	same[feedHeld] = map[feedEvent]map[feedContent]follows{
+		feedRelease: {feedEmpty: {feedIdle, feedNothing}, feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}},
+	}
+	same[feedDeferred] = map[feedEvent]map[feedContent]follows{
+		feedPut:  {feedOther: {feedWoken, feedWake}},
+		feedSlot: {feedEmpty: {feedWoken, feedNothing}, feedText: {feedWoken, feedNothing}, feedOther: {feedWoken, feedNothing}},
+	}
+	for s := range feedStates {
+		for e := range feedEvents {
+			for c := range feedContents {
+				state, action := s.on(e, c)
+				if got, want := (follows{state, action}), want(s, e, c); got != want {
+					t.Errorf("state %d, event %d, content %d: %+v, want %+v", s, e, c, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	finishAttempts = 5 // refusals of a turn's end by the store, not counting outages, before the actor gives up
+	storePause     = 50 * time.Millisecond
+	maxStorePause  = time.Second // between two tries while the store is unavailable
+	// maxStoreSlots limits the number of turns that read from the store or end at the same time. They then use half of
+	// the database connections that requests also use. When connections to a model break, or a node fails, hundreds of
+	// turns read or end at the same moment, and a request waits only one second for a connection.
+	maxStoreSlots = 8
+)
+
+// storeSlots is a semaphore with a slot for each turn that reads from the store or ends.
+type storeSlots chan struct{}
+
+// use runs do once a slot is free. It returns ctx's error when ctx ends first.
+func (s storeSlots) use(ctx context.Context, do func() error) error {
+	select {
+	case s <- struct{}{}:
+		defer func() { <-s }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// finish stores the end of a turn. It retries until the end is stored, the turn is fenced, the node stops, or the store
+// has refused the end finishAttempts times. It runs in a separate goroutine, because the end is a transaction.
+func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.End, done func(error)) {
+	spec := m.Spec()
+	f := &turnlog.Finish{
+		Append: *batch, Spec: spec, StopReason: end.Reason, Usage: end.Usage, Error: end.Err,
+		ModelID: m.Routing().ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Parked: end.Parked,
+		PauseQueue: end.State != protocol.TurnCompleted, DropQueue: end.CancelQueue, Repaired: end.Repaired,
+		At: time.Now(), MaxLiveTurns: h.maxLiveTurns, Begin: h.Begin,
+	}
+	if end.WithoutParts {
+		f.Parts = nil
+	}
+	h.Go(func() {
+		pause, refusals := storePause, 0
+		for {
+			var next *turnlog.Started
+			err := h.slots.use(h.Context(), func() (failed error) {
+				next, failed = h.store.FinishTurn(h.Context(), f)
+				return failed
+			})
+			if err == nil {
+				h.finished(next)
+				done(nil)
+				return
+			}
+			if protocol.CodeOf(err) != protocol.CodeUnavailable {
+				refusals++ // not an outage: after finishAttempts the actor gives up, and the turn is claimed again
+			}
+			if errors.Is(err, turnlog.ErrFenced) || h.Context().Err() != nil || refusals == finishAttempts {
+				done(err)
+				return
+			}
+			h.log.Warn("storing the end of a turn failed, will retry", zap.Stringer("turn", spec.TurnID), zap.Error(err))
+			_ = clock.Sleep(h.Context(), pause)
+			pause = min(2*pause, maxStorePause)
+		}
+	})
+}

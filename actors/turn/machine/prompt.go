@@ -1,0 +1,119 @@
+package machine
+
+import (
+	"maps"
+	"strings"
+
+	"turnstone/actors/llm"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// Prompt is a copy of the machine's data for one model call, from which the call's goroutine builds the request.
+type Prompt struct {
+	Spec    *turnlog.Spec
+	Step    int
+	steps   []stepResult
+	results map[protocol.ToolID]toolResult
+	inputs  map[int][]string // by the step whose request contains them
+	prefix  string           // of a cut-off answer that is continued
+	Found   bool             // results of tools have files
+
+	Route     int  // the number of the route that answers, from 1; 0: the first
+	Answering bool // the model has produced output, so the route must not change
+}
+
+type toolResult struct {
+	output string
+	failed bool
+}
+
+// toolResultOf returns the result of a tool call in the form that the model gets.
+func toolResultOf(p *protocol.ToolCompleted) toolResult {
+	if p.Error != nil {
+		return toolResult{output: string(p.Error.Code) + ": " + p.Error.Detail, failed: true}
+	}
+	return toolResult{output: p.Output}
+}
+
+// Prompt copies what the next call needs.
+func (m *Machine) Prompt() Prompt {
+	c := Prompt{
+		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
+		prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
+	}
+	for _, input := range m.inputs {
+		switch {
+		case input.step > 0:
+			c.inputs[input.step] = append(c.inputs[input.step], input.text)
+		case input.pending() && input.requestedIn == m.call:
+			c.inputs[c.Step] = append(c.inputs[c.Step], input.text)
+		}
+	}
+	return c
+}
+
+// Messages returns the messages of the request: the earlier messages of the branch, which end with the user's message
+// of this turn, then those of OwnMessages. turnInput is 1 + the index of the user's message. trimmed means that older
+// messages were left out of the history.
+func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messages []llm.Message, turnInput int) {
+	for _, message := range history {
+		if trimmed && len(messages) == 0 && message.Role != protocol.RoleUser {
+			continue // an answer whose question was left out
+		}
+		if text := messageText(message); text != "" {
+			messages = append(messages, llm.Message{Role: message.Role, Text: text, Pictures: message.Pictures})
+		}
+	}
+	return append(messages, c.OwnMessages()...), len(messages)
+}
+
+// OwnMessages returns the messages of the turn itself after the user's message: its finished steps, the inputs of the
+// current step, and the prefix of an answer that is continued.
+func (c *Prompt) OwnMessages() (messages []llm.Message) {
+	for _, step := range c.steps {
+		messages = append(messages, c.stepMessages(step)...)
+	}
+	for _, text := range c.inputs[c.Step] {
+		messages = append(messages, llm.Message{Role: protocol.RoleUser, Text: text})
+	}
+	if c.prefix != "" {
+		messages = append(messages, llm.Message{Role: protocol.RoleAssistant, Text: c.prefix})
+	}
+	return messages
+}
+
+// stepMessages returns a finished step in the form that the model gets: its inputs, its text and calls, and the results
+// of its tools.
+func (c *Prompt) stepMessages(step stepResult) []llm.Message {
+	var messages []llm.Message
+	for _, text := range c.inputs[step.Step] {
+		messages = append(messages, llm.Message{Role: protocol.RoleUser, Text: text})
+	}
+	messages = append(messages, llm.Message{
+		Role: protocol.RoleAssistant, Text: step.Text, ToolCalls: step.Calls, Opaque: step.Opaque, OpaqueOwner: step.Owner,
+	})
+	for i, call := range step.Calls {
+		result := c.results[step.Tools[i]]
+		messages = append(messages, llm.Message{Role: "tool", ToolCallID: call.ID, Text: result.output, ToolFailed: result.failed})
+	}
+	return messages
+}
+
+// messageText returns the text of a stored message for the model. Reasoning and tool calls of earlier turns are left
+// out; steering inputs appear at the position where they were applied.
+func messageText(message turnlog.HistoryMessage) string {
+	var text []byte
+	for _, part := range message.Parts {
+		switch {
+		case part.Type == protocol.PartNotice && part.Kind == "steering":
+			text = append(text, "\n[The user added: "+part.Text+"]\n"...)
+		default:
+			text = appendPartText(text, part)
+		}
+	}
+	if message.Role == protocol.RoleAssistant && message.Status == protocol.MessageCancelled && len(text) > 0 {
+		text = append(text, "\n[The user stopped this answer here.]"...)
+	}
+	return strings.TrimSpace(string(text))
+}

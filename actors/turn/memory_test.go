@@ -1,0 +1,430 @@
+package turn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"turnstone/actors/llm"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// memory implements Store, FollowUpStore, Log, Ownership and node.Directory without a database, with hooks to inject faults.
+type memory struct {
+	mu          sync.Mutex
+	turns       map[protocol.TurnID]*memoryTurn
+	interrupted *protocol.TurnID // the turn that PromoteFollowUp interrupts
+	loadError   error            // the result of LoadTurn for every turn; RepairTurn still succeeds
+	nodes       map[protocol.NodeID]*memoryNode
+	stalled     int // queues that StartStalledQueues starts
+	queueChecks int // calls of StartStalledQueues
+	history     []turnlog.HistoryMessage
+	// onAppend, when set, handles a batch: it calls store to store it and done to report the result.
+	onAppend func(batch *turnlog.Append, store func() error, done func(error))
+	onFinish func() error // called by FinishTurn, which returns its error and then stores nothing
+	onRead   func() error // called by History, which returns its error
+	onLoad   func()       // called before LoadTurn reads a turn
+	wg       sync.WaitGroup
+}
+
+type memoryTurn struct {
+	spec     *turnlog.Spec
+	owner    *protocol.NodeID
+	epoch    int32
+	drains   int
+	state    protocol.TurnState
+	accepts  bool
+	last     int64
+	frames   []byte
+	appends  int
+	records  []turnlog.Record
+	finishes []*turnlog.Finish
+}
+
+// adoptions returns the number of claims other than those after a drain.
+func (t *memoryTurn) adoptions() int { return int(t.epoch) - 1 - t.drains }
+
+type memoryNode struct {
+	turnlog.Lease
+	dead bool
+}
+
+// newSpec returns the specification of a turn that continues a conversation.
+func newSpec() *turnlog.Spec {
+	parent := protocol.NewMessageID()
+	return &turnlog.Spec{
+		AccountID: protocol.NewAccountID(), TurnID: protocol.NewTurnID(), ConversationID: protocol.NewConversationID(),
+		BranchID: protocol.NewBranchID(), UserMessageID: protocol.NewMessageID(), AssistantMessageID: protocol.NewMessageID(),
+		ParentMessageID: &parent, Requested: protocol.ProfileAuto, CreatedAt: time.Now(),
+	}
+}
+
+func newMemory() *memory {
+	return &memory{turns: map[protocol.TurnID]*memoryTurn{}, nodes: map[protocol.NodeID]*memoryNode{}}
+}
+
+func (s *memory) StartTurn(_ context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	spec := newSpec()
+	spec.AccountID, spec.Input, spec.Requested, spec.CreatedAt = start.AccountID, start.Input, protocol.ProfileBalanced, time.Now()
+	begin, err := start.Begin(spec)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owner := start.Owner
+	s.turns[spec.TurnID] = &memoryTurn{
+		spec: spec, owner: &owner, epoch: 1, state: begin.State, accepts: begin.Accepts, last: begin.Last, frames: begin.Frames,
+	}
+	return &turnlog.StartResult{Spec: spec, Begin: begin}, nil
+}
+
+func (s *memory) Append(batch *turnlog.Append, done func(error)) {
+	store := func() error { return s.store(batch) }
+	if s.onAppend != nil {
+		s.onAppend(batch, store, done)
+		return
+	}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		done(store())
+	}()
+}
+
+func (s *memory) store(batch *turnlog.Append) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[batch.TurnID]
+	switch owns := t.owner != nil && *t.owner == batch.Owner && t.epoch == batch.Epoch; {
+	case owns && batch.Last <= t.last: // a repeat
+		return nil
+	case !owns || t.state.Terminal() || batch.First != t.last+1:
+		return turnlog.ErrFenced
+	}
+	t.last, t.state, t.accepts = batch.Last, batch.State, batch.Accepts
+	t.frames = append(t.frames, batch.Frames...)
+	t.records = append(t.records, batch.Records...)
+	t.appends++
+	return nil
+}
+
+func (s *memory) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
+	if s.onFinish != nil {
+		if err := s.onFinish(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.store(&finish.Append); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[finish.TurnID]
+	t.finishes = append(t.finishes, finish)
+	return nil, nil //nolint:nilnil // no next turn was started
+}
+
+func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, *turnlog.Started, error) {
+	item := &protocol.FollowUp{FollowUpID: change.FollowUpID, State: change.State}
+	if change.Begin == nil {
+		return item, nil, nil
+	}
+	started, err := s.StartTurn(context.Background(), &turnlog.Start{AccountID: change.AccountID, Owner: change.Owner, Begin: change.Begin})
+	if err != nil {
+		return nil, nil, err
+	}
+	item.State, item.TurnID = protocol.FollowUpStarted, &started.Spec.TurnID
+	return item, &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
+}
+
+func (s *memory) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, *turnlog.Started, error) {
+	return s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued})
+}
+
+// PromoteFollowUp returns s.interrupted as the turn to cancel. If there is none, it starts the follow-up.
+func (s *memory) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+	*protocol.FollowUp, *protocol.TurnID, *turnlog.Started, error,
+) {
+	if s.interrupted != nil && promotion.Interrupt {
+		return &protocol.FollowUp{FollowUpID: promotion.FollowUpID, State: protocol.FollowUpQueued}, s.interrupted, nil, nil
+	}
+	item, started, err := s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: promotion.Queue, FollowUpID: promotion.FollowUpID})
+	return item, nil, started, err
+}
+
+func (s *memory) LoadTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {
+	if s.onLoad != nil {
+		s.onLoad()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loadError != nil {
+		return nil, s.loadError
+	}
+	return s.stored(turn), nil
+}
+
+func (s *memory) RepairTurn(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored(turn), nil
+}
+
+func (s *memory) stored(turn protocol.TurnID) *turnlog.Stored {
+	t := s.turns[turn]
+	return &turnlog.Stored{Spec: t.spec, Head: t.head(), Frames: append([]byte{}, t.frames...), Records: append([]turnlog.Record{}, t.records...)}
+}
+
+func (t *memoryTurn) head() turnlog.Head {
+	return turnlog.Head{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last}
+}
+
+func (s *memory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]turnlog.HistoryMessage, bool, error) {
+	if s.onRead != nil {
+		if err := s.onRead(); err != nil {
+			return nil, false, err
+		}
+	}
+	if s.history != nil {
+		return s.history, true, nil
+	}
+	return []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
+}
+
+func (s *memory) Instructions(context.Context, protocol.AccountID, protocol.ProjectID, int64) (string, error) {
+	return "", nil
+}
+
+func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t == nil || t.spec.AccountID != account {
+		return turnlog.Head{}, &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	head := t.head()
+	if t.owner != nil {
+		if owner := s.nodes[*t.owner]; owner != nil {
+			head.OwnerDead, head.OwnerAddress = owner.dead, owner.Address
+		}
+	}
+	return head, nil
+}
+
+func (s *memory) TurnFrames(_ context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t == nil || t.spec.AccountID != account {
+		return nil, after, nil
+	}
+	return protocol.SkipFrames(append([]byte{}, t.frames...), after), max(after, t.last), nil
+}
+
+func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, record := range s.turns[turn].records {
+		if record.Kind == kind && record.Key == key {
+			return &record, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is no such record
+}
+
+func (s *memory) Register(_ context.Context, node turnlog.NewNode) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes[node.NodeID] = &memoryNode{Lease: turnlog.Lease{Address: node.Address, Build: node.Build}}
+	if node.Predecessor != nil && s.nodes[*node.Predecessor] != nil {
+		s.nodes[*node.Predecessor].dead = true
+	}
+	return nil
+}
+
+func (s *memory) Renew(_ context.Context, node protocol.NodeID, load turnlog.NodeLoad) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[node]
+	if n == nil || n.dead {
+		return false, turnlog.ErrFenced
+	}
+	n.Renewals++
+	n.Load = load
+	return n.Draining, nil
+}
+
+func (s *memory) Leases(context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[protocol.NodeID]turnlog.Lease{}
+	for id, node := range s.nodes {
+		if !node.dead {
+			all[id] = node.Lease
+		}
+	}
+	return all, nil
+}
+
+func (s *memory) MarkDead(_ context.Context, node protocol.NodeID, seen int64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[node]
+	if n == nil || n.dead || n.Renewals != seen {
+		return false, nil
+	}
+	n.dead = true
+	return true, nil
+}
+
+func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if me := s.nodes[node]; me == nil || me.dead || me.Draining {
+		return nil, nil
+	}
+	var claims []turnlog.Claim
+	for _, t := range s.turns {
+		if len(claims) == limit || t.state.Terminal() || t.owner != nil && s.nodes[*t.owner] != nil && !s.nodes[*t.owner].dead {
+			continue
+		}
+		cause := protocol.CauseNodeLost
+		if t.owner == nil {
+			cause = protocol.CauseDrain
+			t.drains++
+		}
+		owner := node
+		t.owner = &owner
+		t.epoch++
+		claims = append(claims, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch, Cause: cause, Adoptions: t.adoptions()})
+	}
+	return claims, nil
+}
+
+func (s *memory) OwnTurns(_ context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var own []turnlog.Claim
+	for _, t := range s.turns {
+		if t.owner != nil && *t.owner == node && !t.state.Terminal() {
+			own = append(own, turnlog.Claim{AccountID: t.spec.AccountID, TurnID: t.spec.TurnID, Epoch: t.epoch})
+		}
+	}
+	return own, nil
+}
+
+// taken returns the number of turns that were taken over at least once.
+func (s *memory) taken() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.turns {
+		if t.epoch > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t.owner == nil || *t.owner != node || t.epoch != epoch || t.state.Terminal() {
+		return turnlog.Claim{}, turnlog.ErrFenced
+	}
+	t.epoch++
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: t.adoptions()}, nil
+}
+
+func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t == nil || t.spec.AccountID != account || t.state.Terminal() {
+		return turnlog.Claim{}, &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	t.owner = &node
+	t.epoch++
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseOperator, Adoptions: t.adoptions()}, nil
+}
+
+func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[node]
+	if n == nil || n.dead {
+		return &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	n.Draining = true
+	return nil
+}
+
+func (s *memory) Release(_ context.Context, node protocol.NodeID) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	released := 0
+	for _, t := range s.turns {
+		if t.owner != nil && *t.owner == node && !t.state.Terminal() {
+			t.owner = nil
+			released++
+		}
+	}
+	return released, nil
+}
+
+func (s *memory) Leave(_ context.Context, node protocol.NodeID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.nodes, node)
+	return nil
+}
+
+func (s *memory) StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(*turnlog.Spec) (turnlog.Begin, error)) (all []turnlog.Started, _ error) {
+	s.mu.Lock()
+	s.queueChecks++
+	count := min(limit, s.stalled)
+	s.stalled -= count
+	s.mu.Unlock()
+	for range count {
+		started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "next", Owner: node, Begin: begin})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1})
+	}
+	return all, nil
+}
+
+// script is a model whose calls are implemented by the function play.
+type script struct {
+	mu        sync.Mutex
+	requests  []llm.Request
+	continues bool
+	play      func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error
+}
+
+func (s *script) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	call := len(s.requests)
+	s.mu.Unlock()
+	return s.play(ctx, call, request, emit)
+}
+
+func (s *script) Continues() bool             { return s.continues }
+func (s *script) Ready(context.Context) error { return nil }
+func (s *script) Family() string              { return "script" }
+
+// scriptedAnswer returns a model that answers every call with the same pieces of text.
+func scriptedAnswer(pieces ...string) *script {
+	return &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		for _, piece := range pieces {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: piece}); err != nil {
+				return err
+			}
+		}
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	}}
+}

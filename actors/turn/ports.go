@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"context"
+
+	"turnstone/actors/prompt"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// Store stores turns durably. Package persistence implements it on Postgres.
+//
+// Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
+// any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method
+// that cannot determine the outcome returns protocol.CodeUnavailable.
+type Store interface {
+	// StartTurn starts a turn, in one transaction. While another turn of the conversation is live, it does what
+	// start.IfBusy specifies instead.
+	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	// Append passes a batch to the journal and never blocks. done is called once, from a journal goroutine, with nil,
+	// with turnlog.ErrFenced, or with the error that makes the batch itself impossible to store. Database outages are
+	// not reported: the journal retries the same bytes until they are stored or fenced, or until the journal is closed
+	// (protocol.CodeUnavailable). A batch whose sequences its owner has already stored is a repeat: it changes nothing,
+	// and done gets nil.
+	Append(batch *turnlog.Append, done func(error))
+	// FinishTurn stores the last batch, the final message and the changes to the queue, in one transaction, and starts
+	// the next turn from the queue. It returns nil when it started none.
+	FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error)
+	// LoadTurn reads everything that a node needs to adopt a turn.
+	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
+	// RepairTurn reads the readable part of a turn whose log LoadTurn cannot read. The returned frames are contiguous:
+	// a missing or damaged event is replaced by one that changes nothing. The replacement is the same in every call and
+	// in what FinishTurn stores.
+	RepairTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
+	prompt.Conversations
+}
+
+// FollowUpStore changes the queues of follow-ups. Package persistence implements it on Postgres. Each method is one
+// transaction. If the change lets the queue continue and no turn of the conversation is live, the same transaction
+// starts the next turn; started is nil when it started none. Errors are those of a Store.
+type FollowUpStore interface {
+	// CreateFollowUp adds a follow-up to the end of its queue.
+	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	// ChangeFollowUp edits, holds, releases or cancels a follow-up.
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	// PromoteFollowUp moves a follow-up to the front of its queue and releases it. live is the turn that has to be
+	// cancelled now, if there is one: at its end the follow-up starts. A repeat has no second effect.
+	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+		item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error)
+}
+
+// Log reads the durable log. Readers and commands use it for a turn that does not run on this node.
+type Log interface {
+	// TurnHead returns the state and the owner of a turn; protocol.CodeNotFound when the account has no such turn.
+	TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error)
+	// TurnFrames reads committed events after a sequence, one per line, about maxBytes in total. last is the sequence
+	// of the last event that was read; it equals after when there are none.
+	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
+	// TurnRecord reads a private record by its key; nil when there is none.
+	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
+}
+
+// Ownership keeps which node owns which turn. Package persistence/nodes implements it on Postgres.
+type Ownership interface {
+	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
+	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
+	// OwnTurns lists the unfinished turns that this node owns, for comparison with its running actors.
+	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
+	// ReclaimTurn raises the epoch of a turn that this node owns and whose actor is gone; turnlog.ErrFenced when the
+	// turn has ended or has another owner or epoch.
+	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
+	// SeizeTurn takes over an unfinished turn, whatever its owner.
+	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
+	// turns.
+	Release(ctx context.Context, node protocol.NodeID) (int, error)
+	// StartStalledQueues starts turns for at most limit stalled queues: those with queued follow-ups but without a live
+	// turn.
+	StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error)
+}

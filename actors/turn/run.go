@@ -1,0 +1,370 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+
+	"turnstone/actors/llm"
+	"turnstone/actors/observe"
+	"turnstone/actors/shell"
+	"turnstone/actors/tail"
+	"turnstone/actors/toolbox"
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/failpoint"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	waitNoticeInterval = 10 * time.Second // at which readers are notified that the model has not answered yet
+	cancelGrace        = 4 * time.Second  // then calls and tools that still run are abandoned: with its commits, cancelling lasts at most 5 s
+)
+
+// run is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
+// the machine decides, and performs its effects.
+//
+// Output of the model comes through a feed, which merges it while the actor lags. On a busy node, more text of an open
+// part waits in the feed for the pacer; everything else is decided at once, together with the text that waits.
+type run struct {
+	// Set by the node.
+	host    *Host
+	shell   *shell.Shell
+	machine *machine.Machine
+	epoch   int32
+	stream  *tail.Stream
+	log     *zap.Logger
+
+	// Owned by the shell's Receive.
+	batch    *machine.Batch     // nil: nothing was decided since the last step
+	requests []string           // request IDs of the commands in the batch
+	deferred bool               // the text of the batch has waited for its slot, together with other turns
+	decided  time.Time          // time of the last batch
+	logged   protocol.TurnState // state after the last step with events
+	feed     *modelFeed
+	stopCall context.CancelFunc
+	toolCtx  context.Context
+	stopTool context.CancelFunc
+	observed observe.Turn
+}
+
+// Messages to a turn's actor, in addition to those of every actor and to paced.
+type (
+	proceed struct{ from trace.SpanContext } // from is the span of the sender
+	adopt   struct {
+		cause protocol.RecoveryCause
+		from  trace.SpanContext
+	}
+	feedReady struct{}
+	// giveUp and forceCancel end a turn that was taken over only for that.
+	giveUp      struct{ withoutParts bool }
+	forceCancel struct{}
+	toolDone    struct {
+		id      protocol.ToolID
+		result  toolbox.Result
+		failure *protocol.ToolError
+		took    time.Duration
+	}
+	waitNotice     struct{ call int }
+	deadlinePassed struct{}
+	gracePassed    struct{}
+	commandMessage struct {
+		command *machine.Command
+		from    trace.SpanContext
+		reply   func(commandReply) // is called once, and does not block
+	}
+)
+
+type commandReply struct {
+	receipt protocol.SteeringReceipt
+	err     error
+}
+
+// errGone means that this actor can no longer decide for the turn: the caller must look the command up in the log, or
+// send it to the turn's next actor.
+var errGone = errors.New("the turn's actor is gone")
+
+// Decide implements shell.Behavior. Output of the model that waits in the feed is decided before any other message.
+func (r *run) Decide(message any, status shell.Status) func(error) {
+	if status == shell.Active && !r.decideFeed(message) {
+		return nil
+	}
+	if command, ok := message.(commandMessage); ok {
+		return r.decideCommand(command, status)
+	}
+	if status != shell.Active {
+		return nil
+	}
+	b := r.newBatch()
+	switch message := message.(type) {
+	case proceed:
+		r.observed.Begin(&r.host.observer, message.from, r.machine.Spec(), r.epoch, r.machine.Spec().CreatedAt)
+		b.Proceed()
+	case adopt:
+		r.observed.Begin(&r.host.observer, message.from, r.machine.Spec(), r.epoch, time.Time{})
+		b.Adopt(message.cause)
+	case giveUp:
+		b.GiveUp(message.withoutParts)
+	case forceCancel:
+		b.ForceCancel(protocol.NewSteeringID())
+	case toolDone:
+		b.ToolEnded(message.id, message.result.Output, message.result.Sources, message.failure, message.took)
+	case waitNotice:
+		if b.StillWaiting(message.call) {
+			r.shell.After(waitNoticeInterval, message)
+		}
+	case deadlinePassed:
+		b.Deadline()
+	case gracePassed:
+		b.GraceOver()
+	}
+	return nil
+}
+
+// decideFeed decides on the output that waits in the feed. It returns false for a message that says only that there is
+// some, but which waits or was taken before.
+func (r *run) decideFeed(message any) bool {
+	deferred := false
+	switch message := message.(type) {
+	case feedReady:
+		if r.feed == nil || !r.feed.awaited() {
+			return false
+		}
+	case paced:
+		if r.feed == nil || !r.feed.served(message.request) {
+			return false
+		}
+		deferred = r.batch == nil
+	}
+	r.deferred = deferred
+	if r.feed != nil {
+		r.decideOutput(r.feed.call, r.feed.take(), r.newBatch())
+	}
+	return true
+}
+
+func (r *run) newBatch() *machine.Batch {
+	if r.batch == nil {
+		r.batch = r.machine.NewBatch()
+	}
+	return r.batch
+}
+
+// decideCommand decides on a command and returns the function that replies to its caller.
+func (r *run) decideCommand(message commandMessage, status shell.Status) func(error) {
+	if status == shell.Lost {
+		return func(error) { message.reply(commandReply{err: errGone}) }
+	}
+	r.requests = append(r.requests, message.command.RequestID)
+	span := r.host.observer.StartCommand(message.from, message.command.Kind.String(), message.command.RequestID)
+	receipt, refusal := r.newBatch().Command(message.command)
+	return func(err error) {
+		observe.End(span, errors.Join(err, refusal))
+		switch {
+		case err != nil: // not stored by this actor; the caller checks whether it was stored at all
+			message.reply(commandReply{err: errGone})
+		case refusal != nil:
+			message.reply(commandReply{err: refusal})
+		default:
+			message.reply(commandReply{receipt: receipt})
+		}
+	}
+}
+
+// Refuse implements shell.Behavior.
+func (r *run) Refuse(message any) {
+	if command, ok := message.(commandMessage); ok {
+		command.reply(commandReply{err: errGone})
+	}
+}
+
+// decideOutput passes the output of a model call to the machine.
+func (r *run) decideOutput(call int, output []feedItem, b *machine.Batch) {
+	for _, item := range output {
+		if item.trim {
+			b.ContextTrimmed(call)
+		}
+		switch {
+		case item.route > 0:
+			b.RouteChanged(call, r.host.calls.routing(b.Spec(), item.route))
+		case item.hint > 0:
+			b.RequestBuilt(item.hint, item.files)
+		case item.over:
+			b.ModelFailed(call, callError(item.err))
+		case item.kind == llm.ChunkText:
+			b.ModelText(call, item.fullText())
+		case item.kind == llm.ChunkReasoning:
+			b.ModelReasoning(call, item.fullText())
+		case item.kind == llm.ChunkStop:
+			b.ModelStopped(call, item.chunk.Stop)
+		default:
+			b.ModelChunk(call, item.chunk)
+		}
+	}
+}
+
+// callError returns the error of a call that is over. After llm.ChunkStop the machine ignores it.
+func callError(err error) *llm.Error {
+	var failure *llm.Error
+	switch {
+	case errors.As(err, &failure):
+		return failure
+	case err != nil:
+		return &llm.Error{Code: protocol.ModelUnavailable, Retryable: true, Err: err}
+	}
+	return &llm.Error{Code: protocol.ModelProtocol, Retryable: true}
+}
+
+// Step implements shell.Behavior.
+func (r *run) Step(replies []func(error)) shell.Step {
+	s := shell.Step{Replies: replies}
+	b, requests := r.batch, r.requests
+	r.batch, r.requests = nil, nil
+	if b == nil {
+		return s
+	}
+	if len(b.Effects) > 0 {
+		s.Perform = func() { r.perform(b.Effects) }
+	}
+	if len(b.Events) == 0 {
+		return s
+	}
+	batch, err := r.encode(b)
+	if err != nil {
+		panic(err)
+	}
+	before := r.logged
+	r.logged = batch.State
+	firstText := r.observed.FirstText(b.Events)
+	if r.feed != nil {
+		r.feed.hold(r.machine.OpenKind(), r.decided)
+	}
+	s.Point, s.Last = failpoint.DeltaAfterCommitBeforeSend, b.End != nil
+	s.Show = func() {
+		r.stream.Publish(batch.First, batch.Last, batch.Frames, b.End != nil)
+		r.logTransition(batch, before, requests)
+		if firstText {
+			r.observed.FirstTextShown()
+		}
+		if r.feed != nil {
+			r.feed.release()
+		}
+	}
+	if b.End == nil {
+		s.Store = r.observed.Commit(b.OnlyText(), batch, func(done func(error)) { r.host.store.Append(batch, done) })
+		return s
+	}
+	s.Point = failpoint.EndAfterCommitBeforeSend
+	s.Store = r.observed.Commit(false, batch, func(done func(error)) {
+		r.stream.Finishing()
+		r.host.finish(r.machine, batch, b.End, done)
+	})
+	return s
+}
+
+// encode encodes the decided events. The log, every reader and every replay get these bytes.
+func (r *run) encode(b *machine.Batch) (*turnlog.Append, error) {
+	spec := b.Spec()
+	state, accepts := b.State()
+	batch := &turnlog.Append{
+		AccountID: spec.AccountID, TurnID: spec.TurnID, Owner: r.host.node.ID, Epoch: r.epoch,
+		First: b.Sequence() - int64(len(b.Events)) + 1, Last: b.Sequence(),
+		State: state, Accepts: accepts, Records: b.Records, Deferrable: r.deferred && b.OnlyText(),
+	}
+	r.decided = time.Now()
+	frames, err := protocol.AppendEvents(nil, spec.TurnID, batch.First, r.decided, b.Events)
+	batch.Frames = frames
+	b.CountLogged(len(frames))
+	return batch, err
+}
+
+// logTransition logs a state transition, or a step that decided commands, at level info. Any other step, mostly a
+// delta, is logged at level debug.
+func (r *run) logTransition(b *turnlog.Append, before protocol.TurnState, requests []string) {
+	level := zap.InfoLevel
+	if b.State == before && len(requests) == 0 {
+		level = zap.DebugLevel
+	}
+	if entry := r.log.Check(level, "turn appended"); entry != nil {
+		entry.Write(zap.Int64("sequence", b.Last), zap.String("state", string(b.State)), zap.Int("bytes", len(b.Frames)),
+			zap.Strings("request_ids", requests))
+	}
+}
+
+// perform starts effects; their results come back as messages.
+func (r *run) perform(effects []machine.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case machine.CallModel:
+			r.startCall()
+		case machine.StopModel:
+			if r.stopCall != nil {
+				r.stopCall()
+			}
+		case machine.RunTool:
+			r.startTool(e)
+		case machine.StopTools:
+			r.stopTool()
+		case machine.StartGrace:
+			r.shell.After(cancelGrace, gracePassed{})
+		}
+	}
+}
+
+// startCall calls the model in a separate goroutine, which writes to a new feed.
+func (r *run) startCall() {
+	if r.stopCall != nil {
+		r.stopCall()
+	}
+	ctx, cancel := context.WithCancel(r.observed.Context(r.host.Context()))
+	r.stopCall = cancel
+	feed := newModelFeed(r.host, r.shell.Self(), r.machine.Call())
+	r.feed = feed
+	r.shell.After(waitNoticeInterval, waitNotice{feed.call})
+	prompt := r.machine.Prompt()
+	r.host.Go(func() {
+		defer cancel()
+		err := r.host.calls.run(ctx, prompt, feed)
+		_ = feed.put(ctx, feedItem{over: true, err: err}) // fails when the call was stopped
+	})
+}
+
+// startTool runs a tool call in a separate goroutine, which sends toolDone.
+func (r *run) startTool(call machine.RunTool) {
+	tool, ctx, post := r.host.tools[call.Name], r.observed.Context(r.toolCtx), r.shell.Post()
+	spec, began := r.machine.Spec(), time.Now()
+	scope := turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID}
+	r.host.Go(func() {
+		ctx, span := r.host.observer.StartToolCall(ctx, call.Name)
+		result, failure := toolbox.Run(ctx, tool, &toolbox.Call{Scope: scope, Input: call.Input, FirstSource: call.FirstSource})
+		observe.EndToolCall(span, failure)
+		done := toolDone{id: call.ID, result: result, failure: failure, took: time.Since(began)}
+		post(done)
+		if err := failpoint.After(failpoint.ToolAfterEffect, nil); err != nil {
+			done.result, done.failure = toolbox.Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: err.Error()}
+			post(done)
+		}
+	})
+}
+
+// End implements shell.Behavior: it stops the model call and the tools of the turn.
+func (r *run) End(status shell.Status) {
+	if status == shell.Lost {
+		r.stream.Abandon()
+	}
+	if r.stopCall != nil {
+		r.stopCall()
+	}
+	r.stopTool()
+	r.feed = nil
+	r.observed.End(r.machine.Sequence(), r.logged, status == shell.Lost)
+}
+
+var (
+	_ shell.Behavior = (*run)(nil)
+	_ actor.Actor    = (*shell.Shell)(nil)
+)

@@ -1,0 +1,145 @@
+package turn
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"testing"
+
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+)
+
+var update = flag.Bool("update", false, "write testdata/wire.golden")
+
+const (
+	wireGolden   = "testdata/wire.golden"
+	formerGolden = "testdata/wire-previous.golden" // what the previous release sends
+)
+
+// id reads an identifier of a golden file.
+func id[T any](t *testing.T, text string) (value T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(`"`+text+`"`), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// wireCommands returns a command of each kind.
+func wireCommands(t *testing.T) []*machine.Command {
+	t.Helper()
+	seen := int64(7)
+	steering := id[protocol.SteeringID](t, "st_01h2xcejqtf2nbrexx3vqjhp41")
+	return []*machine.Command{
+		{Kind: machine.CommandInput, SteeringID: steering, ClientID: "c1", Text: "shorter", Delivery: protocol.DeliverNextStep, Hash: "h", RequestID: "req_1"},
+		{Kind: machine.CommandCancel, SteeringID: steering, Scope: protocol.CancelTurnAndFollowUps, By: protocol.CancelledByUser, Seen: &seen, RequestID: "req_2"},
+		{Kind: machine.CommandWithdraw, SteeringID: steering, RequestID: "req_3"},
+		{Kind: machine.CommandApply, SteeringID: steering, RequestID: "req_4"},
+	}
+}
+
+// wireMessages returns one body of each message, one per line.
+func wireMessages(t *testing.T) []byte {
+	t.Helper()
+	account, turn := id[protocol.AccountID](t, "acct_01h2xcejqtf2nbrexx3vqjhp41"), id[protocol.TurnID](t, "turn_01h2xcejqtf2nbrexx3vqjhp41")
+	bodies := []any{adoptedMessage{turn, "10.0.0.1:7000"}}
+	for _, c := range wireCommands(t) {
+		bodies = append(bodies, commandAsk{account, turn, wireCommandOf(c), "span"})
+	}
+	bodies = append(bodies,
+		commandAnswer{Receipt: protocol.SteeringReceipt{SteeringID: wireCommands(t)[0].SteeringID, TurnID: turn, State: "accepted", Sequence: 9}},
+		commandAnswer{Gone: true},
+		commandAnswer{Error: asAnswer(&protocol.Error{
+			Code: protocol.CodeSteeringClosed, Detail: "The turn no longer accepts input.", RetryAfter: 1,
+			Fields: []protocol.FieldError{{Field: "/input", Message: "It is too long."}}, Current: map[string]string{"state": "completed"},
+		})},
+	)
+	var all []byte
+	for _, body := range bodies {
+		all = append(append(all, encode(body)...), '\n')
+	}
+	return all
+}
+
+// TestMessagesBetweenNodesDoNotChange compares the messages with those that nodes of this release send. Add fields, and run it
+// with -update; a name that changes or disappears breaks a rolling deploy.
+func TestMessagesBetweenNodesDoNotChange(t *testing.T) {
+	got := wireMessages(t)
+	if *update {
+		if err := os.WriteFile(wireGolden, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(wireGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the messages are\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestCommandsOfThePreviousReleaseAreUnderstood(t *testing.T) {
+	previous, err := os.ReadFile(formerGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current, err := os.ReadFile(wireGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string][]byte{"previous": previous, "current": current} {
+		var got []*machine.Command
+		for line := range bytes.Lines(from) {
+			var ask commandAsk
+			if err := json.Unmarshal(line, &ask); err != nil {
+				t.Fatal(err)
+			}
+			if ask.Command != nil {
+				got = append(got, ask.Command.command())
+			}
+		}
+		if want := wireCommands(t); !reflect.DeepEqual(got, want) {
+			t.Errorf("the %s release sends %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// formerCommand is the type that the previous release sends and reads, without tags.
+type formerCommand struct {
+	Kind       uint8
+	SteeringID protocol.SteeringID
+	ClientID   string
+	Text       string
+	Delivery   protocol.Delivery
+	Hash       string
+	Scope      protocol.CancelScope
+	By         protocol.CancelledBy
+	Seen       *int64
+	RequestID  string
+}
+
+func TestThePreviousReleaseUnderstandsCommands(t *testing.T) {
+	for _, c := range wireCommands(t) {
+		var got struct {
+			Command *formerCommand `json:"command"`
+		}
+		if err := json.Unmarshal(encode(commandAsk{Command: wireCommandOf(c)}), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := formerCommand{uint8(c.Kind), c.SteeringID, c.ClientID, c.Text, c.Delivery, c.Hash, c.Scope, c.By, c.Seen, c.RequestID}
+		if !reflect.DeepEqual(*got.Command, want) {
+			t.Errorf("it reads %+v, want %+v", got.Command, want)
+		}
+	}
+}
+
+func TestACommandOfALaterReleaseIsNotGuessed(t *testing.T) {
+	var ask commandAsk
+	if err := json.Unmarshal([]byte(`{"command":{"command_kind":"decide","Kind":1}}`), &ask); err != nil || ask.Command.command() != nil {
+		t.Errorf("%+v, %v", ask.Command.command(), err)
+	}
+}

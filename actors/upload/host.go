@@ -1,0 +1,318 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"turnstone/actors/host"
+	"turnstone/actors/shell"
+	"turnstone/actors/upload/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
+	"turnstone/protocol/timelimit"
+	"turnstone/protocol/turnlog"
+	"turnstone/protocol/uploadlog"
+)
+
+const (
+	storePause  = 50 * time.Millisecond
+	maxPause    = time.Second      // between two tries while the store is unavailable
+	verdictWait = 10 * time.Second // then the reply to a body that was received whole is that the session still scans
+
+	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client
+	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and accepts no
+	// other ones while they are in use.
+	maxReceivedScans = 32
+	// maxStoredScans limits the contents in quarantine that are scanned at the same time. Such a scan does not wait for clients.
+	maxStoredScans = 4
+)
+
+var (
+	commandWait  = timelimit.Of(8 * time.Second) // for the reply to a cancel
+	readyTimeout = timelimit.Of(time.Second)
+)
+
+// Config is the configuration and the dependencies of a Host.
+type Config struct {
+	Node      host.Node
+	Store     Store
+	Objects   Objects
+	Scanner   Scanner
+	Detector  Detector
+	Inspector Inspector
+	// Guard refuses content before it is read, for example while the disk is nearly full; nil: never.
+	Guard func() error
+	Live  func() int // the number of turns that run on the node
+	// Entered gets each state that a session of this node enters; nil: nothing.
+	Entered func(protocol.UploadState)
+	Logger  *zap.Logger
+}
+
+// Host runs the upload sessions of a node. Its methods may be called from any goroutine.
+type Host struct {
+	*host.Host[protocol.UploadID, Claimed, struct{}]
+
+	// Set by New.
+	config Config
+	log    *zap.Logger
+	watch  watchers
+	pace   *rate.Limiter // of all receptions; see paced
+
+	// Each scan has a slot in one of these.
+	receivedScans, storedScans chan struct{}
+}
+
+// running is the entry of a session's actor.
+type running = host.Actor[struct{}]
+
+// New creates a host without sessions. It is called before the node starts.
+func New(c Config) *Host {
+	h := &Host{
+		config: c, log: c.Logger.Named("uploads"), pace: rate.NewLimiter(rate.Limit(besideTurns*runtime.GOMAXPROCS(0)), paceBurst),
+		receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
+	}
+	h.Host = host.New[protocol.UploadID, Claimed, struct{}](host.Config{
+		Node: c.Node, Name: "upload", Release: release{}, Closing: h.watch.wakeAll,
+	}, ownership{h})
+	h.watch.moved = h.Draining
+	return h
+}
+
+// ownership implements host.Kind for the sessions of a host.
+type ownership struct{ host *Host }
+
+// Claim implements host.Kind. It also claims sessions that have expired.
+func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+	claims, err := o.host.config.Store.ClaimDue(ctx, o.host.config.Node.ID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("claiming upload sessions: %w", err)
+	}
+	return claims, nil
+}
+
+// Owned implements host.Kind.
+func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
+	own, err := o.host.config.Store.OwnUploads(ctx, o.host.config.Node.ID)
+	if err != nil {
+		return nil, fmt.Errorf("listing upload sessions: %w", err)
+	}
+	return own, nil
+}
+
+// Reclaim implements host.Kind.
+func (o ownership) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
+	return o.host.config.Store.ReclaimUpload(ctx, claim, o.host.config.Node.ID)
+}
+
+// Continue implements host.Kind.
+func (o ownership) Continue(claim Claimed) {
+	h := o.host
+	loaded, err := h.config.Store.LoadUpload(h.Context(), claim, h.config.Node.ID)
+	if err != nil {
+		h.log.Warn("a claimed upload session could not be read", zap.Stringer("upload", claim.UploadID), zap.Error(err))
+		return
+	}
+	h.spawn(loaded, adopt{})
+}
+
+// Drain implements node.Host. It releases nothing: a session that waits for its content has no owner, and another one is
+// continued by the next process, or when this node is dead.
+func (h *Host) Drain(ctx context.Context, grace time.Duration) (released int, err error) {
+	h.Host.Drain(ctx, grace)
+	return 0, nil
+}
+
+// Create stores a new session, which waits for its content.
+func (h *Host) Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error) {
+	if h.config.Guard != nil {
+		if err := h.config.Guard(); err != nil {
+			return nil, err
+		}
+	}
+	b := machine.New(spec).NewBatch()
+	b.Begin()
+	begin := b.Append()
+	frames, err := protocol.AppendUploadEvents(nil, spec.UploadID, begin.First, spec.CreatedAt, b.Events)
+	if err != nil {
+		return nil, err
+	}
+	begin.Frames, begin.At = frames, spec.CreatedAt
+	created, err := h.config.Store.CreateUpload(ctx, spec, begin)
+	if err == nil && h.config.Entered != nil {
+		h.config.Entered(protocol.UploadPending)
+	}
+	return created, err
+}
+
+// Receive receives the content of a session. It returns the session as soon as it has ended or waits again, or when it
+// still scans after verdictWait. The error is that of ClaimPending, the reason why the content was not accepted, or
+// protocol.CodeUnavailable while a dependency is unavailable. body is not read before all of them are known to work, and
+// not after Receive has returned.
+func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body Body) (*protocol.Upload, error) {
+	if h.Draining() {
+		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is shutting down. Send the file again.", RetryAfter: 1}
+	}
+	if err := h.ready(ctx); err != nil {
+		return nil, err
+	}
+	claim, err := h.config.Store.ClaimPending(ctx, account, id, h.config.Node.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := newReception(body)
+	e := h.spawn(claim, receive{r})
+	if e == nil {
+		return nil, h.gone(ctx, claim)
+	}
+	switch err = r.wait(e.Done()); {
+	case errors.Is(err, errEnded):
+		return nil, h.conflictNow(ctx, account, id)
+	case errors.Is(err, errGone):
+		return nil, h.gone(ctx, claim)
+	case err != nil:
+		return nil, err
+	}
+	return h.await(ctx, account, id, verdictWait, func(u *protocol.Upload) bool {
+		return u.State != protocol.UploadReceiving && u.State != protocol.UploadScanning
+	})
+}
+
+// ready checks the dependencies of a reception.
+func (h *Host) ready(ctx context.Context) error {
+	if h.config.Guard != nil {
+		if err := h.config.Guard(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	scanner := make(chan error, 1)
+	go func() { scanner <- h.config.Scanner.Ready(ctx) }()
+	if err := errors.Join(h.config.Objects.Ready(ctx), <-scanner); err != nil {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "Files cannot be received now. Send the file again.", RetryAfter: 1, Err: err}
+	}
+	return nil
+}
+
+// conflictNow returns the error for a command that the current state of a session does not allow.
+func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
+	current, err := h.config.Store.Upload(context.WithoutCancel(ctx), account, id)
+	if err != nil {
+		return err
+	}
+	return uploadlog.Conflict(current)
+}
+
+// errGone means that the session's actor has ended: the outcome is in the store.
+var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
+
+// gone returns the error for a content whose actor has ended or could not start. If another command has taken the session
+// over since the claim, or has ended it, it is the conflict with what that command did, here or on another node: its actor
+// may not run yet, or not any more, so only the store knows. Otherwise the outcome is unknown: a session that is ready, or
+// has not ended, may have this content, or still get it.
+func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
+	ctx = context.WithoutCancel(ctx)
+	of := Claimed{AccountID: claim.AccountID, UploadID: claim.UploadID, Epoch: claim.Epoch}
+	if overtaken, err := h.config.Store.Overtaken(ctx, of, quarantineKey(&claim.Spec, claim.Epoch)); err == nil && overtaken {
+		return h.conflictNow(ctx, claim.AccountID, claim.UploadID)
+	}
+	current, err := h.config.Store.Upload(ctx, claim.AccountID, claim.UploadID)
+	if err == nil && current.State.Terminal() && current.State != protocol.UploadReady {
+		return uploadlog.Conflict(current)
+	}
+	return errGone
+}
+
+// Cancel ends a session for its user. The error is that of SeizeUpload. Of several cancels at the same time, one ends the
+// session.
+func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		switch err := h.tryCancel(ctx, account, id); {
+		case err == nil:
+			return h.config.Store.Upload(context.WithoutCancel(ctx), account, id)
+		case errors.Is(err, errEnded):
+			return nil, h.conflictNow(ctx, account, id)
+		case errors.Is(err, turnlog.ErrFenced): // another command has claimed the session since
+		default:
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, errGone
+		}
+	}
+}
+
+// tryCancel passes a cancel to the actor of the session, or starts one for it. The error is turnlog.ErrFenced if the session
+// got another owner or epoch in the meantime.
+func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
+	reply := make(chan error, 1)
+	if actor := h.FindActive(account, id); actor != nil {
+		h.Send(actor, cancelUpload{reply})
+	} else {
+		claim, err := h.config.Store.SeizeUpload(ctx, account, id, h.config.Node.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case h.spawn(claim, cancelUpload{reply}) != nil:
+		case h.Draining():
+			return errGone
+		default: // there is an actor of a later claim
+			return turnlog.ErrFenced
+		}
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-ctx.Done():
+		return errGone
+	}
+}
+
+// Upload reads a session. If atMost is positive, it waits up to that time for a change of a session that has not ended.
+func (h *Host) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration) (*protocol.Upload, error) {
+	current, err := h.config.Store.Upload(ctx, account, id)
+	if err != nil || atMost <= 0 || current.State.Terminal() {
+		return current, err
+	}
+	return h.await(ctx, account, id, atMost, func(u *protocol.Upload) bool { return u.LastSequence != current.LastSequence })
+}
+
+// spawn starts the actor of a claimed session with its first message. It returns nil, and starts nothing, if the host is
+// stopped or already has an actor of this epoch or a later one.
+func (h *Host) spawn(claim *uploadlog.Claim, first any) *running {
+	s, messages := newSession(h, claim), []any{first}
+	if claim.State == protocol.UploadScanning {
+		messages = append(messages, shell.StartTimer{Delay: scanTime(claim, time.Now()), Message: deadlinePassed{}})
+	}
+	return h.Spawn(claim.UploadID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, s.shell, messages...)
+}
+
+// store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
+func (h *Host) store(batch *uploadlog.Append, done func(error)) {
+	started := h.Go(func() {
+		for pause := storePause; ; pause = min(2*pause, maxPause) {
+			err := h.config.Store.AppendUpload(h.Context(), batch)
+			if protocol.CodeOf(err) != protocol.CodeUnavailable {
+				done(err)
+				return
+			}
+			h.log.Warn("a batch of an upload session was not stored, will retry", zap.Stringer("upload", batch.UploadID), zap.Error(err))
+			if stopped := clock.Sleep(h.Context(), pause); stopped != nil {
+				done(errGone)
+				return
+			}
+		}
+	})
+	if !started {
+		done(errGone)
+	}
+}
