@@ -51,7 +51,7 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, feed *modelFeed)
 	if p.Answering || len(routes) == 1 {
 		return n.callRoute(ctx, p, routes[current], false, feed)
 	}
-	at := n.breakers.Choose(routes, current, time.Now())
+	at := n.breakers.Choose(routes, current, p.Spec.AccountID, time.Now())
 	if at < 0 {
 		at = current
 	}
@@ -64,8 +64,8 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, feed *modelFeed)
 			}
 		}
 		err := n.callRoute(ctx, p, routes[at], at+1 < len(routes), feed)
-		if n.noteRoute(routes[at], err) {
-			at = n.breakers.Choose(routes, at+1, time.Now())
+		if n.noteRoute(routes[at], p.Spec.AccountID, err) {
+			at = n.breakers.Choose(routes, at+1, p.Spec.AccountID, time.Now())
 		}
 		if err == nil || ctx.Err() != nil || at == current || at < 0 {
 			return err
@@ -74,22 +74,22 @@ func (n *Node) runModelCall(ctx context.Context, p turn.Prompt, feed *modelFeed)
 }
 
 // noteRoute notes in the route's breaker how a call ended. It reports whether another route may succeed.
-func (n *Node) noteRoute(route routing.Route, err error) (next bool) {
+func (n *Node) noteRoute(route routing.Route, account protocol.AccountID, err error) (next bool) {
 	var failure *llm.Error
 	if !errors.As(err, &failure) {
 		if err == nil {
-			n.breakers.Succeeded(route)
+			n.breakers.Succeeded(route, account)
 		}
 		return false
 	}
 	switch failure.Code {
 	case protocol.ModelUnavailable, protocol.ModelRateLimited, protocol.ModelProtocol:
 		if !failure.Unusable {
-			n.breakers.Failed(route, false, time.Now())
+			n.breakers.Failed(route, account, false, time.Now())
 		}
 	case protocol.ModelUnauthorized, protocol.ModelCreditUsedUp, protocol.ModelRejected, protocol.ModelContextExceeded:
 		if failure.Lasting { // otherwise the request may be the cause, and requests of others succeed
-			n.breakers.Failed(route, true, time.Now())
+			n.breakers.Failed(route, account, true, time.Now())
 		}
 	default:
 		return false
