@@ -354,6 +354,8 @@ func TestEveryRefusalIsToldAsItIsMeant(t *testing.T) {
 			want = "complete notice:refused"
 		case string(protocol.ModelContextExceeded): // one repetition, shorter
 			calls = 2
+		case string(protocol.ModelRateLimited), string(protocol.ModelUnavailable):
+			calls = 3
 		}
 		if failure != nil && (failure.Detail == "" || strings.Contains(failure.Detail, "went wrong")) {
 			t.Errorf("%s: %q does not say what to do", each.Name, failure.Detail)

@@ -44,7 +44,7 @@ func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelFeed)
 	if p.Answering || len(routes) == 1 {
 		return c.callRoute(ctx, p, routes[current], false, feed)
 	}
-	at := c.breakers.Choose(routes, current, time.Now())
+	at := c.breakers.Choose(routes, current, p.Spec.AccountID, time.Now())
 	if at < 0 {
 		at = current
 	}
@@ -57,8 +57,8 @@ func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelFeed)
 			}
 		}
 		err := c.callRoute(ctx, p, routes[at], at+1 < len(routes), feed)
-		if c.noteRoute(routes[at], err) {
-			at = c.breakers.Choose(routes, at+1, time.Now())
+		if c.noteRoute(routes[at], p.Spec.AccountID, err) {
+			at = c.breakers.Choose(routes, at+1, p.Spec.AccountID, time.Now())
 		}
 		if err == nil || ctx.Err() != nil || at == current || at < 0 {
 			return err
@@ -67,22 +67,22 @@ func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelFeed)
 }
 
 // noteRoute notes in the route's breaker how a call ended. It reports whether another route may succeed.
-func (c *modelCalls) noteRoute(route routing.Route, err error) (next bool) {
+func (c *modelCalls) noteRoute(route routing.Route, account protocol.AccountID, err error) (next bool) {
 	var failure *llm.Error
 	if !errors.As(err, &failure) {
 		if err == nil {
-			c.breakers.Succeeded(route)
+			c.breakers.Succeeded(route, account)
 		}
 		return false
 	}
 	switch failure.Code {
 	case protocol.ModelUnavailable, protocol.ModelRateLimited, protocol.ModelProtocol:
 		if !failure.Unusable {
-			c.breakers.Failed(route, false, time.Now())
+			c.breakers.Failed(route, account, false, time.Now())
 		}
 	case protocol.ModelUnauthorized, protocol.ModelCreditUsedUp, protocol.ModelRejected, protocol.ModelContextExceeded:
 		if failure.Lasting { // otherwise the request may be the cause, and requests of others succeed
-			c.breakers.Failed(route, true, time.Now())
+			c.breakers.Failed(route, account, true, time.Now())
 		}
 	default:
 		return false

@@ -8,6 +8,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // twoRoutes gives every profile the routes first and second.
@@ -130,6 +131,31 @@ func TestUnusableAnswersCloseNoRoute(t *testing.T) {
 		read(t, n, startTurn(t, n, "hi"), 0, nil)
 	}
 	if got := strings.Join(calls, " "); got != "first second first second first second first second" {
+		t.Errorf("calls %s", got)
+	}
+}
+
+// A request may be the cause when nothing answers it, for example because it is huge. It does not close a route for others.
+func TestFailuresOfOneAccountCloseTheRouteForItAlone(t *testing.T) {
+	var calls []string
+	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
+		"first": refuses(llm.Error{Code: protocol.ModelUnavailable, Pending: true}), "second": stops(say("fine")),
+	}), twoRoutes)
+	ask := func(account protocol.AccountID) {
+		result, err := n.StartTurn(t.Context(), &turnlog.Start{AccountID: account, Input: "hi"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, n, result.Spec, 0, nil)
+	}
+	ada, bob := protocol.NewAccountID(), protocol.NewAccountID()
+	for range 4 {
+		ask(ada)
+	}
+	ask(bob)
+	ask(bob) // the second failure of other accounts, without a success in between
+	ask(protocol.NewAccountID())
+	if got := strings.Join(calls, " "); got != "first second first second first second second first second first second second" {
 		t.Errorf("calls %s", got)
 	}
 }

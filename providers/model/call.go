@@ -279,6 +279,11 @@ func (c *Call) Stop(reason llm.Stop) error {
 	if c.refused {
 		reason = llm.StopRefusal
 	}
+	if rest := c.thoughts.unended(); rest != "" && reason == llm.StopEndTurn && !c.answered && len(c.tools.calls) == 0 {
+		if err := c.emitText(llm.ChunkText, rest); err != nil {
+			return err
+		}
+	}
 	if reason == llm.StopEndTurn && len(c.tools.calls) > 0 {
 		reason = llm.StopToolCalls
 		for _, call := range c.tools.calls {

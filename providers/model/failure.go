@@ -190,10 +190,12 @@ type baseResponse struct {
 
 func (b *baseResponse) failed() bool { return b.Code != "" && b.Code != "0" }
 
-// miniMaxErrors are the types of the errors that MiniMax numbers.
+// miniMaxErrors are the types of the errors that MiniMax numbers (platform.minimax.io/docs/api-reference/errorcode). The others
+// are failures of MiniMax (1000, 1001, 1024, 1033), as which numbers that are not known count too, or come from voices.
 var miniMaxErrors = map[lenient.Text]string{
 	"1002": "rate_limit_exceeded", "1004": "authentication_error", "1008": "insufficient_balance", "1026": "content_filter",
-	"1027": "content_filter", "1039": "rate_limit_exceeded", "2013": "invalid_request_error", "2049": "authentication_error",
+	"1027": "content_filter", "1039": "rate_limit_exceeded", "1041": "rate_limit_exceeded", "1042": "invalid_request_error",
+	"2013": "invalid_request_error", "2045": "rate_limit_exceeded", "2049": "authentication_error", "2056": "rate_limit_exceeded",
 }
 
 // merge adopts the fields of an inner error, which is more precise.
@@ -228,7 +230,12 @@ var (
 		`(?i)content management policy|content policy|content[_ ]filter|responsible ?ai ?policy|moderation|inappropriate content|data_inspection|` +
 			`safety (system|policy)|usage policies|prohibited content|flagged`)
 	outputLimit = regexp.MustCompile(`(?i)^\W*max_(completion_|output_)?tokens\W+must be (less than|<=|at most)`)
-	loading     = regexp.MustCompile(`(?i)loading model|model is (currently )?loading|is being loaded|warming up`)
+	// The limits of a minute or a day, whose errors also speak of too many tokens. A shorter request would be within them, but
+	// only for the moment, and it says nothing about the context.
+	rateExceeded = regexp.MustCompile(
+		`(?i)\b(tokens|requests)[ -]per[ -](second|min|minute|hour|day)\b|\b[tr]p[md]\b|rate[ _-]?limit|too many (tokens|requests).{0,20}, please wait|token rate`)
+	askedWait = regexp.MustCompile(`(?i)(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)?(?:ms|s|m|h))+|\d+ seconds?)\b`)
+	loading   = regexp.MustCompile(`(?i)loading model|model is (currently )?loading|is being loaded|warming up`)
 )
 
 // ProviderFailure classifies an error response. Status 0 means an error event in a stream that started normally.
@@ -248,6 +255,9 @@ func ProviderFailure(status int, header http.Header, body []byte) *llm.Error {
 		}
 	case protocol.ModelRateLimited:
 		failure.Retryable = true
+		if failure.RetryAfter == 0 {
+			failure.RetryAfter = found.askedWait()
+		}
 	case protocol.ModelContextExceeded:
 		failure.Limit = found.contextLimit()
 	}
@@ -280,6 +290,23 @@ func (e *providerError) contextLimit() int {
 	return 0
 }
 
+// askedWait returns the wait that the words of an error ask for; 0 if they ask for none.
+func (e *providerError) askedWait() time.Duration {
+	found := askedWait.FindStringSubmatch(e.Message)
+	if found == nil {
+		return 0
+	}
+	number, inWords, _ := strings.Cut(found[1], " ")
+	if inWords != "" {
+		number += "s"
+	}
+	wait, err := time.ParseDuration(number)
+	if err != nil {
+		return 0
+	}
+	return wait
+}
+
 func (e *providerError) classify(status int, wait time.Duration) protocol.TurnErrorCode {
 	kind := strings.ToLower(e.Type + " " + e.Code)
 	if status == 0 {
@@ -303,6 +330,8 @@ func (e *providerError) classify(status int, wait time.Duration) protocol.TurnEr
 		return codePolicy
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return protocol.ModelUnauthorized
+	case has("rate_limit", "ratelimit", "throttling"), rateExceeded.MatchString(e.Message):
+		return protocol.ModelRateLimited
 	case status == http.StatusRequestEntityTooLarge, tooLong && status != http.StatusTooManyRequests:
 		return protocol.ModelContextExceeded
 	case status == http.StatusTooManyRequests:

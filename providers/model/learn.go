@@ -48,7 +48,9 @@ var (
 	ofPrompt    = regexp.MustCompile(`(?i)prompt|input`)
 	noSystem    = regexp.MustCompile(`(?i)system (role|message|prompt|instruction)s?.{0,40}not.{0,20}(support|enabled|allowed)|` +
 		`(not|n't) support.{0,20}system|developer instruction is not enabled|unexpected role.{0,5}system|roles must alternate.*system`)
-	noThinking = regexp.MustCompile(`(?i)(not|n't) support.{0,40}\b(thinking|reasoning)\b|\b(thinking|reasoning)\b (mode )?(is |are )?(not|n't) (be )?(support|enabled|available)`)
+	// A gateway that marks blocks for the cache of Anthropic itself leaves less than the two that the service needs.
+	tooManyMarks = regexp.MustCompile(`(?i)maximum of \d+ blocks with cache_control`)
+	noThinking   = regexp.MustCompile(`(?i)(not|n't) support.{0,40}\b(thinking|reasoning)\b|\b(thinking|reasoning)\b (mode )?(is |are )?(not|n't) (be )?(support|enabled|available)`)
 	// The second group is the upper end of a range: [1, 8192], 1-8192, between 1 and 8192.
 	answerLimit = regexp.MustCompile(`(?i)(?:at most|up to|(?:less|lower) than or equal to|<=|(?:not|never|cannot|can't) (?:be )?(?:exceed|greater than|larger than|more than)|` +
 		`maximum(?: allowed)?(?: number of)?(?: output| completion)?(?: tokens)?(?: is| of|:)?|\d > )[\s\x60'"]*(\d{2,7})|` +
@@ -91,7 +93,7 @@ const maxModels = 256
 // Nothing is learned from a message that repeats the request: a user could teach what all others get.
 func (l *learned) learn(log *zap.Logger, model string, version int, failure *llm.Error) bool {
 	var refused *refusal
-	if !errors.As(failure.Err, &refused) || failure.Code == protocol.ModelContextExceeded {
+	if !errors.As(failure.Err, &refused) || failure.Code == protocol.ModelContextExceeded || failure.Code == protocol.ModelRateLimited {
 		return false
 	}
 	if status := refused.status; status != http.StatusBadRequest && status != http.StatusNotFound && status != http.StatusUnprocessableEntity && status != http.StatusInternalServerError {
@@ -155,6 +157,8 @@ func (l *lessons) learn(e *providerError) string {
 		return ""
 	}
 	switch {
+	case tooManyMarks.MatchString(e.Message):
+		return drop("cache_control")
 	case (requestPart.MatchString(all) || e.Param == "input" || e.Param == "messages") && !noSystem.MatchString(e.Message):
 		return ""
 	case word(plainName) && word(completionName) && refuses:

@@ -25,7 +25,7 @@ func divide(pieces ...string) (text, reasoning string) {
 			return nil
 		})
 	}
-	return text, reasoning
+	return text + state.unended(), reasoning
 }
 
 func TestThoughtsAreSeparatedFromTheText(t *testing.T) {
@@ -43,6 +43,30 @@ func TestThoughtsAreSeparatedFromTheText(t *testing.T) {
 		"\ufeffHello":                                       {"\ufeffHello", ""},
 		"Hello\n\n```\n<think>x</think>\n```\n":             {"Hello\n\n```\n<think>x</think>\n```\n", ""},
 		"a</reasoning>b</think>c":                           {"b</think>c", "a"},
+
+		"<think>The tag `</think>` ends it, \"</think>\" and “</think>” too.</think>Hello": {"Hello", "The tag `</think>` ends it, \"</think>\" and “</think>” too."},
+		"<think>Write `<think>x</think>`.\n</think>\nHello":                                {"Hello", "Write `<think>x</think>`.\n"},
+		"<think>An odd ` and no more</think>Hello":                                         {"Hello", "An odd ` and no more"},
+		"<think>As in\n```xml\n<think>\n</think>\n```\nSo.\n</think>\nHello":               {"Hello", "As in\n```xml\n<think>\n</think>\n```\nSo.\n"},
+		"<think>As in\n```xml\nx\n</think>\nSee:\n```go\nx\n```\n":                         {"See:\n```go\nx\n```\n", "As in\n```xml\nx\n"},
+		"<think>As in\n```\nx\n</think>\nHello":                                            {"Hello", "As in\n```\nx\n"},
+		"<think>They ask: \"</think>\"Hello, she said":                                     {"Hello, she said", "They ask: \"</think>\"Hello, she said"},
+
+		"[THINK]Hm[/THINK]Hello":                        {"Hello", "Hm"},
+		"Hm\n[/THINK]\nHello":                           {"Hello", "Hm\n"},
+		"◁think▷Hm◁/think▷Hello":                        {"Hello", "Hm"},
+		"Hm◁/think▷Hello":                               {"Hello", "Hm"},
+		"<seed:think>Hm</seed:think>Hello":              {"Hello", "Hm"},
+		"Models write [THINK], ◁think▷ or <seed:think>": {"Models write [THINK], ◁think▷ or <seed:think>", ""},
+		"The marks:\n[THINK]\n`[/THINK]`, as\n◁think▷x": {"The marks:\n[THINK]\n`[/THINK]`, as\n◁think▷x", ""},
+		"See [the page](https://a.example) [1]":         {"See [the page](https://a.example) [1]", ""},
+		"[1] is first":                                  {"[1] is first", ""},
+
+		"<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>": {"Hello", "Hm"},
+		"<|start|>assistant<|channel|>final<|message|>Hello":                                                  {"Hello", ""},
+		"<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>I look.\n<|end|>\n" +
+			"<|start|>assistant<|channel|>analysis<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>Hello": {"I look.\nHello", "AB"},
+		"A model writes\n<|channel|>analysis<|message|>x<|end|>": {"A model writes\n<|channel|>analysis<|message|>x<|end|>", ""},
 	} {
 		for way, pieces := range map[string][]string{"whole": {whole}, "by characters": strings.Split(whole, "")} {
 			if text, reasoning := divide(pieces...); text != want[0] || reasoning != want[1] {
@@ -54,8 +78,11 @@ func TestThoughtsAreSeparatedFromTheText(t *testing.T) {
 
 func TestThoughtsAreTheSameHoweverTheyAreCut(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in every run
-	words := []string{"<think>", "</think>", "\n", " ", "a", "```", "`", "~~~", "</", "think", ">", "<Thinking>", "</THINKING>", "</reasoning>", ".", "é", "\r\n", "\ufeff"}
-	for range 20_000 {
+	words := []string{
+		"<think>", "</think>", "\n", " ", "a", "```", "`", "~~~", "</", "think", ">", "<Thinking>", "</THINKING>", "</reasoning>", ".", "é", "\r\n", "\ufeff", "[THINK]", "[/THINK]", "[",
+		"◁think▷", "◁/think▷", "\"", "“", "”", "```go\n", "\n```\n", "<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant", "<|return|>", "<seed:think>", "</seed:think>",
+	}
+	for range 40_000 {
 		var whole strings.Builder
 		for range 1 + random.IntN(9) {
 			whole.WriteString(words[random.IntN(len(words))])

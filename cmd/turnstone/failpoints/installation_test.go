@@ -89,8 +89,16 @@ func install(t *testing.T, grace time.Duration) *installation {
 	s.model = modeltest.NewServer(modeltest.Chat, modeltest.Script{})
 	s.model.SetScript(modeltest.Script{Respond: s.respond, Interval: interval})
 	t.Cleanup(s.model.Close)
-	s.Site = sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE="+grace.String(), "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+s.model.URL,
+	s.begin("TURNSTONE_DRAIN_GRACE="+grace.String(), "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+s.model.URL,
 		"TURNSTONE_MODEL_BALANCED=reciter", "TURNSTONE_MODEL_CODING=reciter", "TURNSTONE_FAILPOINT_EFFECT_URL="+s.effects.server.URL)
+	return s
+}
+
+// begin creates the site with settings, starts the program, and creates the user.
+func (s *installation) begin(settings ...string) {
+	s.t.Helper()
+	t := s.t
+	s.Site = sitetest.NewSite(t, settings...)
 	s.Build = sitetest.Failpoints
 	s.launch()
 	s.p.AwaitLog("turnstone serves")
@@ -108,7 +116,6 @@ func install(t *testing.T, grace time.Duration) *installation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.db.Close(context.Background()) })
-	return s
 }
 
 // switchTo switches to the next cell, which plans a fault of its own.

@@ -397,8 +397,8 @@ const docModelFile = `
 
 An object in JSON with the members ` + "`balanced`, `deep_reasoning`, `coding` and `title`" + `: lists of routes, of which only ` + "`balanced`" + ` is required. A profile without a
 list has the routes of ` + "`balanced`" + ` with its own limits; titles, too. Each route after the first of a list is used while the routes before it fail, but never after the
-first output of a turn. A route is left out for 30 seconds after three failures in succession,
-or at once if its key or its credit was refused. For example:
+first output of a turn. After three failures in succession, an account's calls leave a route out for 30 seconds; all do when calls of several accounts fail
+in this way, or at once if its key or its credit was refused. For example:
 
 ` + "```json" + `
 {

@@ -62,6 +62,13 @@ var AnswerCases = []AnswerCase{
 	{"thoughts in code", "chat", ChatDelta("{\"content\":\"```\\n<think>\\n```\\nThe `</think>` tag\"}") + ChatEnd("stop"), "```\n<think>\n```\nThe `</think>` tag end_turn"},
 
 	{"thoughts in other code", "chat", ChatDelta("{\"content\":\"~~~~\\n```\\n</think>\\n~~~\\n</think>\\n~~~~\"}") + ChatEnd("stop"), "~~~~\n```\n</think>\n~~~\n</think>\n~~~~ end_turn"},
+	{"a closing tag in thoughts", "chat", ChatDelta("{\"content\":\"<think>The `</think>` tag\"}") + ChatDelta("{\"content\":\" and\\n```\\n</think>\\n``\"}") + ChatDelta("{\"content\":\"`\\n</think>Hi\"}") + ChatEnd("stop"), "(The `</think>` tag and\n```\n</think>\n```\n) Hi end_turn"},
+	{"thoughts that end with a tag in quotes", "chat", ChatDelta(`{"content":"<think>A \"</think>"}`) + ChatDelta(`{"content":"\"Hi"}`) + ChatEnd("stop"), "(A \"</think>\"Hi) Hi end_turn"},
+	{"thoughts of Magistral", "chat", ChatDelta(`{"content":"[THI"}`) + ChatDelta(`{"content":"NK]Hm[/TH"}`) + ChatDelta(`{"content":"INK]Hi"}`) + ChatEnd("stop"), "(Hm) Hi end_turn"},
+	{"thoughts of Kimi", "chat", ChatDelta(`{"content":"◁thi"}`) + ChatDelta(`{"content":"nk▷Hm◁/think"}`) + ChatDelta(`{"content":"▷Hi"}`) + ChatEnd("stop"), "(Hm) Hi end_turn"},
+	{"thoughts of Seed-OSS", "chat", ChatDelta(`{"content":"<seed:"}`) + ChatDelta(`{"content":"think>Hm</seed:"}`) + ChatDelta(`{"content":"think>Hi"}`) + ChatEnd("stop"), "(Hm) Hi end_turn"},
+	{"frames of gpt-oss", "chat", ChatDelta(`{"content":"<|channel|>analysis<|mess"}`) + ChatDelta(`{"content":"age|>Hm<|end|><|start|>assis"}`) + ChatDelta(`{"content":"tant<|channel|>final<|message|>Hi<|ret"}`) + ChatDelta(`{"content":"urn|>"}`) + ChatEnd("stop"), "(Hm) Hi end_turn"},
+	{"a text about other marks", "chat", ChatDelta(`{"content":"They are:\n[THINK]\n◁think▷ and\n<|channel|>analysis<|message|>x<|end|>"}`) + ChatEnd("stop"), "They are:\n[THINK]\n◁think▷ and\n<|channel|>analysis<|message|>x<|end|> end_turn"},
 	{"a text about thoughts", "chat", ChatDelta(`{"content":"The tags:\n<think>, <thought> and\n<reasoning> start one."}`) + ChatEnd("stop"), "The tags:\n<think>, <thought> and\n<reasoning> start one. end_turn"},
 
 	{"only whole texts", "responses", `{"type":"response.output_text.done","text":"Hi"}` + "\n" + done(``), "Hi end_turn"},
@@ -151,6 +158,11 @@ type RefusalCase struct {
 	Limit  int // of the context
 }
 
+// Passes reports whether a later request may succeed, so that the client repeats it twice.
+func (c *RefusalCase) Passes() bool {
+	return c.Want == "model_rate_limited" || c.Want == "model_unavailable"
+}
+
 // RefusalCases are refusals of real servers.
 var RefusalCases = []RefusalCase{
 	{"OpenAI", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","code":"context_length_exceeded"}}`, "model_context_exceeded", 8192},
@@ -169,6 +181,16 @@ var RefusalCases = []RefusalCase{
 
 	{"MiniMax", 400, `{"type":"error","error":{"type":"bad_request_error","message":"invalid params, context window exceeds limit (2013)","http_code":"400"}}`, "model_context_exceeded", 0},
 	{"the context and the answer", 400, `{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 4096 tokens and your request has 1000 input tokens (4096 > 4096 - 1000). None"}}`, "model_context_exceeded", 4096},
+
+	{"the tokens of a minute at Anthropic", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 40,000 input tokens per minute. Please reduce the prompt length or the maximum tokens requested, or try again later."}}`, "model_rate_limited", 0},
+	{"the tokens of a minute at OpenAI", 429, `{"error":{"message":"Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 45000. The input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, "model_rate_limited", 0},
+	{"the tokens of a minute at Groq", 413, `{"error":{"message":"Request too large for model 'llama-3.1-8b-instant' in organization 'org_1' service tier 'on_demand' on tokens per minute (TPM): Limit 6000, Requested 9000, please reduce your message size and try again. Need more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing","type":"tokens","code":"rate_limit_exceeded"}}`, "model_rate_limited", 0},
+	{"the tokens of a minute at Azure", 429, `{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have exceeded token rate limit of your current OpenAI S0 pricing tier."}}`, "model_rate_limited", 0},
+	{"the tokens of a minute behind a gateway", 400, `{"error":{"message":"AnthropicException - This request would exceed the rate limit for your organization of 20,000 input tokens per minute. max_tokens: unsupported","type":"invalid_request_error","param":null,"code":"rate_limit_error"}}`, "model_rate_limited", 0},
+	{"too many tokens at Bedrock", 400, `{"message":"Too many tokens, please wait before trying again."}`, "model_rate_limited", 0},
+	{"a plan of MiniMax that is used up", 200, `{"base_resp":{"status_code":2056,"status_msg":"usage limit exceeded"},"choices":null}`, "model_rate_limited", 0},
+	{"a number that MiniMax does not document", 200, `{"base_resp":{"status_code":9999,"status_msg":"something else"},"choices":null}`, "model_unavailable", 0},
+	{"characters that MiniMax refuses", 200, `{"base_resp":{"status_code":1042,"status_msg":"invisible character ratio limit"},"choices":null}`, "model_rejected", 0},
 
 	{"no credit with MiniMax", 200, `{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}`, "model_credit_used_up", 0},
 	{"no credit", 402, `{"error":{"message":"Insufficient Balance"}}`, "model_credit_used_up", 0},

@@ -3,9 +3,11 @@ package open_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -69,12 +71,17 @@ func TestRefusalsOfRealServers(t *testing.T) {
 		got := string(stop)
 		if errors.As(err, &failure) {
 			got = string(failure.Code)
-			if failure.Limit != each.Limit || failure.Retryable {
+			if failure.Limit != each.Limit || failure.Retryable != each.Passes() {
 				t.Errorf("%s: the limit is %d, retryable %v", each.Name, failure.Limit, failure.Retryable)
 			}
 		}
-		if n := len(received()); got != each.Want || n != 1 {
-			t.Errorf("%s: got %s after %d requests, want %s (%v)", each.Name, got, n, each.Want, err)
+		requests := 1
+		if each.Passes() {
+			requests = 3
+		}
+		bodies := received()
+		if got != each.Want || len(bodies) != requests || !reflect.DeepEqual(bodies[0], bodies[len(bodies)-1]) {
+			t.Errorf("%s: got %s after %d requests, want %s (%v)", each.Name, got, len(bodies), each.Want, err)
 		}
 	}
 }
@@ -120,6 +127,20 @@ func TestARefusedParameterIsNotSentAgain(t *testing.T) {
 	}
 }
 
+func TestAWaitInWordsIsRead(t *testing.T) {
+	for message, want := range map[string]time.Duration{
+		"have exceeded token rate limit of your tier. Please retry after 6 seconds.": 6 * time.Second,
+		"Rate limit reached. Please try again in 1m30.5s. Visit the page.":           90*time.Second + 500*time.Millisecond,
+		"Please retry in 36.3s.":  36*time.Second + 300*time.Millisecond,
+		"Please try again later.": 0,
+	} {
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"message": message}})
+		if got := model.ProviderFailure(429, nil, body).RetryAfter; got != want {
+			t.Errorf("%s: %s", message, got)
+		}
+	}
+}
+
 func TestARefusalOfOneRequestTeachesNothing(t *testing.T) {
 	for _, message := range []string{
 		"messages.5.content.0: Invalid `signature` in `thinking` block",
@@ -149,6 +170,8 @@ func TestABusyProviderIsWaitedForWithinTheDeadline(t *testing.T) {
 	for name, refuse := range map[string]func(http.ResponseWriter){
 		"a header":  refusing(429, ``, "Retry-After", "1.01"),
 		"the body":  refusing(429, `{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"1.01s"}]}}`),
+		"OpenAI":    refusing(429, `{"error":{"message":"Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, Requested 5000. Please try again in 1.01s.","type":"tokens","code":"rate_limit_exceeded"}}`),
+		"in ms":     refusing(429, `{"error":{"message":"Rate limit reached. Please try again in 1010ms."}}`),
 		"the reset": refusing(529, ``, "X-Ratelimit-Reset-Requests", "1.01s"),
 	} {
 		url, received := scriptedServer(t, refuse, answering)
@@ -300,5 +323,65 @@ func TestAPolicyEndsAnAnswerThatHasBegun(t *testing.T) {
 	})
 	if got := ask(t, "chat", url); got != "One  refusal" {
 		t.Error(got)
+	}
+}
+
+// The service marks two blocks of a request for the cache of Anthropic, of the four that are permitted. A gateway that marks
+// blocks itself gets none.
+func TestMarksForTheCacheAreNeverTooMany(t *testing.T) {
+	refuse := refusing(400, `{"type":"error","error":{"type":"invalid_request_error","message":"A maximum of 4 blocks with cache_control may be provided. Found 5."}}`)
+	url, received := scriptedServer(t, refuse, func(w http.ResponseWriter) {
+		_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn"}`)
+	})
+	request := question()
+	request.Model, request.System = "claude-sonnet-4-5", "Be kind."
+	for i := range 20 {
+		id := fmt.Sprint("t", i)
+		request.Messages = append(
+			request.Messages, llm.Message{Role: "assistant", Text: "So.", ToolCalls: []llm.ToolCall{{ID: id, Name: "clock", Input: json.RawMessage(`{}`)}}},
+			llm.Message{Role: "tool", ToolCallID: id, Text: "noon"}, llm.Message{Role: "user", Text: "And now?"},
+		)
+	}
+	if err := connect(t, "anthropic", url, model.Options{}).Stream(t.Context(), request, func(llm.Chunk) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	var marks []int
+	for _, body := range received() {
+		raw, _ := json.Marshal(body)
+		marks = append(marks, strings.Count(string(raw), `"cache_control"`))
+	}
+	if !slices.Equal(marks, []int{2, 0}) {
+		t.Errorf("marked blocks: %v", marks)
+	}
+}
+
+// Gateways give an item of reasoning another identifier, and other encrypted content, in each event.
+func TestReasoningWithSeveralIdentifiersIsSentBackOnce(t *testing.T) {
+	item := func(number, event int) string {
+		return fmt.Sprintf(`{"type":"reasoning","id":"rs_%d_%d","summary":[{"type":"summary_text","text":"Hm%d"}],"encrypted_content":"secret-%d-%d"}`, number, event, number, number, event)
+	}
+	const call = `{"type":"function_call","id":"fc","call_id":"c","name":"clock","arguments":"{}"}`
+	var answer strings.Builder
+	for _, event := range []string{
+		`{"type":"response.output_item.added","item":` + item(1, 1) + `}`, `{"type":"response.output_item.done","item":` + item(1, 2) + `}`,
+		`{"type":"response.output_item.added","item":` + item(2, 1) + `}`, `{"type":"response.output_item.done","item":` + item(2, 2) + `}`,
+		`{"type":"response.output_item.done","item":` + call + `}`,
+		`{"type":"response.completed","response":{"status":"completed","output":[` + item(1, 3) + `,` + item(2, 3) + `,` + call + `]}}`,
+	} {
+		answer.WriteString("data: " + event + "\n\n")
+	}
+	url, _ := scriptedServer(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, answer.String()) })
+	var opaque, reasoning string
+	if err := connect(t, "responses", url, model.Options{}).Stream(t.Context(), question(), func(chunk llm.Chunk) error {
+		opaque += string(chunk.Opaque)
+		if chunk.Kind == llm.ChunkReasoning {
+			reasoning += chunk.Text
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(opaque, "secret-") != 2 || !strings.Contains(opaque, "secret-1-2") || !strings.Contains(opaque, "secret-2-2") || reasoning != "Hm1Hm2" {
+		t.Errorf("sent back: %s; shown: %q", opaque, reasoning)
 	}
 }

@@ -234,6 +234,7 @@ type responseAnswer struct {
 	said            bool              // an earlier message had a text
 	items           map[string]bool   // the complete items so far
 	arguments       map[string]string // of calls, by item
+	thoughts        int               // complete items of reasoning so far
 }
 
 // take processes an event, and reports whether it was the last.
@@ -376,6 +377,7 @@ func (a *responseAnswer) item(item *outputItem) error {
 		}
 		return a.call.ToolCall(string(id), string(item.Name), arguments)
 	case "reasoning":
+		a.thoughts++
 		return a.reasoningItem(item)
 	}
 	return nil
@@ -426,7 +428,12 @@ func (a *responseAnswer) finish(response *response, event string) error {
 	if a.said {
 		a.text = deltas // not in the response
 	}
+	known := a.thoughts // their identifiers, and even their encrypted content, may be others in the response
 	for i := range response.Output {
+		if known > 0 && response.Output[i].Type == "reasoning" {
+			known--
+			continue
+		}
 		if err := a.item(&response.Output[i]); err != nil {
 			return err
 		}
