@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
-		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest/scale", "cmd/loadtest",
+		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
 		"cmd/turnstone/browser", "cmd/turnstone/chaos", "cmd/turnstone/crash", "cmd/turnstone/failpoints", "cmd/turnstone/faults", "cmd/turnstone/restore", // tests
 	},

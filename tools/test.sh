@@ -23,7 +23,7 @@ clients=(
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
-sequential=(./actors/turn/machine ./persistence/imports/source ./cmd/loadtest/scale)
+sequential=(./actors/turn/machine ./persistence/imports/source)
 
 # The service refuses files while its disk is nearly full, so the tests that store files would fail without a visible cause.
 folder=${TMPDIR:-/tmp}

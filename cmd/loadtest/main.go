@@ -1,7 +1,6 @@
 // Command loadtest measures Turnstone from outside. The command run drives live turns against a running service. bench
 // starts a service, a Postgres and a Redis of its own and measures the performance goals against baselines. compare
-// measures some of them for two versions of the program. soak runs a load for a long time while it injects faults. scale
-// measures nothing: it simulates larger sites from measured costs.
+// measures some of them for two versions of the program. soak runs a load for a long time while it injects faults.
 //
 // It observes the service as clients and operators do: through HTTP, the process table and the database. There are two
 // exceptions: P5 runs a Go benchmark of package persistence, and P14 reads replays through that package. The baselines
@@ -23,7 +22,6 @@ import (
 
 	"turnstone/cmd/loadtest/bench"
 	"turnstone/cmd/loadtest/console"
-	"turnstone/cmd/loadtest/scale"
 	"turnstone/cmd/loadtest/server"
 	"turnstone/cmd/loadtest/soak"
 
@@ -42,7 +40,6 @@ type cli struct {
 	Bench    bench.Command   `cmd:"" help:"Measure the performance goals against their baselines and write docs/benchmarks.md."`
 	Compare  bench.Compare   `cmd:"" help:"Measure two programs in alternating rounds, and compare what they cost."`
 	Soak     soak.Command    `cmd:"" help:"Run a share of the measured capacity for a long time while faults are injected, and report lost data and leaks."`
-	Scale    scale.Command   `cmd:"" help:"Compute from measured costs what sites of up to a million live turns need, and write it into docs/scaling.md."`
 	Upstream server.Upstream `cmd:"" hidden:"" help:"The model stand-in: an OpenAI-style server that streams at a fixed pace."`
 	Baseline struct {
 		Proxy server.Proxy `cmd:"" help:"A bare httputil.ReverseProxy."`
