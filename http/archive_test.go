@@ -266,6 +266,19 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 		}
 		compareArchives(t, want, comparableArchive(t, export(c)))
 	}
+	// What an import has made is forgotten with it.
+	const made = `select count(*)::int from import_items where item_id is not null`
+	if n := query[int](w, made)[0]; n != 3+5 {
+		t.Errorf("%d projects and files of the import are known", n)
+	}
+	for _, sql := range []string{`delete from files where account_id = $1`, `update conversations set project_id = null where account_id = $1`, `delete from projects where account_id = $1`} {
+		if _, err := w.DB.Exec(t.Context(), other.account.AccountID, sql, other.account.AccountID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := query[int](w, made)[0]; n != 0 {
+		t.Errorf("%d rows are left without an item", n)
+	}
 }
 
 // unzipFiles returns the list of the files of an archive.

@@ -135,34 +135,59 @@ func TestAnUploadEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
+	end := w.beginImport(c, "")
+	storetest.Eventually(t, func() bool { return slices.Equal(query[string](w, `select state from imports`), []string{"receiving"}) })
+	end()
+	if states := query[string](w, `select state from imports`); len(states) != 1 || states[0] != "failed" {
+		t.Errorf("the import is %v", states)
+	}
+}
+
+// The body of a repeated request is read too, to compare it with that of the first, and for as long as it takes.
+func TestARepeatedUploadEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client().register("a@example.com")
+	c.expect(202, "POST", "/account/imports", rawBody(claudeExport), "Content-Type", "application/json", "Idempotency-Key", "k")
+	end := w.beginImport(c, "k")
+	storetest.Eventually(t, func() bool { return len(w.sse.Sessions()) == 1 })
+	end()
+}
+
+// beginImport sends the beginning of an import, and returns a function that ends the session of the upload and expects 401.
+func (w *world) beginImport(c *client, key string) (end func()) {
+	t := w.t
+	t.Helper()
 	server := httptest.NewServer(w)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
+	t.Cleanup(func() { _ = conn.Close() })
 	body, writer := io.Pipe()
-	defer func() { _ = writer.Close() }()
+	t.Cleanup(func() { _ = writer.Close() })
 	request := httptest.NewRequest("POST", "https://"+w.BaseURL.Host+"/account/imports", body)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(auth.CSRFHeader, c.csrf)
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
+	}
 	request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: c.token()})
 	go func() { _ = request.Write(conn) }()
 	if _, err := io.WriteString(writer, "["); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, func() bool { return slices.Equal(query[string](w, `select state from imports`), []string{"receiving"}) })
-	for session := range w.sse.Sessions() {
-		w.sse.EndSession(session)
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
-	status := make([]byte, len("HTTP/1.1 401"))
-	if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 401" {
-		t.Errorf("%s %v", status, err)
-	}
-	if states := query[string](w, `select state from imports`); len(states) != 1 || states[0] != "failed" {
-		t.Errorf("the import is %v", states)
+	return func() {
+		t.Helper()
+		for session := range w.sse.Sessions() {
+			w.sse.EndSession(session)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
+		status := make([]byte, len("HTTP/1.1 401"))
+		if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 401" {
+			t.Errorf("%s %v", status, err)
+		}
 	}
 }
 

@@ -29,8 +29,8 @@ func (h recoveryHandlers) routes() []route.Route {
 			WithExample(route.Object{"token": exampleToken}).
 			WithCodes(protocol.CodeEmailTaken),
 		route.Call("POST", "/account/pending-email/resend", "resendPendingEmail", "Send another confirmation mail", route.Writes, h.resend).
-			DescribedAs("Mails another link to the address that waits for its confirmation. The earlier link ends, and the new one works for 24 hours. 404: no address waits.").
-			WithCodes(protocol.CodeMailNotConfigured),
+			DescribedAs("Mails another link to the address that waits for its confirmation. The earlier link ends, and the new one works for 24 hours. 404: no address waits. If another account signs in with the address meanwhile, nothing is mailed and the request fails with 409 `email_taken`, as `PUT /account/email` does: end the change, or request another address.").
+			WithCodes(protocol.CodeMailNotConfigured, protocol.CodeEmailTaken),
 		route.Call("DELETE", "/account/pending-email", "cancelPendingEmail", "Cancel a change of the email address", route.Writes, h.cancel).
 			DescribedAs("Ends a change of the email address that is not confirmed; its link ends. 404: no address waits. With the version of the account in If-Match, an account that has changed since is not changed: 409 `stale_version`.").
 			WithCodes(protocol.CodeStaleVersion),

@@ -135,7 +135,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	}
 	s.handlers(keys, limits)
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))

@@ -222,7 +222,7 @@ func TestThePreviewListsTheFilesThatCanBeShared(t *testing.T) {
 		preview := s.u.do(200, "GET", s.path+"/preview"+query, nil)
 		var decoded protocol.SharePreview
 		preview.into(t, &decoded)
-		if len(decoded.Files) != len(want) {
+		if len(decoded.Files) != len(want) || decoded.FileCount != len(want) {
 			t.Fatalf("%s: %+v", query, decoded.Files)
 		}
 		for i, file := range decoded.Files {

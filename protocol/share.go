@@ -95,6 +95,7 @@ type SharePreview struct {
 	MessageID    MessageID       `json:"message_id" doc:"The last message of the snapshot. Pass it when you create the share, so that it has exactly the messages of the preview."`
 	MessageCount int             `json:"message_count" doc:"Of all pages."`
 	Files        []ShareableFile `json:"files" doc:"The files of the snapshot that a share may carry, at most 200, in the order of its messages. Only the first page has them."`
+	FileCount    int             `json:"file_count" doc:"The number of all files that a share may carry, also of those that are not listed. Only the first page has it; it is 0 on the others."`
 	Data         []SharedMessage `json:"data" doc:"The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers."`
 	NextCursor   *string         `json:"next_cursor"`
 	HasMore      bool            `json:"has_more"`

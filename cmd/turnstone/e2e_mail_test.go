@@ -115,6 +115,28 @@ func TestTheDoctorReportsAMailServerThatRefusesTheSignIn(t *testing.T) {
 	}
 }
 
+// Such a server may have delivered each of the mails, so they are few, and the link in them works.
+func TestAMailServerThatDoesNotRespondGetsAMailThreeTimes(t *testing.T) {
+	t.Parallel()
+	server := mailtest.New(t, mailtest.Options{Answer: func(mailtest.Mail) string { return mailtest.Drop }})
+	s := sitetest.NewSite(t, mailSettings(t, "smtp", server, nil)...)
+	p := s.Start()
+	u := newMailUser(t, s.Base, "ada")
+	guest := sitetest.NewGuest(t, s.Base)
+	forgot(t, guest, u.Email)
+	p.AwaitLog("a mail is not sent again")
+	first := server.Next(t)
+	for range 2 {
+		if again := server.Next(t); again.Header.Get("Message-Id") != first.Header.Get("Message-Id") || again.Link() != first.Link() {
+			t.Errorf("%+v, then %+v", first, again)
+		}
+	}
+	if n := server.Waiting(); n != 0 {
+		t.Errorf("%d more mails", n)
+	}
+	guest.Do(t, "POST", "/auth/password/reset", map[string]string{"token": first.Token(), "password": "another long enough pass phrase"}).Want(t, 204, nil)
+}
+
 // A mail is stored with what causes it, so an outage of the mail server and the end of the process only delay it.
 func TestAMailSurvivesAnOutageOfTheMailServerAndTheEndOfTheProcess(t *testing.T) {
 	t.Parallel()

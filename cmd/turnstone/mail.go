@@ -38,8 +38,11 @@ func newSendMail(config *settings.Config) (mails.Send, error) {
 		message := &mail.Message{ID: m.MailID.String(), To: m.Recipient, At: m.CreatedAt}
 		message.Subject, message.Text = mail.Text(m.Kind, m.Language, base, link)
 		err := client.Send(ctx, message)
-		if errors.Is(err, mail.ErrRefused) {
+		switch {
+		case errors.Is(err, mail.ErrRefused):
 			err = fmt.Errorf("%w: %w", mails.ErrRefused, err)
+		case errors.Is(err, mail.ErrUnanswered):
+			err = fmt.Errorf("%w: %w", mails.ErrUnanswered, err)
 		}
 		return err
 	}, nil

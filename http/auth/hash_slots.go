@@ -18,7 +18,8 @@ const (
 	maxHashesOfOne = 4  // running and waiting, per key
 )
 
-var hashWaitTimeout = timelimit.Of(2 * time.Second)
+// hashWaitTimeout is three times the wait of the last one, for a machine that also does other work.
+var hashWaitTimeout = timelimit.Of(5 * time.Second)
 
 // hashCaller identifies the caller for whom a password is hashed. A key has at most one slot at a time, so that one
 // address cannot take all slots. Known callers (a session, or a device that has signed in before) get slots before
@@ -48,7 +49,7 @@ func newHashSlots() *hashSlots {
 }
 
 // acquire waits for a slot, for at most hashWaitTimeout. It returns an error at once if the key or the queue has
-// reached its limit.
+// reached its limit. Its errors are protocol.CodeRateLimited: what is missing is the turn of the caller, not a part of the service.
 func (h *hashSlots) acquire(ctx context.Context, caller hashCaller) (release func(), err error) {
 	waiter, queue, element, err := h.enter(caller)
 	if err != nil {
@@ -63,7 +64,7 @@ func (h *hashSlots) acquire(ctx context.Context, caller hashCaller) (release fun
 	case <-ctx.Done():
 	}
 	if h.giveUp(waiter, queue, element) {
-		return nil, errTooManySignIns()
+		return nil, errTooManySignIns(queueRetrySeconds)
 	}
 	return release, nil // the waiter got its slot in the meantime
 }
@@ -77,9 +78,9 @@ func (h *hashSlots) enter(caller hashCaller) (*hashWaiter, *list.List, *list.Ele
 	}
 	switch {
 	case h.countByKey[caller.key] >= maxHashesOfOne:
-		return nil, nil, nil, &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many sign-ins at once. Try again.", RetryAfter: 1}
+		return nil, nil, nil, errTooManySignIns(1)
 	case queue.Len() >= maxHashWaiters:
-		return nil, nil, nil, errTooManySignIns()
+		return nil, nil, nil, errTooManySignIns(queueRetrySeconds)
 	}
 	h.countByKey[caller.key]++
 	waiter := &hashWaiter{key: caller.key, assigned: make(chan struct{})}
@@ -135,6 +136,9 @@ func (h *hashSlots) decrement(key string) {
 	}
 }
 
-func errTooManySignIns() error {
-	return protocol.Errorf(protocol.CodeUnavailable, "Too many sign-ins at once. Try again.")
+// queueRetrySeconds is about the time in which a full queue is served.
+const queueRetrySeconds = 2
+
+func errTooManySignIns(retrySeconds int) error {
+	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many sign-ins at once. Try again.", RetryAfter: retrySeconds}
 }

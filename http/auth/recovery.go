@@ -165,7 +165,7 @@ func (r *Recovery) ResendEmail(ctx context.Context, req *Request) (*protocol.Acc
 			return nil, err
 		}
 	}
-	return r.store.ResendEmail(ctx, req.Caller.AccountID, r.now(), req.Requester())
+	return r.store.ResendEmail(ctx, req.Caller.AccountID, EmailKey, r.now(), req.Requester())
 }
 
 // CancelEmail ends a change of the address that waits for its confirmation. version is the one of the account that the request is

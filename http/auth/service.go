@@ -57,7 +57,7 @@ type RecoveryStore interface {
 	FindReset(ctx context.Context, link mails.Ref, now time.Time) (*protocol.Account, error)
 	ResetPassword(ctx context.Context, link mails.Ref, hash string, now time.Time, by audit.Requester) error
 	RequestEmail(ctx context.Context, account protocol.AccountID, email, emailKey string, version *int64, now time.Time, by audit.Requester) (changed *protocol.Account, err error)
-	ResendEmail(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) (changed *protocol.Account, err error)
+	ResendEmail(ctx context.Context, account protocol.AccountID, keyOf func(email string) string, now time.Time, by audit.Requester) (changed *protocol.Account, err error)
 	CancelEmail(ctx context.Context, account protocol.AccountID, version *int64, now time.Time, by audit.Requester) error
 	ConfirmEmail(ctx context.Context, link mails.Ref, keyOf func(email string) string, now time.Time, by audit.Requester) (email string, err error)
 }

@@ -10,7 +10,6 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/http/auth"
 	"turnstone/http/router"
-	"turnstone/http/transfer"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -71,7 +70,7 @@ type Config struct {
 	Projects      Projects
 	ProjectReader ProjectReader
 	Streams       *router.Streams
-	Sessions      transfer.Sessions
+	Sessions      router.Sessions
 	Keys          *auth.Keys
 	Log           *zap.Logger
 	Now           func() time.Time

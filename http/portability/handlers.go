@@ -10,7 +10,6 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/http/router"
-	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
@@ -31,7 +30,7 @@ type Audit interface {
 // Config has the dependencies of the handlers.
 type Config struct {
 	Stores
-	Sessions transfer.Sessions
+	Sessions router.Sessions
 	Keys     *auth.Keys
 	// ExpiredCookie returns the cookie that removes the session cookie from the browser.
 	ExpiredCookie func() string

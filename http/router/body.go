@@ -2,11 +2,13 @@ package router
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
 	stdhttp "net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -101,17 +103,56 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took 
 // removes the deadline at the end: left on the connection, the deadline would end a stream.
 func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]byte, error) {
 	var body bytes.Buffer
-	err := copyStalling(w, r, &body, most)
+	control := stdhttp.NewResponseController(w)
+	err := copyStalling(w, r, &body, most, func(at time.Time) error {
+		_ = control.SetReadDeadline(at) // the writers of some tests support no deadlines
+		return nil
+	})
 	return body.Bytes(), err
 }
 
-// copyStalling is readStalling for a body that is not kept.
-func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64) error {
+// copyWatched is readStalling for a body that is not kept. It may take as long as a transfer, so it ends with the session of the
+// caller.
+func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, to io.Writer) error {
 	control := stdhttp.NewResponseController(w)
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the writers of some tests support no deadlines
+	var mu sync.Mutex
+	var ended error // guarded by mu
+	stop := rt.SessionEnds.Watch(ex.Caller.AccountID, ex.Caller.SessionID, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = ErrSessionEnded()
+		_ = control.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer stop()
+	err := copyStalling(w, r, to, ex.maxBody, func(at time.Time) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended == nil {
+			_ = control.SetReadDeadline(at)
+		}
+		return ended
+	})
+	if err != nil && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // net/http would read the rest of the body before it responds
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return cmp.Or(ended, err)
+}
+
+// ErrSessionEnded returns the error of a request whose session ended before the response began.
+func ErrSessionEnded() error {
+	return protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
+}
+
+// copyStalling copies a body. setDeadline sets the time until which reads wait; if it returns an error, the copy ends with it.
+func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64, setDeadline func(time.Time) error) error {
+	defer func() { _ = setDeadline(time.Time{}) }()
 	limited := stdhttp.MaxBytesReader(w, r.Body, most)
 	for {
-		_ = control.SetReadDeadline(time.Now().Add(bodyStall))
+		if err := setDeadline(time.Now().Add(bodyStall)); err != nil {
+			return err
+		}
 		const chunk = 32 << 10
 		_, err := io.CopyN(to, limited, chunk)
 		if errors.Is(err, io.EOF) {

@@ -76,7 +76,7 @@ func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *pro
 		}
 		defer leave()
 		hash := sha256.New()
-		if err := copyStalling(w, r, hash, ex.maxBody); err != nil {
+		if err := ex.router.copyWatched(w, r, ex, hash); err != nil {
 			return err
 		}
 		if err := idempotency.SameBody(stored.BodyHash, [sha256.Size]byte(hash.Sum(nil))); err != nil {

@@ -19,7 +19,14 @@ import (
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/persistence/idempotency"
+	"turnstone/protocol"
 )
+
+// Sessions ends transfers with their sessions.
+type Sessions interface {
+	// Watch calls end when the session ends, until stop is called. end must not block.
+	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
+}
 
 // Config has the dependencies and settings of a Router. It must not change after New.
 type Config struct {
@@ -29,6 +36,7 @@ type Config struct {
 	Idempotency Idempotency
 	Owners      Owners
 	Readiness   *ready.Checker
+	SessionEnds Sessions
 	Log         *zap.Logger
 	Now         func() time.Time
 	Metrics     *Metrics

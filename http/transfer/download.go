@@ -16,12 +16,6 @@ import (
 // writeStall is the time in which a reader must accept each write of at most 64 KiB. Otherwise the download is aborted.
 const writeStall = 30 * time.Second
 
-// Sessions ends downloads with their sessions.
-type Sessions interface {
-	// Watch calls end when the session ends, until stop is called. end must not block.
-	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
-}
-
 // Grant permits a download while it lasts.
 type Grant interface {
 	// Watch calls end when the grant ends, until stop is called. end must not block.
@@ -31,13 +25,13 @@ type Grant interface {
 }
 
 // OfSession returns the grant of the session of a request.
-func OfSession(r *stdhttp.Request, sessions Sessions) Grant {
+func OfSession(r *stdhttp.Request, sessions router.Sessions) Grant {
 	caller := router.CallerOf(r.Context())
 	return session{sessions, caller.AccountID, caller.SessionID}
 }
 
 type session struct {
-	sessions  Sessions
+	sessions  router.Sessions
 	accountID protocol.AccountID
 	sessionID protocol.SessionID
 }
@@ -48,7 +42,7 @@ func (s session) Watch(end func()) (stop func()) {
 }
 
 // Ended implements Grant.
-func (session) Ended() error { return errSessionEnded() }
+func (session) Ended() error { return router.ErrSessionEnded() }
 
 // errHeadOnly ends the creation of a body that the client has not asked for.
 var errHeadOnly = errors.New("the response to HEAD has no body")

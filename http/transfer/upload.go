@@ -30,7 +30,7 @@ func CheckUncompressed(r *stdhttp.Request) error {
 
 // Receive calls read with the body of a request. If the session of the caller ends, the body ends with an error. After an
 // error of read, the rest of the body is not processed: the connection ends with the response.
-func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, read func(ctx context.Context, body *Upload) error) error {
+func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions, read func(ctx context.Context, body *Upload) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	body := &Upload{from: r.Body, control: stdhttp.NewResponseController(w)}
@@ -50,7 +50,7 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions Sessions, re
 		w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
 	}
 	if ended.Load() {
-		return errSessionEnded()
+		return router.ErrSessionEnded()
 	}
 	return err
 }

@@ -168,6 +168,18 @@ const (
 	update accounts set pending_email = @email, pending_email_expires_at = @expires, version = version + 1 where account_id = @account`
 )
 
+// checkFree returns protocol.CodeEmailTaken if an address cannot become that of an account, which the transaction has locked.
+func checkFree(ctx context.Context, tx *pg.Tx, account *protocol.Account, emailKey string) error {
+	var taken bool
+	if err := tx.QueryRow(ctx, takenSQL, pgx.NamedArgs{"account": account.AccountID, "email_key": emailKey}).Scan(&taken); err != nil {
+		return err
+	}
+	if taken {
+		return protocol.Conflict(protocol.CodeEmailTaken, account, detailEmailTaken)
+	}
+	return nil
+}
+
 // RequestEmail stores an address to which an account changes when it is confirmed, mails the link to it, and informs the
 // address that it replaces. It returns the account. The address of the account itself ends a change that waits; one that waits
 // already changes nothing. The errors are those of ChangeEmail. emailKey is the normalized address.
@@ -184,12 +196,8 @@ func (s *Recovery) RequestEmail(ctx context.Context, account protocol.AccountID,
 			changed, err = setPending(ctx, tx, account, nil, now, by, audit.EventEmailCancelled)
 			return err
 		}
-		var taken bool
-		if err := tx.QueryRow(ctx, takenSQL, pgx.NamedArgs{"account": account, "email_key": emailKey}).Scan(&taken); err != nil {
+		if err := checkFree(ctx, tx, changed, emailKey); err != nil {
 			return err
-		}
-		if taken {
-			return protocol.Conflict(protocol.CodeEmailTaken, changed, detailEmailTaken)
 		}
 		if changed.Email != "" {
 			if err := s.outbox.Insert(ctx, tx, account, protocol.MailEmailChangeRequested, changed.Email, now); err != nil {
@@ -229,17 +237,24 @@ func setPending(ctx context.Context, tx *pg.Tx, account protocol.AccountID, emai
 }
 
 // ResendEmail mails another link to the address that waits for its confirmation; the earlier link ends. It returns the account;
-// protocol.CodeNotFound if no address waits.
-func (s *Recovery) ResendEmail(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) (changed *protocol.Account, err error) {
+// protocol.CodeNotFound if no address waits, and protocol.CodeEmailTaken if another account signs in with the address meanwhile,
+// so that no link could confirm it. keyOf normalizes an address.
+func (s *Recovery) ResendEmail(ctx context.Context, account protocol.AccountID, keyOf func(email string) string, now time.Time, by audit.Requester) (changed *protocol.Account, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		before, err := lockPending(ctx, tx, account, nil)
 		if err != nil {
 			return err
 		}
+		if err := checkFree(ctx, tx, before, keyOf(*before.PendingEmail)); err != nil {
+			return err
+		}
 		changed, err = s.mailConfirmation(ctx, tx, account, *before.PendingEmail, now, by)
 		return err
 	})
-	return changed, err
+	if err != nil {
+		return nil, err
+	}
+	return changed, nil
 }
 
 // CancelEmail ends a change of the address that waits for its confirmation; protocol.CodeNotFound if none does. version is the

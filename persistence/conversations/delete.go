@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -139,6 +140,10 @@ func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.
 	batch := &pgx.Batch{}
 	args := pgx.NamedArgs{"account": account, "conversation": id}
 	if temporary {
+		// Of two temporary conversations with a file that end at the same time, the second has to see that the first has ended.
+		if _, err := tx.Exec(ctx, accounts.LockAccountSQL, account); err != nil {
+			return fmt.Errorf("locking an account: %w", err)
+		}
 		batch.Queue(deleteTemporaryFilesSQL, args)
 	}
 	batch.Queue(leaveTombstoneSQL, args)

@@ -3,6 +3,7 @@ package conversations_test
 import (
 	"testing"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -39,5 +40,46 @@ func TestATemporaryConversationIsErasedADayAfterItsLastActivity(t *testing.T) {
 	w.Must(w.DB.Conversations.Expire(t.Context()))
 	if purges := w.Jobs("purge_conversation"); purges != 1 {
 		t.Errorf("%d purge jobs after the second expiry", purges)
+	}
+}
+
+// Each of two ends takes the other conversation for one that still has the file, unless one waits for the other.
+func TestAFileOfTwoTemporaryConversationsThatEndTogetherEndsWithThem(t *testing.T) {
+	w := storetest.NewWorld(t)
+	var made [2]protocol.ConversationID
+	for i := range made {
+		start := w.Request(nil, "hello")
+		start.Temporary = true
+		turn := w.Start(start)
+		turn.End(nil)
+		made[i] = turn.Spec.ConversationID
+	}
+	file := protocol.NewFileID()
+	w.Database.Admin(t, `insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at, purpose)
+		values ($1, $2, 'a.txt', 'text/plain', 'text', 1, sha256('x'), 'x', 'x', now(), now(), now(), 'attachment')`, w.Account, file)
+	w.Database.Admin(t, `update conversations set draft_attachments = array[$1::uuid]`, file)
+	gate, err := w.AdminConn().Begin(t.Context()) // both wait for it at their end
+	w.Must(err)
+	_, err = gate.Exec(t.Context(), `lock table river.river_job in access exclusive mode`)
+	w.Must(err)
+	ended := make(chan error, len(made))
+	for _, id := range made {
+		go func() {
+			_, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: id})
+			ended <- err
+		}()
+	}
+	observer := w.AdminConn()
+	storetest.Eventually(t, func() bool {
+		var waiting int
+		w.Must(observer.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waiting))
+		return waiting >= len(made)
+	})
+	w.Must(gate.Rollback(t.Context()))
+	for range made {
+		w.Must(<-ended)
+	}
+	if n := w.Count(`select count(*) from files where deleted_at is null`); n != 0 {
+		t.Error("the file stays")
 	}
 }

@@ -1,7 +1,8 @@
 // Package mails stores the mails to the owners of accounts until they are sent, and the links in them until they are used.
 //
 // A mail is inserted in the transaction that causes it, with the job that sends it. A mail that may have been sent before its
-// node ended is sent again, under the same identifier. Neither its text nor the token of its link is stored.
+// node ended, or to a server that did not respond, is sent again a few times, under the same identifier. Neither its text nor
+// the token of its link is stored.
 package mails
 
 import (
@@ -113,16 +114,28 @@ const (
 	// The row stays until it expires: the link in it can be used, and another notice would be one too many.
 	sentSQL   = `update mails set sent_at = now() where account_id = @account and mail_id = @mail`
 	deleteSQL = `delete from mails where account_id = @account and mail_id = @mail`
+	// A server that accepts mails without responding has them all, so the last one counts as sent.
+	unansweredSQL = `
+	update mails set unanswered = unanswered + 1, sent_at = case when unanswered + 1 >= @max then now() end
+	where account_id = @account and mail_id = @mail returning sent_at is not null`
 )
+
+// maxUnanswered is how often a mail is sent at most if the server never responds to it.
+const maxUnanswered = 3
 
 // links are the kinds that have a link.
 var links = []string{string(protocol.MailPasswordReset), string(protocol.MailEmailConfirmation)}
 
-// Send sends a mail. After an error that is not ErrRefused, the mail is sent again later.
+// Send sends a mail. After an error that is not ErrRefused, the mail is sent again later; after ErrUnanswered, at most twice.
 type Send func(ctx context.Context, mail *Mail) error
 
-// ErrRefused is the error of a Send whose mail no further attempt can deliver.
-var ErrRefused = errors.New("the mail is refused for good")
+// The errors of a Send that have a meaning of their own.
+var (
+	// ErrRefused is the error for a mail that no further attempt can deliver.
+	ErrRefused = errors.New("the mail is refused for good")
+	// ErrUnanswered is the error for a mail that may have been delivered.
+	ErrUnanswered = errors.New("the mail may have been delivered")
+)
 
 // SendJob returns the job that sends a mail. It ends without a mail if the mail has expired, or was withdrawn.
 func (o *Outbox) SendJob(send Send) jobs.Job {
@@ -143,11 +156,32 @@ func (o *Outbox) send(ctx context.Context, ref Ref, send Send) error {
 	case errors.Is(err, ErrRefused):
 		o.db.Log.Warn("a mail is not sent", zap.Stringer("mail", ref.MailID), zap.String("kind", string(mail.Kind)), zap.Error(err))
 		after = deleteSQL
+	case errors.Is(err, ErrUnanswered):
+		return o.noteUnanswered(ctx, mail, err)
 	case err != nil:
 		return fmt.Errorf("sending a mail: %w", err)
 	}
 	_, err = o.db.Exec(ctx, ref.AccountID, after, args)
 	return err
+}
+
+// noteUnanswered counts an attempt to which the server did not respond, also if it was the end of the node that stopped waiting.
+// It returns an error if the mail is to be sent again.
+func (o *Outbox) noteUnanswered(ctx context.Context, mail *Mail, reason error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
+	defer cancel()
+	args := pgx.NamedArgs{"account": mail.AccountID, "mail": mail.MailID, "max": maxUnanswered}
+	last, err := pg.Row(ctx, o.db, mail.AccountID, pgx.RowTo[bool], unansweredSQL, args)
+	switch {
+	case protocol.CodeOf(err) == protocol.CodeNotFound: // it was withdrawn
+		return nil
+	case err != nil:
+		return errors.Join(reason, err)
+	case last:
+		o.db.Log.Warn("a mail is not sent again", zap.Stringer("mail", mail.MailID), zap.String("kind", string(mail.Kind)), zap.Error(reason))
+		return nil
+	}
+	return fmt.Errorf("sending a mail: %w", reason)
 }
 
 const expireSQL = `

@@ -103,6 +103,45 @@ func TestAMailIsSentAgainUntilItIsAcceptedAndKeepsItsIdentifier(t *testing.T) {
 	}
 }
 
+// A server that accepts mails and does not respond would deliver the same one at each attempt, for as long as its link works.
+func TestAMailIsSentThreeTimesAtMostToAServerThatDoesNotRespond(t *testing.T) {
+	w := newWorld(t)
+	w.insert(protocol.MailEmailConfirmation, time.Now())
+	w.answers <- mails.ErrUnanswered
+	w.answers <- errors.New("the mail server is down") // such an attempt is not counted
+	for range 4 {
+		w.answers <- mails.ErrUnanswered
+	}
+	defer w.start(true)()
+	for range 4 {
+		w.attempt()
+	}
+	w.eventually(`select count(*) from mails where sent_at is not null and unanswered = 3`, 1)
+	w.eventually(`select count(*) from river.river_job where kind = 'send_mail' and state <> 'completed'`, 0)
+	if len(w.attempts) != 0 {
+		t.Error("the mail was sent a fourth time")
+	}
+}
+
+// The end of a node interrupts the wait for the response; the attempt counts nevertheless.
+func TestAnAttemptThatTheEndOfTheNodeInterruptsIsCounted(t *testing.T) {
+	w := newWorld(t)
+	w.insert(protocol.MailPasswordReset, time.Now())
+	var ref mails.Ref
+	w.Must(w.AdminConn().QueryRow(t.Context(), `select account_id, mail_id from mails`).Scan(&ref.AccountID, &ref.MailID))
+	ctx, cancel := context.WithCancel(t.Context())
+	err := w.DB.Mails.SendOnce(ctx, ref, func(context.Context, *mails.Mail) error {
+		cancel()
+		return mails.ErrUnanswered
+	})
+	if !errors.Is(err, mails.ErrUnanswered) {
+		t.Error(err)
+	}
+	if n := w.Count(`select count(*) from mails where unanswered = 1 and sent_at is null`); n != 1 {
+		t.Error("the attempt is not counted")
+	}
+}
+
 func TestARefusedMailIsForgottenAtOnce(t *testing.T) {
 	w := newWorld(t)
 	stop := w.start(true)

@@ -98,13 +98,10 @@ func checkNoUploads(ctx context.Context, tx *pg.Tx, account protocol.AccountID, 
 }
 
 // SetArchived archives a project, or makes it active again. The archive holds what is queued in its conversations, and it
-// stays held in the active project. The error is an OpenUploadsError while files are being uploaded into the project.
+// stays held in the active project: also what an archive by a node of an earlier version has left queued, which otherwise would
+// start now. The error is an OpenUploadsError while files are being uploaded into the project.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
-	before := ""
-	if archived {
-		before = lockQueuesSQL
-	}
-	return s.changeAfter(ctx, account, change, before, func(p *protocol.Project) (*edit, error) {
+	return s.changeAfter(ctx, account, change, lockQueuesSQL, func(p *protocol.Project) (*edit, error) {
 		kind := protocol.WorkProjectUnarchived
 		if archived {
 			kind = protocol.WorkProjectArchived
@@ -115,9 +112,9 @@ func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, cha
 		case archived == (p.State == protocol.ProjectArchived):
 			return nil, nil //nolint:nilnil // nothing changes
 		}
-		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind}
+		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind, then: holdQueuesSQL}
 		if archived {
-			edit.first, edit.then = checkNoUploads, holdQueuesSQL
+			edit.first = checkNoUploads
 		}
 		return edit, nil
 	})

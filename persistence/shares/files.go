@@ -94,19 +94,20 @@ func (c *carried) check() error {
 	return nil
 }
 
-// shareableMessages limits the work of a preview: so many of the messages with files are looked at.
-const shareableMessages = 2000
+// shareableMessages limits the work of a preview: so many of the messages with files are looked at, the newest ones. A path with
+// more messages cannot be copied either.
+const shareableMessages = 20_000
 
 // shareableSQL finds the files of the messages of a path, up to the depth @until. Messages are found by their conversation,
 // because only few of them have files.
 const shareableSQL = `
-	select f.file_id, f.filename, f.media_type, f.size
+	select f.file_id, f.filename, f.media_type, f.size, count(*) over ()::int as count
 	from (
 		select a.file_id, min(m.depth) as depth, min(a.at) as at
 		from (
 			select message_id, branch_id, depth, attachments from messages
 			where account_id = @account and conversation_id = @conversation and attachments <> '{}'
-			order by message_id limit @messages) m
+			order by message_id desc limit @messages) m
 		cross join lateral (
 			select source_branch_id from branch_segments
 			where account_id = @account and branch_id = @branch and to_depth >= m.depth
@@ -120,16 +121,26 @@ const shareableSQL = `
 	where f.deleted_at is null
 	order by x.depth, x.at, f.file_id limit @limit`
 
-// shareable returns the files that a share of a target may carry, in the order of the messages.
-func (s *Store) shareable(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, t *target) ([]protocol.ShareableFile, error) {
-	files, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.ShareableFile], shareableSQL, pgx.NamedArgs{
+// countedFile is a file, with the number of all of them.
+type countedFile struct {
+	protocol.ShareableFile
+	Count int
+}
+
+// shareable returns the first files that a share of a target may carry, in the order of the messages, and the number of all.
+func (s *Store) shareable(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, t *target) (files []protocol.ShareableFile, count int, err error) {
+	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[countedFile], shareableSQL, pgx.NamedArgs{
 		"account": account, "conversation": conversation, "branch": t.BranchID, "until": t.Depth,
 		"messages": shareableMessages, "limit": protocol.MaxShareableFiles,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("finding the files of a conversation: %w", err)
+		return nil, 0, fmt.Errorf("finding the files of a conversation: %w", err)
 	}
-	return files, nil
+	files = make([]protocol.ShareableFile, len(found))
+	for i := range found {
+		files[i], count = found[i].ShareableFile, found[i].Count
+	}
+	return files, count, nil
 }
 
 const openFileSQL = `

@@ -170,6 +170,21 @@ func TestASnapshotDoesNotFollowItsConversation(t *testing.T) {
 	live.End(nil)
 }
 
+// The list has an end.
+func TestThePreviewSaysHowManyFilesThereAre(t *testing.T) {
+	f := newFixture(t)
+	const files = 2*protocol.MaxShareableFiles + 1
+	f.Database.Admin(t, `insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
+		select $1, gen_random_uuid(), 'a.txt', 'text/plain', 'text', 1, sha256('x'), 'x' || n, 'x', now(), now(), now() from generate_series(1, $2) n`, f.Account, files)
+	f.Database.Admin(t, `update messages set attachments = array(select file_id from files)
+		where (branch_id, depth) in (select branch_id, max(depth) from messages group by branch_id)`)
+	preview, _, err := f.DB.Shares.Preview(t.Context(), f.Account, f.id, nil, nil, 20)
+	f.Must(err)
+	if len(preview.Files) != protocol.MaxShareableFiles || preview.FileCount != files {
+		t.Errorf("%d files are listed, of %d", len(preview.Files), preview.FileCount)
+	}
+}
+
 func TestAShareBelongsToItsAccount(t *testing.T) {
 	f := newFixture(t)
 	share := f.share("a")

@@ -231,11 +231,11 @@ func (s *Store) Preview(ctx context.Context, account protocol.AccountID, convers
 	if last < t.Depth && len(messages) > 0 {
 		next = &PreviewPosition{MessageID: *t.MessageID, Depth: last}
 	}
-	files := []protocol.ShareableFile{}
+	files, count := []protocol.ShareableFile{}, 0
 	if after.Depth == 0 {
-		if files, err = s.shareable(ctx, account, conversation, t); err != nil {
+		if files, count, err = s.shareable(ctx, account, conversation, t); err != nil {
 			return nil, nil, err
 		}
 	}
-	return &protocol.SharePreview{Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Files: files, Data: messages}, next, nil
+	return &protocol.SharePreview{Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Files: files, FileCount: count, Data: messages}, next, nil
 }

@@ -512,3 +512,22 @@ func TestAnArchiveHoldsWhatIsBeingQueued(t *testing.T) {
 		t.Error("the item is not held")
 	}
 }
+
+// A node of an earlier version archives a project and leaves its queues as they are.
+func TestWhatWasLeftQueuedInAnArchivedProjectIsHeldInTheActiveOne(t *testing.T) {
+	w := newProjectWorld(t)
+	turn := w.Start(w.request(nil, "x"))
+	item := w.Queued(turn.Spec.ConversationID, "next")
+	w.Database.Admin(t, `update projects set archived_at = now(), version = version + 1`)
+	turn.End(nil)
+	if n := w.Count(`select count(*) from follow_ups where state = 'queued'`); n != 1 {
+		t.Fatalf("%d items are queued", n)
+	}
+	w.archive(false)
+	if n := w.Count(`select count(*) from follow_ups where state = 'held' and version = 2`); n != 1 {
+		t.Error("the item is not held")
+	}
+	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(turn.Spec.ConversationID, item, protocol.FollowUpQueued)); protocol.CodeOf(err) != protocol.CodeStaleVersion {
+		t.Errorf("started %v, %v", started, err)
+	}
+}

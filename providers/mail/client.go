@@ -13,11 +13,13 @@ import (
 	netmail "net/mail"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 
 	"turnstone/protocol/timelimit"
 )
@@ -47,6 +49,7 @@ type Client struct {
 	from    *netmail.Address
 	domain  string // of the sender
 	options []gomail.Option
+	tls     *tls.Config // of a server that uses TLS from the start; nil: of another one
 }
 
 // New returns a client. It does not contact the server. Its errors do not contain the password.
@@ -65,12 +68,12 @@ func newClient(o Options, isLoopback func(host string) bool) (*Client, error) {
 	}
 	c.host = server.Hostname()
 	port, loopback := portSubmission, isLoopback(c.host)
-	encryption := gomail.WithTLSPolicy(gomail.TLSMandatory)
+	encryption := gomail.TLSMandatory
 	switch {
 	case server.Scheme == "smtps":
-		port, encryption = portTLS, gomail.WithSSL()
+		port, encryption = portTLS, gomail.TLSOpportunistic // connect has done it: such a server offers no STARTTLS
 	case loopback:
-		encryption = gomail.WithTLSPolicy(gomail.NoTLS)
+		encryption = gomail.NoTLS
 	}
 	if text := server.Port(); text != "" {
 		if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
@@ -81,9 +84,13 @@ func newClient(o Options, isLoopback func(host string) bool) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	config := &tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if server.Scheme == "smtps" {
+		c.tls = config
+	}
 	c.options = []gomail.Option{
-		gomail.WithPort(port), encryption, gomail.WithTimeout(commandTimeout), gomail.WithHELO(heloName(c.domain)),
-		gomail.WithTLSConfig(&tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12, RootCAs: roots}),
+		gomail.WithPort(port), gomail.WithTLSPolicy(encryption), gomail.WithTimeout(commandTimeout), gomail.WithHELO(heloName(c.domain)),
+		gomail.WithTLSConfig(config),
 	}
 	if user := server.User.Username(); user != "" {
 		password, _ := server.User.Password()
@@ -93,8 +100,8 @@ func newClient(o Options, isLoopback func(host string) bool) (*Client, error) {
 		}
 		c.options = append(c.options, gomail.WithSMTPAuth(kind), gomail.WithUsername(user), gomail.WithPassword(password))
 	}
-	if _, err := c.client(); err != nil {
-		return nil, err
+	if _, err := gomail.NewClient(c.host, c.options...); err != nil {
+		return nil, fmt.Errorf("mail server: %w", err)
 	}
 	return c, nil
 }
@@ -132,12 +139,42 @@ func trusted(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func (c *Client) client() (*gomail.Client, error) {
-	client, err := gomail.NewClient(c.host, c.options...)
+// connection is a connection to the server, on which the client has signed in.
+type connection struct {
+	client *gomail.Client
+	smtp   *smtp.Client
+	close  func()
+}
+
+// connect connects to the server and signs in. The end of ctx closes the connection, also while it is used.
+func (c *Client) connect(ctx context.Context) (*connection, error) {
+	end := func() {}
+	dial := func(dialing context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(dialing, network, address)
+		if err != nil {
+			return nil, err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the library waits without a context
+		end = func() { stop(); _ = conn.Close() }
+		if c.tls == nil {
+			return conn, nil
+		}
+		secured := tls.Client(conn, c.tls)
+		return secured, secured.HandshakeContext(dialing)
+	}
+	client, err := gomail.NewClient(c.host, append(slices.Clone(c.options), gomail.WithDialContextFunc(dial))...)
 	if err != nil {
 		return nil, fmt.Errorf("mail server: %w", err)
 	}
-	return client, nil
+	connected, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("connecting to the mail server: %w", err)
+	}
+	return &connection{client, connected, func() {
+		_ = client.CloseWithSMTPClient(connected) // what the connection was for has succeeded or failed before
+		end()
+	}}, nil
 }
 
 // Message is a mail.
@@ -149,11 +186,16 @@ type Message struct {
 	Text    string
 }
 
-// ErrRefused is the error of Send for a mail that the server refuses for good.
-var ErrRefused = errors.New("the mail server refused the mail")
+// The errors of Send that have a meaning of their own.
+var (
+	// ErrRefused is the error for a mail that the server refuses for good.
+	ErrRefused = errors.New("the mail server refused the mail")
+	// ErrUnanswered is the error for a mail that the server got and may have accepted: its response is missing.
+	ErrUnanswered = errors.New("the mail server got the mail and did not respond")
+)
 
-// Send sends a mail, in at most twice commandTimeout. If its error is not ErrRefused, the mail may be sent again: it was not
-// accepted, or the response of the server was lost. The errors name neither the recipient nor the content.
+// Send sends a mail, in at most twice commandTimeout, or until ctx ends. After an error that is neither ErrRefused nor
+// ErrUnanswered, the mail was not accepted and may be sent again. The errors name neither the recipient nor the content.
 func (c *Client) Send(ctx context.Context, m *Message) error {
 	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	message.FromMailAddress(c.from)
@@ -165,16 +207,12 @@ func (c *Client) Send(ctx context.Context, m *Message) error {
 	message.SetDateWithValue(m.At)
 	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notice in return
 	message.SetBodyString(gomail.TypeTextPlain, m.Text)
-	client, err := c.client()
+	open, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
-	connection, err := client.DialToSMTPClientWithContext(ctx)
-	if err != nil {
-		return fmt.Errorf("connecting to the mail server: %w", err)
-	}
-	defer func() { _ = client.CloseWithSMTPClient(connection) }() // the mail was accepted or not before that
-	err = client.SendWithSMTPClient(connection, message)
+	defer open.close()
+	err = open.client.SendWithSMTPClient(open.smtp, message)
 	if err == nil || message.IsDelivered() {
 		return nil
 	}
@@ -184,7 +222,11 @@ func (c *Client) Send(ctx context.Context, m *Message) error {
 // sendError returns an error without the address of the recipient, which the library and many servers repeat.
 func sendError(err error) error {
 	var failed *gomail.SendError
-	if !errors.As(err, &failed) || failed.ErrorCode() == 0 {
+	isSendError := errors.As(err, &failed)
+	if isSendError && failed.Reason == gomail.ErrSMTPDataClose && failed.ErrorCode() == 0 {
+		return ErrUnanswered
+	}
+	if !isSendError || failed.ErrorCode() == 0 {
 		return errors.New("the connection to the mail server failed before it accepted the mail")
 	}
 	const permanent = 500
@@ -198,14 +240,10 @@ func sendError(err error) error {
 
 // Ready checks that the server accepts the connection and the sign-in. It sends no mail.
 func (c *Client) Ready(ctx context.Context) error {
-	client, err := c.client()
+	open, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
-	connection, err := client.DialToSMTPClientWithContext(ctx)
-	if err != nil {
-		return fmt.Errorf("connecting to the mail server: %w", err)
-	}
-	_ = client.CloseWithSMTPClient(connection) // it has accepted the sign-in
+	open.close()
 	return nil
 }

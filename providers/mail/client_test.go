@@ -1,7 +1,9 @@
 package mail_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -133,6 +135,60 @@ func TestOnlyARefusalForGoodIsOneAndNoErrorNamesTheRecipient(t *testing.T) {
 	s.Stop()
 	if err := c.Send(t.Context(), message(to)); err == nil || errors.Is(err, mail.ErrRefused) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("the server is down: %v", err)
+	}
+}
+
+// A repeated mail would annoy its recipient, so an attempt that the server may have accepted is not one that failed.
+func TestAMailWithoutAResponseIsNotOneThatWasNotAccepted(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"smtp", "smtps"} {
+		s := mailtest.New(t, mailtest.Options{ImplicitTLS: scheme == "smtps", Answer: func(mailtest.Mail) string { return mailtest.Drop }})
+		if err := clientOf(t, scheme, s, nil).Send(t.Context(), message("ada@example.net")); !errors.Is(err, mail.ErrUnanswered) {
+			t.Errorf("%s: %v", scheme, err)
+		}
+		s.Next(t)
+	}
+}
+
+// The node waits for its mails when it stops, so no server may delay that.
+func TestSendEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	send := func(c *mail.Client) (cancel func() error) {
+		ctx, cancelContext := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- c.Send(ctx, message("ada@example.net")) }()
+		return func() error {
+			cancelContext()
+			select {
+			case err := <-result:
+				return err
+			case <-time.After(20 * time.Second): // less than the shortest limit of a wait for the server
+				t.Fatal("it waits for the server")
+				return nil
+			}
+		}
+	}
+	for _, scheme := range []string{"smtp", "smtps"} {
+		s := mailtest.New(t, mailtest.Options{ImplicitTLS: scheme == "smtps", Answer: func(mailtest.Mail) string { return mailtest.Hang }})
+		cancel := send(clientOf(t, scheme, s, nil))
+		s.Next(t)
+		if err := cancel(); !errors.Is(err, mail.ErrUnanswered) {
+			t.Errorf("after the mail, %s: %v", scheme, err)
+		}
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Address = silent.Addr().String()
+		cancel = send(clientOf(t, scheme, s, nil))
+		conn, err := silent.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cancel(); err == nil || errors.Is(err, mail.ErrUnanswered) {
+			t.Errorf("before the greeting, %s: %v", scheme, err)
+		}
+		_, _ = conn.Close(), silent.Close()
 	}
 }
 

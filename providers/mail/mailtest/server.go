@@ -32,11 +32,18 @@ type Options struct {
 	StartTLS    bool   // STARTTLS is offered
 	User        string // and Password: what a client has to sign in with; empty: nothing
 	Password    string
-	// Answer returns the response to a mail that was received, for example "451 try later"; nil, or an empty text: it is accepted.
+	// Answer returns the response to a mail that was received, for example "451 try later", or Drop or Hang; nil, or an empty
+	// text: it is accepted.
 	Answer func(Mail) string
 	// Recipient returns the response to RCPT TO; nil, or an empty text: it is accepted.
 	Recipient func(address string) string
 }
+
+// The values of Answer with which a server keeps a mail and does not respond to it.
+const (
+	Drop = "drop" // it ends the connection
+	Hang = "hang" // it waits for the end of the connection
+)
 
 // Mail is a mail that was accepted.
 type Mail struct {
@@ -248,7 +255,15 @@ func (s *Server) receive(c *session) string {
 		return "554 5.6.0 not a mail"
 	}
 	if s.options.Answer != nil {
-		if reply := s.options.Answer(m); reply != "" {
+		switch reply := s.options.Answer(m); reply {
+		case "":
+		case Drop, Hang:
+			s.mails <- m
+			if reply == Hang {
+				_, _ = c.ReadLine()
+			}
+			return ""
+		default:
 			return reply
 		}
 	}

@@ -251,7 +251,7 @@ export interface paths {
         put?: never;
         /**
          * Send another confirmation mail
-         * @description Mails another link to the address that waits for its confirmation. The earlier link ends, and the new one works for 24 hours. 404: no address waits.
+         * @description Mails another link to the address that waits for its confirmation. The earlier link ends, and the new one works for 24 hours. 404: no address waits. If another account signs in with the address meanwhile, nothing is mailed and the request fails with 409 `email_taken`, as `PUT /account/email` does: end the change, or request another address.
          */
         post: operations["resendPendingEmail"];
         delete?: never;
@@ -4503,6 +4503,11 @@ export interface components {
         SharePreview: {
             /** @description The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers. */
             data: components["schemas"]["SharedMessage"][];
+            /**
+             * Format: int64
+             * @description The number of all files that a share may carry, also of those that are not listed. Only the first page has it; it is 0 on the others.
+             */
+            file_count: number;
             /** @description The files of the snapshot that a share may carry, at most 200, in the order of its messages. Only the first page has them. */
             files: components["schemas"]["ShareableFile"][];
             has_more: boolean;
@@ -8967,6 +8972,29 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `email_taken`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "email_taken",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -25578,6 +25606,7 @@ export interface operations {
                      *           "role": "user"
                      *         }
                      *       ],
+                     *       "file_count": 1,
                      *       "files": [
                      *         {
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",

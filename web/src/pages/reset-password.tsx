@@ -27,7 +27,10 @@ export function ResetPassword() {
         )}
         {state === "done" && (
           <>
-            <p role="status">{t("pages.reset.done")}</p>
+            <div role="status" className="flex flex-col gap-2">
+              <p>{t("pages.reset.done")}</p>
+              <p className="text-soft">{t("pages.reset.others_stay")}</p>
+            </div>
             <Button look="primary" autoFocus onClick={() => handleSignOut()}>
               {t("pages.sign_in.title")}
             </Button>
@@ -84,7 +87,9 @@ function NewPassword({ token, onDone, onInvalid }: NewPasswordProps) {
         onChange={(event) => setPassword(event.target.value)}
         problem={entry.problem("password")}
       />
-      <p className="text-sm text-soft">{t("pages.reset.signs_out")}</p>
+      <p className="text-sm text-soft">
+        {t("pages.reset.signs_out")} {t("pages.reset.others_stay")}
+      </p>
       <FormFooter entry={entry}>{t("pages.reset.action")}</FormFooter>
     </form>
   );

@@ -4,7 +4,14 @@ import { api, body, Refusal, type Schemas } from "../api/client";
 import { noticeSignOut } from "../api/session-state";
 import { Button } from "../controls/button";
 import { toast } from "../controls/toast";
+import type { MessageKey } from "../messages/catalog";
 import { useLocalization } from "../messages/localization";
+
+function problemOf(refusal: unknown): MessageKey {
+  if (!(refusal instanceof Refusal)) return "pages.auth.unavailable";
+  if (refusal.code === "email_taken") return "pages.auth.email_taken";
+  return refusal.status === 429 ? "pages.auth.too_many" : "pages.auth.unavailable";
+}
 
 interface PendingEmailProps {
   email: string;
@@ -25,8 +32,7 @@ export function PendingEmail({ email, expiresAt, show, onCancelled }: PendingEma
         noticeSignOut(refusal);
         // 404: the address was confirmed, or the change was cancelled, elsewhere. The account feed reports that.
         if (refusal instanceof Refusal && refusal.status === 404) return;
-        const limited = refusal instanceof Refusal && refusal.status === 429;
-        toast(t(limited ? "pages.auth.too_many" : "pages.auth.unavailable"), { kind: "problem" });
+        toast(t(problemOf(refusal)), { kind: "problem" });
       })
       .finally(() => setBusy(false));
   };

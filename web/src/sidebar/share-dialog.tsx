@@ -100,7 +100,9 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
               void create();
             }}
           >
-            {first.files.length > 0 && <Files files={first.files} chosen={files} onChange={setFiles} />}
+            {first.files.length > 0 && (
+              <Files files={first.files} count={first.file_count} chosen={files} onChange={setFiles} />
+            )}
             <Segmented
               label={t("pages.share.expiry")}
               value={`${days}`}
@@ -153,18 +155,21 @@ function Explanation({ reason, children }: { reason: MessageKey; children?: Reac
 
 interface FilesProps {
   files: readonly Schemas["ShareableFile"][];
+  /** The number of all files; the service lists the first ones. */
+  count: number;
   chosen: readonly string[];
   onChange: (chosen: readonly string[]) => void;
 }
 
 /** The files of the messages, of which none is shared unless it is chosen. */
-function Files({ files, chosen, onChange }: FilesProps) {
+function Files({ files, count, chosen, onChange }: FilesProps) {
   const { t, intl } = useLocalization();
   return (
     <fieldset aria-describedby="files-of-share" className="min-w-0 pt-3">
       <legend className="float-start w-full text-sm font-medium">{t("pages.share.files")}</legend>
       <p id="files-of-share" className="clear-both text-sm text-soft">
         {t("pages.share.files_hint", { count: maxSharedFiles })}
+        {count > files.length && ` ${t("pages.share.files_first", { shown: files.length, count })}`}
       </p>
       <div className="max-h-40 overflow-y-auto px-2">
         {files.map((file) => (
