@@ -15,6 +15,9 @@ export GOFLAGS += -gcflags=image/...=-race=false -gcflags=golang.org/x/image/...
 # Each start of protoactor's remote sets the logger of gRPC, a global variable. A process of the service has one remote, but
 # tests run several nodes in one process. Without the race detector in its two packages, only these accesses are not checked.
 export GOFLAGS += -gcflags=google.golang.org/grpc/grpclog/...=-race=false
+# Without the path of the work tree in them, compiled packages are the same in every clone, so a fresh clone compiles only
+# what no other clone on this machine has compiled.
+export GOFLAGS += -trimpath
 # By default a process with the race detector sleeps for a second before it exits, to observe goroutines that still run. A
 # race is reported when it happens, and goleak finds goroutines that tests leave running.
 export GORACE ?= atexit_sleep_ms=0
