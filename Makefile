@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build release test fuzz mutants nightly check format generate crash chaos upgrade replay bench compare bench-web soak bench-go lint openapi generated go debian-run debian-test FORCE
+.PHONY: help run build release test fuzz mutants nightly check format generate crash chaos upgrade replay bench compare bench-web soak bench-go lint openapi generated check-files go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -15,6 +15,9 @@ export GOFLAGS += -gcflags=image/...=-race=false -gcflags=golang.org/x/image/...
 # Each start of protoactor's remote sets the logger of gRPC, a global variable. A process of the service has one remote, but
 # tests run several nodes in one process. Without the race detector in its two packages, only these accesses are not checked.
 export GOFLAGS += -gcflags=google.golang.org/grpc/grpclog/...=-race=false
+# Without the path of the work tree in them, compiled packages are the same in every clone, so a fresh clone compiles only
+# what no other clone on this machine has compiled.
+export GOFLAGS += -trimpath
 # By default a process with the race detector sleeps for a second before it exits, to observe goroutines that still run. A
 # race is reported when it happens, and goleak finds goroutines that tests leave running.
 export GORACE ?= atexit_sleep_ms=0
@@ -70,7 +73,14 @@ mutants: debian-test go ## seed bugs, one after the other, and check that a test
 nightly: debian-test go web/dist/index.html ## run what takes too long for the gate (half a day): all benchmarks and seeded bugs, an upgrade, the long walk, fuzzing
 	@tools/nightly.sh
 
-check: lint format openapi generated ## lint, and check the formatting and that generated files are up to date
+# Two lanes: the linter of Go uses all processors, the programs for Node one each. The program is built before, because both
+# need its packages.
+check: bin/turnstone-race ## lint, and check the formatting and that generated files are up to date
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-files
+
+# One after the other: generating rewrites files that the others read.
+check-files:
+	@for check in format openapi generated; do $(MAKE) --no-print-directory $$check; done
 
 generate: bin/turnstone-race web/node_modules ## generate files from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
@@ -140,7 +150,7 @@ bench-go: debian-test go ## run the Go benchmarks, on this machine's own disk
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 lint: go bin/golangci-lint
-	GOFLAGS="-race $(GOFLAGS)" bin/golangci-lint run # -race: the build variant that exists already
+	GOFLAGS="-race $(GOFLAGS)" bin/golangci-lint run --allow-parallel-runners # -race: the build variant that exists already
 	cd tools && go mod verify >/dev/null
 
 format: web/node_modules ## check the formatting of the web app; npm --prefix web run format repairs it

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnstone/protocol/timelimit"
 )
 
 // The seeded bugs are in tools/mutants/mutant_*.diff: each one is a bug that other projects had, with the test that
@@ -233,13 +235,15 @@ func (m mutant) outcome(t *testing.T) string {
 // programs that a test builds, which go into a separate folder.
 func runTests(t *testing.T, m mutant, names []string, flags string) (outcome map[string]string, output string) {
 	t.Helper()
-	arguments := []string{"test", "-race", "-count=1", "-vet=off", "-json", "-timeout", mutantTimeout.String()}
+	arguments := []string{"test", "-race", "-count=1", "-vet=off", "-json", "-timeout", mutantTimeout.String(), "-ldflags=" + timelimit.LinkerFlag()}
 	arguments = append(arguments, "-run", "^("+strings.Join(names, "|")+")$", m.folder)
 	if len(m.arguments) > 0 {
 		arguments = append(append(arguments, "-args"), m.arguments...)
 	}
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	// A prepared cluster would have the schema without the bug.
+	// The flags of the build, so that only packages with the bug, and those that import them, are compiled.
+	flags = strings.TrimSpace(os.Getenv("GOFLAGS") + " " + flags)
 	command.Env = append(os.Environ(), "GOFLAGS="+flags, "TURNSTONE_TEST_PROGRAMS="+t.TempDir(), "TURNSTONE_TEST_PREPARED=")
 	var text strings.Builder
 	command.Stderr = &text

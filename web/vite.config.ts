@@ -79,5 +79,10 @@ export default defineConfig({
       ].map((path) => [path, { target: service, changeOrigin: true, headers: { origin: service } }]),
     ),
   },
-  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node", testTimeout: 60_000 },
+  test: {
+    include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
+    environment: "node",
+    isolate: false,
+    testTimeout: 60_000,
+  },
 });

@@ -170,7 +170,11 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 	if limit, ok := t.Deadline(); ok {
 		ctx, cancel = context.WithDeadline(ctx, limit.Add(-killReserve))
 	}
-	arguments := []string{"vitest", "run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
+	program, err := filepath.Abs(filepath.Join(webFolder, "node_modules", ".bin", "vitest")) // npx would search for it for a second
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := []string{"run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
 	if len(only) > 0 {
 		quoted := make([]string, len(only))
 		for i, name := range only {
@@ -178,7 +182,7 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 		}
 		arguments = append(arguments, "--testNamePattern=^(?:"+strings.Join(quoted, "|")+")$")
 	}
-	command := exec.CommandContext(ctx, "npx", arguments...)
+	command := exec.CommandContext(ctx, program, arguments...)
 	command.Dir = webFolder
 	command.Env = append(os.Environ(), environment...)
 	killWithChildren(command)

@@ -93,7 +93,7 @@ func build() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	command := exec.Command("go", "build", "-C", filepath.Join(root, module), "-o", path, program)
+	command := exec.Command("go", "build", "-C", filepath.Join(root, module), "-ldflags=-s -w", "-o", path, program)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the S3 server: %w: %s", err, output)
 	}
