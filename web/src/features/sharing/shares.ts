@@ -1,0 +1,94 @@
+// The shares of the account in TanStack Query's cache, and the requests that create and revoke them.
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { api, body, Refusal, type Schemas } from "../../api/client";
+import { refetchInAllTabs } from "../../api/queries";
+import { attemptOf, keepsKey, type Attempt } from "../../api/attempt";
+
+export type Share = Schemas["Share"];
+export type CreatedShare = Schemas["CreatedShare"];
+
+/** The periods after which a share can expire, in days. */
+export const shareDays = [1, 7, 30, 90] as const;
+export type ShareDays = (typeof shareDays)[number];
+
+const page = (cursor: string | null, limit: number) => ({ limit, ...(cursor === null ? {} : { cursor }) });
+
+/** The shares of a conversation that have not expired, newest first; null: those of all conversations. */
+export const sharesQuery = (conversation: string | null) =>
+  infiniteQueryOptions({
+    queryKey: ["shares", ...(conversation === null ? [] : [conversation])],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) =>
+      body(
+        conversation === null
+          ? api.GET("/shares", { params: { query: page(pageParam, 50) } })
+          : api.GET("/conversations/{conversation_id}/shares", {
+              params: { path: { conversation_id: conversation }, query: page(pageParam, 20) },
+            }),
+      ),
+    getNextPageParam: (last) => last.next_cursor,
+    refetchOnMount: "always",
+    refetchOnWindowFocus: "always",
+  });
+
+/** What a share of the conversation would show. The first page decides which message is the last one. */
+export const sharePreviewQuery = (conversation: string) =>
+  infiniteQueryOptions({
+    queryKey: ["share-preview", conversation],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) =>
+      body(
+        api.GET("/conversations/{conversation_id}/shares/preview", {
+          params: { path: { conversation_id: conversation }, query: page(pageParam, 20) },
+        }),
+      ),
+    getNextPageParam: (last) => last.next_cursor,
+    // The user shares what was displayed, so the preview does not change while it is displayed.
+    staleTime: Infinity,
+    gcTime: 0,
+  });
+
+/** The creation that must be repeated with the same key, even if the dialog was closed in between; null: none. */
+let unfinished: Attempt | null = null;
+
+/** How many files a share can carry. */
+export const maxSharedFiles = 50;
+
+/** What a share shows: the messages of a conversation up to one, and which of their files. */
+export interface ShareContent {
+  message: string;
+  files: readonly string[];
+  days: ShareDays;
+}
+
+/** Creates a share of a conversation. */
+export async function createShare(conversation: string, { message, files, days }: ShareContent): Promise<CreatedShare> {
+  const content = { message_id: message, file_ids: [...files], expires_in_days: days };
+  unfinished = attemptOf(JSON.stringify([conversation, content]), unfinished, () => crypto.randomUUID());
+  try {
+    const share = await body(
+      api.POST("/conversations/{conversation_id}/shares", {
+        params: { path: { conversation_id: conversation }, header: { "Idempotency-Key": unfinished.key } },
+        body: content,
+      }),
+    );
+    unfinished = null;
+    return share;
+  } catch (refusal) {
+    if (!keepsKey(refusal)) unfinished = null;
+    throw refusal;
+  } finally {
+    void refetchInAllTabs("shares");
+  }
+}
+
+/** Revokes a share. Succeeds if it has ended already. */
+export async function revokeShare(share: string): Promise<void> {
+  try {
+    await api.DELETE("/shares/{share_id}", { params: { path: { share_id: share } } });
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal) || refusal.status !== 404) throw refusal;
+  } finally {
+    void refetchInAllTabs("shares");
+  }
+}
