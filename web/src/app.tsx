@@ -12,22 +12,17 @@ import { useRef, useState, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useSessionState } from "./api/session-state";
-import { deferred } from "./controls/deferred";
 import { AppLayout } from "./layout/app-layout";
-import { ConversationRoute } from "./features/conversation/conversation";
+import { ConversationRoute } from "./features/conversation";
+import { LibraryPage } from "./features/files";
+import { ProjectPage } from "./features/projects";
+import { SettingsPage } from "./features/settings";
 import { ErrorPage, ErrorBoundary } from "./layout/error-page";
-import { mailPageOf } from "./features/sign-in/mail-links";
+import { mailPageOf, mailPages, SignIn, SignInAgain } from "./features/sign-in";
 import { Unreachable } from "./layout/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
 import { useFeedStart } from "./turn/account-feed";
-
-const SignIn = deferred(() => import("./features/sign-in/sign-in").then((m) => m.SignIn));
-const mailPages = {
-  reset: deferred(() => import("./features/sign-in/reset-password").then((m) => m.ResetPassword)),
-  confirm: deferred(() => import("./features/sign-in/confirm-email").then((m) => m.ConfirmEmail)),
-};
-const SignInAgain = deferred(() => import("./features/sign-in/sign-in-again").then((m) => m.SignInAgain));
 
 const root = createRootRoute({
   component: () => (
@@ -44,17 +39,17 @@ const conversation = createRoute({ getParentRoute: () => chat, path: "/c/$conver
 const project = createRoute({
   getParentRoute: () => root,
   path: "/p/$project",
-  component: lazyRouteComponent(() => import("./features/projects/project"), "ProjectPage"),
+  component: ProjectPage,
 });
 const library = createRoute({
   getParentRoute: () => root,
   path: "/library",
-  component: lazyRouteComponent(() => import("./features/files/library"), "LibraryPage"),
+  component: LibraryPage,
 });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./features/settings/settings"), "SettingsPage"),
+  component: SettingsPage,
 });
 
 const router = createRouter({

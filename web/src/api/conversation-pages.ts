@@ -70,3 +70,11 @@ export function repetitions(): (parts: readonly Part[]) => boolean {
     return repeated > 0;
   };
 }
+
+/** Returns all loaded conversations once each: one that changed between the loading of two pages may be on both. */
+export function uniqueConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
+  const found = new Map<string, Conversation>();
+  for (const page of pages)
+    for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
+  return [...found.values()];
+}

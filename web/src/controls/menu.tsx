@@ -1,47 +1,7 @@
 // A menu with its button. The code of menus is loaded when a button is first focused, hovered or pressed; until then
 // only the button exists.
-import {
-  cloneElement,
-  useEffect,
-  useState,
-  type ComponentProps,
-  type KeyboardEvent,
-  type PointerEvent,
-  type ReactElement,
-  type ReactNode,
-} from "react";
-import type { IconName } from "./icon";
-
-export interface MenuProps {
-  trigger: ReactElement<ComponentProps<"button">>;
-  children: ReactNode;
-  side?: "top" | "bottom";
-  align?: "start" | "end";
-  /** Returns the element to focus after closing, if the button no longer exists. */
-  returnTo?: () => HTMLElement | null;
-}
-
-export interface ItemProps {
-  icon?: IconName;
-  onSelect: () => void;
-  danger?: boolean;
-  disabled?: boolean;
-  hint?: string;
-  keys?: string;
-  children: ReactNode;
-}
-
-export interface CheckProps {
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-  children: ReactNode;
-}
-
-export interface ChoiceProps<T extends string> {
-  value: T;
-  onChange: (value: T) => void;
-  options: readonly { value: T; label: string; hint?: string }[];
-}
+import { cloneElement, useEffect, useState, type KeyboardEvent, type PointerEvent } from "react";
+import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu-content";
 
 type Parts = typeof import("./menu-content");
 

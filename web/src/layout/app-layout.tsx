@@ -1,45 +1,31 @@
 // The frame of every page: the sidebar, the header with the title, and the parts that all pages share.
 import { useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { useCallback, useEffect, useState, type ReactNode } from "react";
-import { closeFileView, useFileView } from "../controls/viewed-file";
-import { focusComposer } from "../features/composer/composer-requests";
-import { deferred } from "../controls/deferred";
+import { useFileView } from "../controls/viewed-file";
+import { focusComposer } from "../features/composer";
 import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
-import { useBranching } from "../features/conversation/branching";
-import { cancelDeletions, useDeletion, useSendWhenHidden } from "../features/sidebar/deletion";
-import { useKnownConversation } from "../features/sidebar/list";
-import { useMoving } from "../features/sidebar/moving";
-import { useSharing } from "../features/sharing/sharing";
-import { Sidebar } from "../features/sidebar/sidebar";
+import { BranchesDialog, useBranching } from "../features/conversation";
+import {
+  DeletionDialogs,
+  Drawer,
+  MoveDialog,
+  Sidebar,
+  SignOutDialog,
+  useDeletion,
+  useMoving,
+  useSendWhenHidden,
+  useUnsentCount,
+} from "../features/sidebar";
+import { useKnownConversation } from "../api/known-conversation";
+import { ShareDialog, useSharing } from "../features/sharing";
 import { useLocalization } from "../messages/localization";
+import { FileView } from "../features/files";
 import { Header } from "./header";
-import { useUnsentCount } from "../features/sidebar/sign-out";
 import { UnreadIcon, PageTitle } from "../controls/page-title";
-import { useProviderFailureToast } from "../features/sign-in/provider-failure";
-
-// The drawer and the dialogs are loaded when they are first opened.
-const Drawer = deferred(() => import("../features/sidebar/drawer").then((m) => m.Drawer), {
-  onFailure: ({ onHide }) => onHide(),
-});
-const Deletions = deferred(() => import("../features/sidebar/deletion-dialogs").then((m) => m.DeletionDialogs), {
-  onFailure: cancelDeletions,
-});
-const MoveDialog = deferred(() => import("../features/sidebar/move-dialog").then((m) => m.MoveDialog), {
-  onFailure: () => useMoving.setState({ conversations: [] }),
-});
-const ShareDialog = deferred(() => import("../features/sharing/share-dialog").then((m) => m.ShareDialog), {
-  onFailure: () => useSharing.setState({ conversation: null }),
-});
-const BranchesDialog = deferred(() => import("../features/conversation/branches-dialog").then((m) => m.BranchesDialog), {
-  onFailure: () => useBranching.setState({ conversation: null }),
-});
-const FileView = deferred(() => import("../features/files/file-view").then((m) => m.FileView), { onFailure: closeFileView });
-const SignOutDialog = deferred(() => import("../features/sidebar/sign-out-dialog").then((m) => m.SignOutDialog), {
-  onFailure: () => useUnsentCount.setState({ count: 0 }),
-});
+import { useProviderFailureToast } from "../features/sign-in";
 
 export function AppLayout({ children }: { children: ReactNode }) {
   const { t } = useLocalization();
@@ -86,7 +72,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       </a>
       {shown && wide && <Sidebar {...sidebar} />}
       {shown && !wide && <Drawer {...sidebar} />}
-      {deleting && <Deletions />}
+      {deleting && <DeletionDialogs />}
       {moving && <MoveDialog />}
       {sharing && <ShareDialog />}
       {branching && <BranchesDialog />}

@@ -6,10 +6,8 @@ import { IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
-import { confirmDeletion } from "../features/sidebar/deletion";
-import { PlacementItems } from "../features/sidebar/placement-items";
+import { confirmDeletion, editTitle, PlacementItems, TitleEditor, useEditing } from "../features/sidebar";
 import { isStored } from "../api/provisional";
-import { editTitle, TitleEditor, useEditing } from "../features/sidebar/rename";
 import { useLocalization } from "../messages/localization";
 
 interface HeaderProps {

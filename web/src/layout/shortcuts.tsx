@@ -1,13 +1,13 @@
 // Listens to the shortcuts and executes the actions requested by keys, buttons and the palette.
 import { useEffect, useState } from "react";
 import { deferred } from "../controls/deferred";
+import { Palette } from "../features/search";
 import { useDevice } from "../controls/device";
 import { toast } from "../controls/toast";
 import { useLocalization } from "../messages/localization";
 import { requestAction, letterShortcuts, onMac, shortcutOf, useRequestedAction } from "../keys/keys";
 import { lastCode, moveMessage } from "../keys/targets";
 
-const Palette = deferred(() => import("../features/search/palette").then((m) => m.Palette), { onFailure: ({ onClose }) => onClose() });
 const Sheet = deferred(() => import("../keys/shortcut-help").then((m) => m.ShortcutHelp), {
   onFailure: ({ onClose }) => onClose(),
 });

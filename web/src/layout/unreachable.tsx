@@ -5,7 +5,7 @@ import { Refusal } from "../api/problem";
 import { Button } from "../controls/button";
 import { useSecondsUntil } from "../controls/countdown";
 import { useLocalization } from "../messages/localization";
-import { AuthLayout } from "../features/sign-in/auth-layout";
+import { AuthLayout } from "../features/sign-in";
 
 /** Milliseconds between automatic retries; random, so that waiting clients do not retry at the same time. */
 const retryDelay = () => 5_000 + Math.random() * 5_000;

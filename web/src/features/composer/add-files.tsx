@@ -6,14 +6,14 @@ import { deferred } from "../../controls/deferred";
 import { Menu, MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 
-const AttachFilesDialog = deferred(() => import("../files/choose-files").then((m) => m.AttachFilesDialog), {
+const AttachFilesDialog = deferred(() => import("./attach-files").then((m) => m.AttachFilesDialog), {
   onFailure: ({ onClose }) => onClose(),
 });
 
 /** Uploads files for the message that is being written in a conversation. */
 export async function addFiles(conversation: string, files: FileList): Promise<void> {
   const list = [...files]; // the browser empties a FileList
-  const { addUploads } = await import("../files/uploads");
+  const { addUploads } = await import("./attached");
   addUploads(list, { project: null, conversation });
 }
 

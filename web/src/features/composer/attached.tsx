@@ -6,14 +6,14 @@ import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/at
 import type { Schemas } from "../../api/client";
 import { viewFile } from "../../controls/viewed-file";
 import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
-import { isOpen, type QueuedUpload } from "../files/upload-queue";
-import { useUploads } from "../files/uploads";
+import { addUploads, DropTarget, isOpen, type QueuedUpload, UploadList, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
 import { useLocalization } from "../../messages/localization";
 import { focusComposer } from "./composer-requests";
 import { detach } from "./drafts";
-import { DropTarget, UploadList } from "../files/upload-controls";
+
+export { addUploads };
 
 interface AttachedProps {
   conversation: string;

@@ -2,12 +2,11 @@
 import { useParams } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../../api/client";
-import { Composer } from "../composer/composer";
-import { newChat } from "../composer/new-chat";
+import { Composer, newChat, PendingList } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { useOnline } from "../../controls/media";
-import { useKnownConversation } from "../sidebar/list";
+import { useKnownConversation } from "../../api/known-conversation";
 import { NewChatExamples } from "./empty";
 import { useConversation, type ConversationState } from "./use-conversation";
 import { useLive } from "../../turn/live";
@@ -18,10 +17,6 @@ import { ConversationLoading } from "./conversation-loading";
 // The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
 const Transcript = deferred(() => import("./transcript").then((m) => m.Transcript), {
   Placeholder: ConversationLoading,
-});
-// It is empty in most conversations.
-const PendingList = deferred(() => import("../composer/pending-list").then((m) => m.PendingList), {
-  onFailure: () => {},
 });
 const NotFound = deferred(() => import("../../controls/not-found").then((m) => m.NotFound));
 

@@ -4,7 +4,7 @@ import { Button, IconButton } from "../../controls/button";
 import { keyOf, onMac } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import "./find-bar.css";
-import { indexOf, type Match } from "./find";
+import { indexOf, type Match } from "../../parts/find";
 import { highlightMatches, removeHighlights } from "./find-ranges";
 import type { RowLocator } from "./list";
 import { isShown, maxAttempts, scrollTo, steadyFrames } from "./reveal";

@@ -1,5 +1,5 @@
 // Finds the matches of a query in the displayed rows, and highlights them without changing the document.
-import { fold, positionsOf, type Match } from "./find";
+import { fold, positionsOf, type Match } from "../../parts/find";
 
 /** The text of a row that is searched: the user message or the answer, without controls, labels and details. */
 const searched = '[data-kind="question"] p, .prose, .code-lines';

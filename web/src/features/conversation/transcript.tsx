@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../../api/outbox";
 import { markRead } from "../../api/queries";
-import { useComposerRequests } from "../composer/composer-requests";
+import { useComposerRequests } from "../composer";
 import { deferred } from "../../controls/deferred";
 import { Icon } from "../../controls/icon";
 import { keyOf, onMac } from "../../keys/keys";

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "react";
 import type { Message } from "../../generated/events";
 import { toPlainText } from "../../parts/plain";
-import { fold, positionsOf, type Match } from "./find";
+import { fold, positionsOf, type Match } from "../../parts/find";
 import { markdownOf } from "./markdown-of";
 import type { Row } from "./rows";
 import { textOf } from "./user-message";

@@ -1,7 +1,6 @@
 // A dialog with the files of the library, each with a button that adds it to a message or to a project.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { attach } from "../../api/attachments";
 import { filesQuery, maxQuery, uniqueFiles, type StoredFile } from "../../api/files";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
@@ -10,7 +9,6 @@ import { FilePicture } from "../../controls/file-picture";
 import { SearchField, useSearchedText } from "../../controls/search-field";
 import { ShowMore } from "../../controls/show-more";
 import { useLocalization } from "../../messages/localization";
-import { useDrafts } from "../composer/drafts";
 
 interface ChooseFilesProps {
   title: string;
@@ -79,21 +77,5 @@ export function ChooseFilesDialog({ title, isAdded, add, onClose }: ChooseFilesP
         </p>
       )}
     </Dialog>
-  );
-}
-
-const noFiles: readonly string[] = [];
-
-/** Adds files of the library to the message that is being written in a conversation. */
-export function AttachFilesDialog({ conversation, onClose }: { conversation: string; onClose: () => void }) {
-  const { t } = useLocalization();
-  const attached = useDrafts(({ byID }) => byID[conversation]?.files ?? noFiles);
-  return (
-    <ChooseFilesDialog
-      title={t("library.project.add_title")}
-      isAdded={({ file_id }) => attached.includes(file_id)}
-      add={({ file_id, filename }) => attach(conversation, [{ id: file_id, name: filename }])}
-      onClose={onClose}
-    />
   );
 }

@@ -20,7 +20,7 @@ import { Check } from "../../controls/form-controls";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { FormError } from "../sign-in/password-form";
+import { FormError } from "../../controls/form-error";
 
 interface FileDialogProps {
   file: StoredFile;

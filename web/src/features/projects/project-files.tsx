@@ -14,9 +14,7 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { FileList } from "../files/file-list";
-import { ChooseFilesDialog } from "../files/choose-files";
-import { UploadButton, UploadList } from "../files/upload-controls";
+import { ChooseFilesDialog, FileList, UploadButton, UploadList } from "../files";
 
 export function ProjectFiles({ project }: { project: Project }) {
   const { t } = useLocalization();

@@ -13,13 +13,13 @@ import {
   type Project,
 } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
-import { focusComposer } from "../composer/composer-requests";
+import { focusComposer } from "../composer";
 import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { uniqueConversations } from "../sidebar/groups";
+import { uniqueConversations } from "../../api/conversation-pages";
 import { RenameProjectDialog } from "./project-name-dialog";
 import { NotFound } from "../../controls/not-found";
 import { DeleteProjectDialog } from "./project-delete";

@@ -1,5 +1,5 @@
 // Matches titles with typed words. Pure.
-import { fold } from "../conversation/find";
+import { fold } from "../../parts/find";
 
 /** Removes case and accents. The marks of Japanese kana stay: they make other letters. */
 const normalize = (text: string): string => fold(text.normalize()).text;

@@ -8,12 +8,16 @@ import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { useSignOut } from "../sidebar/sign-out";
-import { noErrors } from "../sign-in/form-errors";
-import { EmailField } from "../sign-in/login-form";
-import { sendsMail } from "../sign-in/mail-links";
-import { FormFooter, useForm } from "../sign-in/password-form";
-import { ReauthenticationDialog, useReauthentication } from "../sign-in/reauthenticate";
+import { useSignOut } from "../sidebar";
+import {
+  EmailField,
+  FormFooter,
+  noErrors,
+  ReauthenticationDialog,
+  sendsMail,
+  useForm,
+  useReauthentication,
+} from "../sign-in";
 import { Section } from "./section";
 import { PendingEmail } from "./settings-pending-email";
 

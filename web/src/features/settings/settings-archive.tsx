@@ -8,12 +8,18 @@ import { archiveQuery } from "../../api/queries";
 import { Button, IconButton } from "../../controls/button";
 import { ShowMore } from "../../controls/show-more";
 import { useLocalization } from "../../messages/localization";
-import { confirmDeletion, useDeletion } from "../sidebar/deletion";
-import { uniqueConversations } from "../sidebar/groups";
-import { restore } from "../sidebar/organize";
-import { setSelectable, startSelecting, stopSelecting, useSelecting } from "../sidebar/selecting";
-import { SelectionRow } from "../sidebar/selection-row";
-import { SelectionToolbar } from "../sidebar/selection-toolbar";
+import {
+  confirmDeletion,
+  restore,
+  SelectionRow,
+  SelectionToolbar,
+  setSelectable,
+  startSelecting,
+  stopSelecting,
+  useDeletion,
+  useSelecting,
+} from "../sidebar";
+import { uniqueConversations } from "../../api/conversation-pages";
 
 export function Archive() {
   const { t } = useLocalization();
@@ -35,7 +41,10 @@ export function Archive() {
   useEffect(() => {
     setSelectable("archive", () => archived.map((one) => one.conversation_id).filter((id) => !deleting.has(id)));
   }, [archived, deleting]);
-  useEffect(() => () => void stopSelecting("archive"), []);
+  useEffect(() => {
+    void SelectionToolbar.preload().catch(() => {});
+    return () => void stopSelecting("archive");
+  }, []);
   if (isError && data === undefined)
     return (
       <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>

@@ -6,10 +6,10 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { useLocalization } from "../../messages/localization";
 import { DataRow } from "./data-row";
-import { ReauthenticationDialog, useReauthentication } from "../sign-in/reauthenticate";
+import { ReauthenticationDialog, useReauthentication } from "../sign-in";
 import { EraseAccount } from "./settings-erase";
 import { ImportList } from "./settings-imports";
-import { FormError } from "../sign-in/password-form";
+import { FormError } from "../../controls/form-error";
 import { UploadImport } from "./settings-upload";
 
 export function Data() {

@@ -10,7 +10,7 @@ import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
 import { parseUserAgent } from "./user-agent";
-import { ReauthenticationDialog, useReauthentication } from "../sign-in/reauthenticate";
+import { ReauthenticationDialog, useReauthentication } from "../sign-in";
 
 export function Devices() {
   const { t } = useLocalization();

@@ -13,8 +13,8 @@ import { Field } from "../../controls/field";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
 import { DataRow } from "./data-row";
-import { FormError } from "../sign-in/password-form";
-import { ReauthenticationDialog, useReauthentication } from "../sign-in/reauthenticate";
+import { FormError } from "../../controls/form-error";
+import { ReauthenticationDialog, useReauthentication } from "../sign-in";
 
 const kinds = [
   "conversations",

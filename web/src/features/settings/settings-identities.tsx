@@ -8,8 +8,7 @@ import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { ConfirmedForm } from "../sign-in/confirmed-form";
-import { providers, titleOf } from "../sign-in/providers";
+import { ConfirmedForm, providers, titleOf } from "../sign-in";
 import { Section } from "./section";
 
 type Identity = Schemas["Identity"];

@@ -22,7 +22,7 @@ import { english, type MessageKey } from "../../messages/catalog";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { Disclosure } from "../../parts/disclosure";
 import { byteSize } from "../../messages/byte-size";
-import { FormError } from "../sign-in/password-form";
+import { FormError } from "../../controls/form-error";
 
 /** How many entries of a report are listed at first, and how many more by each press of the button. */
 const listedEntries = 20;

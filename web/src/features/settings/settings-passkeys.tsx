@@ -8,7 +8,7 @@ import { Field } from "../../controls/field";
 import { Icon } from "../../controls/icon";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { ConfirmedForm } from "../sign-in/confirmed-form";
+import { ConfirmedForm } from "../sign-in";
 import { parseUserAgent } from "./user-agent";
 
 type Opened = { what: "add" } | { what: "rename" | "remove"; passkey: Passkey };

@@ -8,10 +8,15 @@ import { Dialog } from "../../controls/dialog";
 import { Field, PasswordField } from "../../controls/field";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { ReauthenticationDialog, useReauthentication } from "../sign-in/reauthenticate";
-import { providers } from "../sign-in/providers";
-import { noErrors, minPasswordLength } from "../sign-in/form-errors";
-import { FormFooter, useForm } from "../sign-in/password-form";
+import {
+  FormFooter,
+  minPasswordLength,
+  noErrors,
+  providers,
+  ReauthenticationDialog,
+  useForm,
+  useReauthentication,
+} from "../sign-in";
 
 export function ChangePassword() {
   const { t } = useLocalization();

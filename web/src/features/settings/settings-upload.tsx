@@ -16,7 +16,7 @@ import { Button } from "../../controls/button";
 import { ProgressBar } from "../../controls/progress-bar";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { byteSize } from "../../messages/byte-size";
-import { FormError } from "../sign-in/password-form";
+import { FormError } from "../../controls/form-error";
 import { DataRow } from "./data-row";
 
 export function UploadImport() {

@@ -23,7 +23,7 @@ import { passkeysSupported } from "../../api/passkeys";
 import { deferred } from "../../controls/deferred";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
-import { ShareList } from "../sharing/share-list";
+import { ShareList } from "../sharing";
 import { PageTitle } from "../../controls/page-title";
 
 const Passkeys = deferred(() => import("./settings-passkeys").then((m) => m.Passkeys));

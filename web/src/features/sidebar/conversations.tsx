@@ -19,8 +19,8 @@ import { focusRow, Row } from "./row";
 import { selectTo, setSelectable, stopSelecting, useSelecting } from "./selecting";
 import { useToday, zone } from "../../controls/today";
 
-const Toolbar = deferred(() => import("./selection-toolbar").then((m) => m.SelectionToolbar), {
-  onFailure: () => stopSelecting("sidebar"),
+export const SelectionToolbar = deferred(() => import("./selection-toolbar").then((m) => m.SelectionToolbar), {
+  onFailure: ({ list }) => void stopSelecting(list),
 });
 
 /** The height of a line in rem, if the pointer is a mouse and if it is a finger; a heading differs until it is measured. */
@@ -51,7 +51,7 @@ export function Conversations({ current, onOpen }: { current: string | null; onO
   if (lines.length === 0) return <p className="px-4.5 py-4 text-sm text-soft">{t("pages.list.empty")}</p>;
   return (
     <>
-      {selecting && <Toolbar list="sidebar" conversations={conversations} />}
+      {selecting && <SelectionToolbar list="sidebar" conversations={conversations} />}
       <Lines
         lines={lines}
         current={current}

@@ -1,7 +1,7 @@
 // The dialogs that confirm the deletion of conversations.
 import { useNavigate, useParams, useRouter } from "@tanstack/react-router";
 import type { Conversation } from "../../api/client";
-import { focusComposer } from "../composer/composer-requests";
+import { focusComposer } from "../composer";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { useLocalization, type Localization } from "../../messages/localization";

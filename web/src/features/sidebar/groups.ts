@@ -1,20 +1,13 @@
 // The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone.
 import type { Conversation } from "../../api/client";
-import { partsOf, repetitions } from "../../api/conversation-pages";
+import { partsOf, repetitions, uniqueConversations } from "../../api/conversation-pages";
+import { dayIn } from "../../controls/today";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
 
 /** One line of the list. */
 export type Line =
   { kind: "group"; key: string; group: Group } | { kind: "conversation"; key: string; conversation: Conversation };
-
-/** Returns all loaded conversations once each: one that changed between the loading of two pages may be on both. */
-export function uniqueConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
-  const found = new Map<string, Conversation>();
-  for (const page of pages)
-    for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
-  return [...found.values()];
-}
 
 type Part = readonly Conversation[];
 
@@ -49,22 +42,6 @@ export function listedParts(pages: readonly { data: Part }[]): readonly Part[] {
   const parts = partsOf(pages);
   const shown = (repeats(parts) ? [uniqueConversations(pages)] : parts).map(splitOf);
   return [shown.flatMap(({ pinned }) => pinned), ...shown.map(({ others }) => others)];
-}
-
-/** Returns a function that numbers the days of a time zone: one more at each midnight, however long the day. */
-export function dayIn(zone: string): (time: Date) => number {
-  const format = new Intl.DateTimeFormat("en-US", {
-    timeZone: zone,
-    calendar: "gregory",
-    numberingSystem: "latn",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-  });
-  return (time) => {
-    const parts = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, Number(value)]));
-    return Date.UTC(parts["year"]!, parts["month"]! - 1, parts["day"]) / 86_400_000;
-  };
 }
 
 function groupOf(conversation: Conversation, today: number, dayOf: (time: Date) => number): Group {

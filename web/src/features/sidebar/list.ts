@@ -1,10 +1,8 @@
 // The conversations that this browser knows: those of the service, and those whose first message it is still sending.
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { Conversation } from "../../api/client";
-import { find, indexOf, partsOf } from "../../api/conversation-pages";
+import { indexOf } from "../../api/conversation-pages";
 import { useOutbox } from "../../api/outbox";
-import { conversationQuery, conversationsQuery } from "../../api/queries";
 import { listedParts } from "./groups";
 import { withOutbox, withoutTemporary } from "../../api/provisional";
 import { useSelecting } from "./selecting";
@@ -25,17 +23,4 @@ export function useListedParts(
     );
   }, [pages, leaving]);
   return useMemo(() => withoutTemporary(withOutbox(parts, messages), messages), [parts, messages]);
-}
-
-/** Returns what is known of a conversation, even if it cannot be loaded; undefined: nothing. Requests nothing. */
-export function useKnownConversation(id: string | null): Conversation | undefined {
-  const { data: page } = useQuery({ ...conversationQuery(id ?? ""), enabled: false });
-  const { data: listed } = useInfiniteQuery({
-    ...conversationsQuery,
-    enabled: false,
-    select: ({ pages }) => (id === null ? undefined : find(partsOf(pages), id)),
-  });
-  const messages = useOutbox(({ list }) => list);
-  const known = page ?? listed;
-  return id === null ? undefined : find(withOutbox(known === undefined ? [[]] : [[known]], messages), id);
 }

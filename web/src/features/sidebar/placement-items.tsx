@@ -2,10 +2,10 @@
 import type { Conversation } from "../../api/client";
 import { MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
-import { useBranching } from "../conversation/branching";
+import { useBranching } from "../conversation";
 import { useMoving } from "./moving";
 import { archive, restore, setPinned } from "./organize";
-import { useSharing } from "../sharing/sharing";
+import { useSharing } from "../sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();

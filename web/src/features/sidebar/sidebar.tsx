@@ -8,7 +8,7 @@ import { requestAction, keysOf } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
-import { Projects } from "../projects/projects";
+import { Projects } from "../projects";
 
 export interface SidebarProps {
   current: string | null;

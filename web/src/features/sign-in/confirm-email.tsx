@@ -6,7 +6,8 @@ import { Button } from "../../controls/button";
 import { useLocalization } from "../../messages/localization";
 import { AuthLayout } from "./auth-layout";
 import { forgetLink, tokenIn, useNewLink } from "./mail-links";
-import { FormError, FormFooter, useForm } from "./password-form";
+import { FormError } from "../../controls/form-error";
+import { FormFooter, useForm } from "./password-form";
 
 export function ConfirmEmail() {
   const { t } = useLocalization();

@@ -7,7 +7,7 @@ import { Dialog } from "../../controls/dialog";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
 import { passkeyFailure } from "./passkey-button";
-import { FormError } from "./password-form";
+import { FormError } from "../../controls/form-error";
 import { ReauthenticationDialog, useReauthentication } from "./reauthenticate";
 
 interface ConfirmedFormProps {

@@ -6,7 +6,7 @@ import { Button } from "../../controls/button";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
 import { formErrorsOf } from "./form-errors";
-import { FormError } from "./password-form";
+import { FormError } from "../../controls/form-error";
 
 /** Returns why a passkey was not used or added. Throws other errors. */
 export function passkeyFailure(error: unknown): MessageKey {

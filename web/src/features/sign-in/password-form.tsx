@@ -4,7 +4,7 @@ import { noticeSignOut } from "../../api/session-state";
 import { Refusal } from "../../api/problem";
 import { Button } from "../../controls/button";
 import { useSecondsUntil } from "../../controls/countdown";
-import { Icon } from "../../controls/icon";
+import { FormError } from "../../controls/form-error";
 import { useLocalization } from "../../messages/localization";
 import { formErrorsOf, noErrors, type FormField, type FormErrors } from "./form-errors";
 
@@ -50,18 +50,6 @@ export function useForm(run: () => Promise<void>, creates = false): FormState {
   };
   const problem = (field: FormField) => refused.fields[field] && t(refused.fields[field]);
   return { busy, refused, form, problem, refuse, submit };
-}
-
-/** An error that concerns the whole form. */
-export function FormError({ children }: { children: ReactNode }) {
-  return (
-    <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
-      <span className="mt-0.5">
-        <Icon name="warning" size={16} />
-      </span>
-      {children}
-    </p>
-  );
 }
 
 /**

@@ -9,7 +9,8 @@ import { AuthLayout } from "./auth-layout";
 import { ForgotForm } from "./forgot-form";
 import { minPasswordLength, noErrors } from "./form-errors";
 import { forgetLink, sendsMail, tokenIn, useNewLink } from "./mail-links";
-import { FormError, FormFooter, useForm } from "./password-form";
+import { FormError } from "../../controls/form-error";
+import { FormFooter, useForm } from "./password-form";
 
 export function ResetPassword() {
   const { t } = useLocalization();
