@@ -13,8 +13,8 @@ const AttachFilesDialog = deferred(() => import("./attach-files").then((m) => m.
 /** Uploads files for the message that is being written in a conversation. */
 export async function addFiles(conversation: string, files: FileList): Promise<void> {
   const list = [...files]; // the browser empties a FileList
-  const { addUploads } = await import("./attached");
-  addUploads(list, { project: null, conversation });
+  const { uploads } = await import("./attached");
+  uploads.add(list, { project: null, conversation });
 }
 
 export function AddFilesMenu({ conversation }: { conversation: string }) {

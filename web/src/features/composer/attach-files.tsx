@@ -1,7 +1,7 @@
 import { attach } from "../../api/attachments";
 import { useLocalization } from "../../messages/localization";
 import { ChooseFilesDialog } from "../files";
-import { useDrafts } from "./drafts";
+import { useDrafts } from "./page-drafts";
 
 const noFiles: readonly string[] = [];
 

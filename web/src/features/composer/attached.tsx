@@ -6,14 +6,15 @@ import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/at
 import type { Schemas } from "../../api/client";
 import { viewFile } from "../../controls/viewed-file";
 import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
-import { addUploads, DropTarget, isOpen, type QueuedUpload, UploadList, useUploads } from "../files";
+import { DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
 import { useLocalization } from "../../messages/localization";
 import { focusComposer } from "./composer-requests";
-import { detach } from "./drafts";
+import { drafts } from "./page-drafts";
 
-export { addUploads };
+// add-files.tsx loads the code of uploads with this module, when it is needed.
+export { uploads };
 
 interface AttachedProps {
   conversation: string;
@@ -54,7 +55,7 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
               onView={() => viewFile({ id, name: nameOf(id) })}
               onRemove={() => {
                 focusComposer(); // the pressed button is removed
-                detach(conversation, id);
+                drafts.detach(conversation, id);
               }}
             />
           ))}

@@ -14,7 +14,7 @@ import { AddFilesMenu, addFiles } from "./add-files";
 import { isEmpty } from "./draft";
 import type { LiveTurn } from "../../turn/live";
 import { useLocalization } from "../../messages/localization";
-import { saveDraft, typeDraft, useDrafts } from "./drafts";
+import { drafts, useDrafts } from "./page-drafts";
 import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
 import { longestMessage } from "./text-limits";
@@ -63,7 +63,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const [refused, dropRefused] = useRefusedText(id, draft.text);
   // The conversation in whose message a file may be named with "@".
   const [mentioning, setMentioning] = useState<string | null>(null);
-  const unsaved = useDrafts((drafts) => drafts.unsaved[id] ?? false);
+  const unsaved = useDrafts(({ unsaved }) => unsaved[id] ?? false);
   const way = useSend(chat, state, once, () => {
     setOnce(null);
     dropRefused();
@@ -118,11 +118,11 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           sendKey={sendKey}
           onText={(text) => {
             dropRefused();
-            typeDraft(id, text);
+            drafts.type(id, text);
             if (/[@＠]/.test(text)) setMentioning(id);
           }}
           onAction={act}
-          onBlur={() => saveDraft(id)}
+          onBlur={() => drafts.save(id)}
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <AddFilesMenu conversation={id} />

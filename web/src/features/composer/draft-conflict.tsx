@@ -1,5 +1,5 @@
 // The conflict of a draft that was changed on two devices: shows both versions and lets the user choose.
-import { resolveDraftConflict } from "./drafts";
+import { drafts } from "./page-drafts";
 import { focusComposer } from "./composer-requests";
 import { Button } from "../../controls/button";
 import { useLocalization } from "../../messages/localization";
@@ -7,7 +7,7 @@ import { useLocalization } from "../../messages/localization";
 export function DraftConflict({ id, mine, theirs }: { id: string; mine: string; theirs: string }) {
   const { t } = useLocalization();
   const decide = (whose: "mine" | "theirs") => {
-    resolveDraftConflict(id, whose);
+    drafts.resolveConflict(id, whose);
     focusComposer(); // the pressed button is removed
   };
   return (

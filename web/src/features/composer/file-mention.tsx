@@ -9,7 +9,7 @@ import { conversationQuery, queryClient } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useSearchedText } from "../../controls/search-field";
 import { useLocalization } from "../../messages/localization";
-import { useDrafts } from "./drafts";
+import { useDrafts } from "./page-drafts";
 import { mentionAt, type Mention } from "./mention";
 
 interface FileMentionProps {

@@ -8,7 +8,7 @@ import { toast } from "../../controls/toast";
 import type { SendMode } from "../../keys/send-modes";
 import type { Localization } from "../../messages/localization";
 import { focusToWrite } from "./composer-requests";
-import { restoreText } from "./drafts";
+import { drafts } from "./page-drafts";
 
 /** Sets the state of a follow-up if its version is unchanged. Returns false, and shows why, if that failed. */
 export async function changeFollowUp(
@@ -44,7 +44,7 @@ export async function discardFollowUp(conversation: string, item: FollowUp, t: L
   const undo = () => {
     if (item.state === "queued")
       sendMessage({ conversationID: conversation, text, ifBusy: "queue", ...(profile === null ? {} : { profile }) });
-    else restoreText(conversation, text);
+    else drafts.restoreText(conversation, text);
     focusToWrite();
   };
   toast(t("composer.pending.discarded"), { action: { label: t("composer.pending.undo"), run: undo } });

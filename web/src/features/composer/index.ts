@@ -3,7 +3,7 @@ import { deferred } from "../../controls/deferred";
 
 export { Composer } from "./composer";
 export { focusComposer, useComposerRequests } from "./composer-requests";
-export { startDrafts } from "./drafts";
+export { startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";
 export { OutboxMessageNotice } from "./outbox-message-notice";
 

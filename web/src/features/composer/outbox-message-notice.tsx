@@ -10,7 +10,7 @@ import {
   type DeliveryFailure,
 } from "../../api/outbox";
 import { lengthOf, longestSteering } from "./text-limits";
-import { restoreText } from "./drafts";
+import { drafts } from "./page-drafts";
 import { focusComposer, focusToWrite } from "./composer-requests";
 import { budgetReset } from "../../api/usage";
 import { Button } from "../../controls/button";
@@ -174,7 +174,7 @@ function NoticeActions({
           look="quiet"
           icon="undo"
           onClick={() => {
-            restoreText(message.conversationID, discardOutgoing(key));
+            drafts.restoreText(message.conversationID, discardOutgoing(key));
             focusToWrite();
           }}
         >

@@ -14,7 +14,7 @@ import type { LiveTurn } from "../../turn/live";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
 import { useComposerState } from "./composer-state";
-import { restoreText } from "./drafts";
+import { drafts } from "./page-drafts";
 import { decideSteering, useSteeringRequests } from "./stop";
 import { focusComposer, focusToWrite } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
@@ -221,7 +221,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
       label: t("composer.outbox.edit"),
       run: () =>
         void change(changeFollowUp(id, item, "cancelled", t), () => {
-          restoreText(id, item.content);
+          drafts.restoreText(id, item.content);
           attach(
             id,
             item.attachments.map((file) => ({ id: file, name: "" })),

@@ -5,7 +5,7 @@ import type { ConversationPage } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
 import { conversationQuery, queryClient } from "../../api/queries";
 import { emptyDraft, type DraftState } from "./draft";
-import { applyServiceDraft, openDraft, saveAbandonedDrafts, useDrafts } from "./drafts";
+import { drafts, useDrafts } from "./page-drafts";
 import { creationOf, endNewChat, newChat, storeNewChat, type NewChat } from "./new-chat";
 
 export interface Chat {
@@ -23,18 +23,18 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   const id = conversationID ?? opened!.id;
   const loaded = useOutbox((messages) => messages.loaded);
   const draft = useDrafts(({ byID }) => byID[id] ?? emptyDraft);
-  useEffect(() => openDraft(id, fresh === null ? undefined : creationOf(fresh)), [id, fresh]);
+  useEffect(() => drafts.open(id, fresh === null ? undefined : creationOf(fresh)), [id, fresh]);
   useEffect(() => {
-    if (loaded) void saveAbandonedDrafts();
+    if (loaded) void drafts.saveAbandoned();
   }, [loaded]);
   const kept = page?.draft;
   useEffect(() => {
-    if (loaded && kept !== undefined) applyServiceDraft(id, kept);
+    if (loaded && kept !== undefined) drafts.applyServiceDraft(id, kept);
   }, [id, loaded, kept]);
   useMoveToConversation(fresh === null ? null : id, draft);
   const change = (next: NewChat) => {
     setOpened(storeNewChat(next));
-    openDraft(id, creationOf(next)); // before the next request that creates the conversation
+    drafts.open(id, creationOf(next)); // before the next request that creates the conversation
   };
   return { id, page, draft, fresh, change };
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState, type RefObject } from "react";
 import { discardOutgoing, useOutbox, type DeliveryFailure } from "../../api/outbox";
 import { onTouchScreen } from "../../controls/media";
-import { restoreText } from "./drafts";
+import { drafts } from "./page-drafts";
 import { useComposerRequests } from "./composer-requests";
 
 /** Escape stops the turn, wherever the focus is, unless a dialog, a menu or another field handles it. */
@@ -63,7 +63,7 @@ export function useRefusedText(id: string, text: string): [DeliveryFailure | nul
   useEffect(() => {
     if (message === undefined || !free) return;
     setRefused(message.failure);
-    restoreText(id, discardOutgoing(message.key));
+    drafts.restoreText(id, discardOutgoing(message.key));
   }, [id, message, free]);
   return [refused, () => setRefused(null)];
 }

@@ -6,7 +6,7 @@ import { conversationQuery, queryClient } from "../../api/queries";
 import { useSecondsUntil } from "../../controls/countdown";
 import { useSendModes } from "../../keys/send-keys";
 import type { SendMode } from "../../keys/send-modes";
-import { clearSentDraft, pendingCreation } from "./drafts";
+import { drafts } from "./page-drafts";
 import { lengthOf, longestMessage, longestSteering } from "./text-limits";
 import { endNewChat } from "./new-chat";
 import type { ComposerState } from "./composer-state";
@@ -46,7 +46,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
   const submit = (as: SendMode | null) => {
     if (!canSend) return;
     const steers = as === "steer" || as === "interrupt";
-    const opening = pendingCreation(chat.id);
+    const opening = drafts.pendingCreation(chat.id);
     const head = as === null ? headSeen(chat, state) : undefined;
     sendMessage({
       conversationID: chat.id,
@@ -58,7 +58,7 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
       ...(head === undefined ? {} : { expectedHead: head }),
       ...(opening === undefined ? {} : { newConversation: opening }),
     });
-    clearSentDraft(chat.id, { text, files });
+    drafts.clearSent(chat.id, { text, files });
     onSent();
     if (chat.fresh === null) return;
     endNewChat(chat.id);

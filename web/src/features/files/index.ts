@@ -7,7 +7,7 @@ export { ChooseFilesDialog } from "./choose-files";
 export { FileList } from "./file-list";
 export { DropTarget, UploadButton, UploadList } from "./upload-controls";
 export { isOpen, type QueuedUpload } from "./upload-queue";
-export { addUploads, useUploads } from "./uploads";
+export { uploads, useUploads } from "./page-uploads";
 
 export const LibraryPage = lazyRouteComponent(() => import("./library"), "LibraryPage");
 export const FileView = deferred(() => import("./file-view").then((m) => m.FileView), { onFailure: closeFileView });

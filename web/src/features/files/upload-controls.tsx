@@ -2,7 +2,7 @@
 // upload.
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { retryOf, type Destination, type QueuedUpload, type UploadProblem } from "./upload-queue";
-import { addUploads, cancelUpload, resumeUploads, retryUpload, useUploads } from "./uploads";
+import { uploads, useUploads } from "./page-uploads";
 import { Button, IconButton } from "../../controls/button";
 import { formatSeconds, useSecondsUntil } from "../../controls/countdown";
 import { Icon } from "../../controls/icon";
@@ -31,7 +31,7 @@ export function UploadButton({ project, look }: UploadsProps & { look?: "primary
         multiple
         hidden
         onChange={(event) => {
-          addUploads(event.target.files ?? [], to);
+          uploads.add(event.target.files ?? [], to);
           event.target.value = ""; // so that the same file can be chosen again
         }}
       />
@@ -42,7 +42,7 @@ export function UploadButton({ project, look }: UploadsProps & { look?: "primary
 
 /** Makes the page a target of dropped files. It shows a text while files are dragged over the page. */
 export function DropTarget({ to, text }: { to: Destination; text: string }) {
-  const dragging = useDroppedFiles((files) => addUploads(files, to));
+  const dragging = useDroppedFiles((files) => uploads.add(files, to));
   return dragging ? (
     <div className="pointer-events-none fixed inset-0 z-40 flex items-center justify-center bg-overlay p-6">
       <p className="flex items-center gap-3 rounded-lg border-2 border-dashed border-accent bg-raised px-6 py-4 font-medium shadow-float">
@@ -86,12 +86,12 @@ function useDroppedFiles(receive: (files: FileList) => void): boolean {
 /** The uploads that have not become files: those with a destination, or all. */
 export function UploadList({ of }: { of?: Partial<Destination> }) {
   const { t } = useLocalization();
-  const list = useUploads((uploads) => uploads.list);
+  const list = useUploads((state) => state.list);
   const shown = list.filter(
     ({ to }) => (of?.project ?? to.project) === to.project && (of?.conversation ?? to.conversation) === to.conversation,
   );
-  useEffect(resumeUploads, []);
-  const ended = useUploads((uploads) => uploads.ended);
+  useEffect(() => uploads.resume(), []);
+  const ended = useUploads((state) => state.ended);
   const [before] = useState(ended);
   const announced =
     ended === before
@@ -152,7 +152,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
           disabled={state === "cancelling"}
           onClick={() => {
             focusUploadButton();
-            cancelUpload(id);
+            uploads.cancel(id);
           }}
         />
       </div>
@@ -183,7 +183,7 @@ function Problem({ upload, problem }: { upload: QueuedUpload; problem: UploadPro
           onClick={() => {
             if (left > 0) return;
             focusUploadButton();
-            retryUpload(upload.id);
+            uploads.retry(upload.id);
           }}
         >
           {left > 0
