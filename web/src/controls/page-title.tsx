@@ -4,18 +4,14 @@ import { useEffect } from "react";
 import mark from "../style/mark.svg";
 import unreadMark from "../style/mark-unread.svg";
 import type { Conversation } from "../api/client";
+import { memoized } from "../api/memoized";
 import { conversationsQuery } from "../api/queries";
 import { useLocalization } from "../messages/localization";
 
-const counts = new WeakMap<readonly Conversation[], number>();
-
 /** Returns the number of conversations of a page with an unread finished answer. */
-function unreadOf(page: readonly Conversation[]): number {
-  let count = counts.get(page);
-  if (count === undefined)
-    counts.set(page, (count = page.filter((one) => one.unread && one.live_turn_id === null).length));
-  return count;
-}
+const unreadOf = memoized(
+  (page: readonly Conversation[]) => page.filter((one) => one.unread && one.live_turn_id === null).length,
+);
 
 /** Returns the number of loaded conversations with an unread finished answer. */
 function useUnread(): number {

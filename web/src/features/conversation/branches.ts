@@ -1,6 +1,6 @@
 // The branches of a conversation in TanStack Query's cache, and the requests that rename and copy one.
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { attemptOf, keepsKey, type Attempt } from "../../api/attempt";
+import { attempts } from "../../api/attempt";
 import { api, body, type Conversation, type Schemas } from "../../api/client";
 import { queryClient, refetchInAllTabs } from "../../api/queries";
 
@@ -46,25 +46,22 @@ export function cacheBranch(conversation: string, changed: Branch): void {
   });
 }
 
-/** The copy that must be repeated with the same key, even if the dialog was closed in between; null: none. */
-let unfinished: Attempt | null = null;
+/** The copy may be repeated with the same key. */
+const attempt = attempts();
 
 /** Creates a conversation with a copy of the messages up to and including a message. */
 export async function copyBranch(conversation: string, message: string): Promise<Conversation> {
   const content = { message_id: message, mode: "fork" } as const;
-  unfinished = attemptOf(JSON.stringify([conversation, content]), unfinished, () => crypto.randomUUID());
   try {
-    const copy = await body(
-      api.POST("/conversations/{conversation_id}/branches", {
-        params: { path: { conversation_id: conversation }, header: { "Idempotency-Key": unfinished.key } },
-        body: content,
-      }),
+    const copy = await attempt(JSON.stringify([conversation, content]), (key) =>
+      body(
+        api.POST("/conversations/{conversation_id}/branches", {
+          params: { path: { conversation_id: conversation }, header: { "Idempotency-Key": key } },
+          body: content,
+        }),
+      ),
     );
-    unfinished = null;
     return copy as Conversation; // the response to the other modes is a branch
-  } catch (refusal) {
-    if (!keepsKey(refusal)) unfinished = null;
-    throw refusal;
   } finally {
     void refetchInAllTabs("conversations");
   }

@@ -1,5 +1,6 @@
 // The rows of a conversation, in order: the messages of the branch, the outgoing messages of this browser, and the
 // answer that is streaming. Pure.
+import { memoized } from "../../api/memoized";
 import type { Outgoing } from "../../api/outbox";
 import type { Message } from "../../generated/events";
 
@@ -57,23 +58,14 @@ function messagesBeforeBranch(messages: readonly Message[], pending: readonly Ou
   return at < 0 ? messages : messages.slice(0, at);
 }
 
-// The same message gives the same row object, so that only changed rows render again.
-const rowCache = new WeakMap<Message, Row>();
-
-function rowOf(message: Message): Row {
-  let row = rowCache.get(message);
-  if (row === undefined) {
-    row = {
-      key: message.message_id,
-      kind: message.role === "user" ? "question" : "answer",
-      message,
-      outgoing: null,
-      turnID: message.turn_id,
-    };
-    rowCache.set(message, row);
-  }
-  return row;
-}
+/** The same message gives the same row object, so that only changed rows render again. */
+const rowOf = memoized((message: Message): Row => ({
+  key: message.message_id,
+  kind: message.role === "user" ? "question" : "answer",
+  message,
+  outgoing: null,
+  turnID: message.turn_id,
+}));
 
 /** Returns the number of rows after the last one that was seen; 0 if that row no longer exists. */
 export function countRowsAfter(rows: readonly Row[], seen: string | null): number {

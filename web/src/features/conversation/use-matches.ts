@@ -1,5 +1,6 @@
 // The matches of a query in the loaded messages of a conversation.
 import { useEffect, useMemo, useState } from "react";
+import { memoized } from "../../api/memoized";
 import type { Message } from "../../generated/events";
 import { toPlainText } from "../../parts/plain";
 import { fold, positionsOf, type Match } from "../../parts/find";
@@ -10,17 +11,10 @@ import { textOf } from "./user-message";
 /** The time in milliseconds after which the search lets the page react to input. */
 const sliceTime = 12;
 
-const texts = new WeakMap<Message, string>();
-
 /** Returns the folded text of a message. */
-function searchedText(message: Message): string {
-  let text = texts.get(message);
-  if (text === undefined) {
-    text = fold(message.role === "user" ? textOf(message) : toPlainText(markdownOf(message.parts))).text;
-    texts.set(message, text);
-  }
-  return text;
-}
+const searchedText = memoized(
+  (message: Message) => fold(message.role === "user" ? textOf(message) : toPlainText(markdownOf(message.parts))).text,
+);
 
 /** Returns the folded query and its matches, in order; the previous ones until the search is complete. */
 export function useMatches(rows: readonly Row[], query: string): { query: string; list: readonly Match[] } {

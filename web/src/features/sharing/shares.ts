@@ -2,7 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import { api, body, Refusal, type Schemas } from "../../api/client";
 import { refetchInAllTabs } from "../../api/queries";
-import { attemptOf, keepsKey, type Attempt } from "../../api/attempt";
+import { attempts } from "../../api/attempt";
 
 export type Share = Schemas["Share"];
 export type CreatedShare = Schemas["CreatedShare"];
@@ -48,8 +48,8 @@ export const sharePreviewQuery = (conversation: string) =>
     gcTime: 0,
   });
 
-/** The creation that must be repeated with the same key, even if the dialog was closed in between; null: none. */
-let unfinished: Attempt | null = null;
+/** The creation may be repeated with the same key. */
+const attempt = attempts();
 
 /** How many files a share can carry. */
 export const maxSharedFiles = 50;
@@ -64,19 +64,15 @@ export interface ShareContent {
 /** Creates a share of a conversation. */
 export async function createShare(conversation: string, { message, files, days }: ShareContent): Promise<CreatedShare> {
   const content = { message_id: message, file_ids: [...files], expires_in_days: days };
-  unfinished = attemptOf(JSON.stringify([conversation, content]), unfinished, () => crypto.randomUUID());
   try {
-    const share = await body(
-      api.POST("/conversations/{conversation_id}/shares", {
-        params: { path: { conversation_id: conversation }, header: { "Idempotency-Key": unfinished.key } },
-        body: content,
-      }),
+    return await attempt(JSON.stringify([conversation, content]), (key) =>
+      body(
+        api.POST("/conversations/{conversation_id}/shares", {
+          params: { path: { conversation_id: conversation }, header: { "Idempotency-Key": key } },
+          body: content,
+        }),
+      ),
     );
-    unfinished = null;
-    return share;
-  } catch (refusal) {
-    if (!keepsKey(refusal)) unfinished = null;
-    throw refusal;
   } finally {
     void refetchInAllTabs("shares");
   }

@@ -1,6 +1,7 @@
 // The lines of the sidebar: conversations grouped by the date of their last activity in the reader's time zone.
 import type { Conversation } from "../../api/client";
 import { partsOf, repetitions, uniqueConversations } from "../../api/conversation-pages";
+import { memoized } from "../../api/memoized";
 import { dayIn } from "../../controls/today";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
@@ -11,26 +12,14 @@ export type Line =
 
 type Part = readonly Conversation[];
 
-interface Split {
-  pinned: Part;
-  others: Part;
-}
-
-const splits = new WeakMap<Part, Split>();
-
 /** Returns the pinned and the other conversations of a page that are not archived. */
-function splitOf(page: Part): Split {
-  let split = splits.get(page);
-  if (split === undefined) {
-    const shown = page.filter((one) => one.archived_at === null);
-    split = {
-      pinned: shown.filter((one) => one.pinned_at !== null),
-      others: shown.filter((one) => one.pinned_at === null),
-    };
-    splits.set(page, split);
-  }
-  return split;
-}
+const splitOf = memoized((page: Part): { pinned: Part; others: Part } => {
+  const shown = page.filter((one) => one.archived_at === null);
+  return {
+    pinned: shown.filter((one) => one.pinned_at !== null),
+    others: shown.filter((one) => one.pinned_at === null),
+  };
+});
 
 const repeats = repetitions();
 
