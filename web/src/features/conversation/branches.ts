@@ -1,29 +1,19 @@
 // The branches of a conversation in TanStack Query's cache, and the requests that rename and copy one.
-import { infiniteQueryOptions } from "@tanstack/react-query";
 import { attempts } from "../../api/attempt";
 import { api, body, type Conversation, type Schemas } from "../../api/client";
+import { pagedQuery } from "../../api/paged-query";
 import { queryClient, refetchInAllTabs } from "../../api/queries";
 
 export type Branch = Schemas["Branch"];
 
 /** The branches of a conversation, oldest first. */
-export const branchesQuery = (conversation: string) =>
-  infiniteQueryOptions({
-    queryKey: ["branches", conversation],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/conversations/{conversation_id}/branches", {
-          params: {
-            path: { conversation_id: conversation },
-            query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) },
-          },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    refetchOnMount: "always",
-    refetchOnWindowFocus: "always",
-  });
+export const branchesQuery = (conversation_id: string) =>
+  pagedQuery(
+    ["branches", conversation_id],
+    100,
+    (query) => api.GET("/conversations/{conversation_id}/branches", { params: { path: { conversation_id }, query } }),
+    { refetchOnMount: "always", refetchOnWindowFocus: "always" },
+  );
 
 /** Sets the name of a branch under its version; an empty name removes it. */
 export async function renameBranch(conversation: string, id: string, name: string, version: number): Promise<void> {

@@ -1,7 +1,8 @@
 // The imports of the account in TanStack Query's cache, and the upload of a file to import.
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { create } from "zustand";
 import { api, body, Refusal, type Schemas } from "../../api/client";
+import { pagedQuery } from "../../api/paged-query";
 import { refetchInAllTabs } from "../../api/queries";
 import { sendFile } from "../../api/send-file";
 import { noticeSignOut } from "../../api/session-state";
@@ -18,16 +19,7 @@ const cancelTimeout = 5_000;
 export const isOpen = ({ state }: Import): boolean => ["receiving", "queued", "running"].includes(state);
 
 /** The imports of the account, newest first. */
-export const importsQuery = infiniteQueryOptions({
-  queryKey: ["imports"],
-  initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) =>
-    body(
-      api.GET("/account/imports", {
-        params: { query: { limit: 20, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    ),
-  getNextPageParam: (page) => page.next_cursor,
+export const importsQuery = pagedQuery(["imports"], 20, (query) => api.GET("/account/imports", { params: { query } }), {
   refetchOnMount: "always",
   refetchOnWindowFocus: "always",
 });

@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef } from "react";
 import type { Conversation } from "../../api/client";
 import { archiveQuery } from "../../api/queries";
 import { Button, IconButton } from "../../controls/button";
+import { NotLoaded } from "../../controls/not-loaded";
 import { ShowMore } from "../../controls/show-more";
 import { useLocalization } from "../../messages/localization";
 import {
@@ -45,12 +46,7 @@ export function Archive() {
     void SelectionToolbar.preload().catch(() => {});
     return () => void stopSelecting("archive");
   }, []);
-  if (isError && data === undefined)
-    return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.archive.not_loaded")}
-      </Button>
-    );
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.archive.not_loaded")}</NotLoaded>;
   if (data === undefined) return null;
   if (archived.length === 0) return <p className="py-3 text-sm text-soft">{t("pages.archive.empty")}</p>;
   return (

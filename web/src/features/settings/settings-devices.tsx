@@ -5,6 +5,7 @@ import { noticeSignOut } from "../../api/session-state";
 import { api, Refusal, type Device } from "../../api/client";
 import { refetchInAllTabs, devicesQuery } from "../../api/queries";
 import { Button } from "../../controls/button";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
@@ -45,11 +46,7 @@ export function Devices() {
       });
   };
   if (isError && data === undefined) {
-    return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.devices.not_loaded")}
-      </Button>
-    );
+    return <NotLoaded again={refetch}>{t("pages.devices.not_loaded")}</NotLoaded>;
   }
   // A device that was used between the loading of two pages may be on both.
   const listed = new Map(data?.pages.flatMap((page) => page.data).map((device) => [device.session_id, device]));

@@ -3,7 +3,8 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { api, type Schemas } from "../../api/client";
 import { identitiesQuery, refetchInAllTabs } from "../../api/queries";
-import { Button, IconButton } from "../../controls/button";
+import { IconButton } from "../../controls/button";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
@@ -35,9 +36,7 @@ export function Identities() {
   return (
     <Section id="identities" title={t("pages.identities.title")} hint={t("pages.identities.hint")}>
       {isError && data === undefined ? (
-        <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-          {t("pages.identities.not_loaded")}
-        </Button>
+        <NotLoaded again={refetch}>{t("pages.identities.not_loaded")}</NotLoaded>
       ) : (
         <ul
           ref={list}

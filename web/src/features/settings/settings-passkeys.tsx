@@ -5,6 +5,7 @@ import { addPasskey, removePasskey, renamePasskey } from "../../api/passkey-requ
 import { passkeysQuery, type Passkey } from "../../api/passkeys";
 import { Button, IconButton } from "../../controls/button";
 import { Field } from "../../controls/field";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
@@ -25,12 +26,7 @@ export function Passkeys() {
     removed.current = false;
   }, [data]);
   const close = () => setOpened(null);
-  if (isError && data === undefined)
-    return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.passkeys.not_loaded")}
-      </Button>
-    );
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.passkeys.not_loaded")}</NotLoaded>;
   return (
     <>
       <ul ref={list} tabIndex={-1} aria-label={t("pages.passkeys.title")} className="divide-y divide-line outline-none">

@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { Schemas } from "../../api/client";
 import { securityLogQuery } from "../../api/queries";
-import { Button } from "../../controls/button";
+import { NotLoaded } from "../../controls/not-loaded";
 import { ShowMore } from "../../controls/show-more";
 import { useLocalization } from "../../messages/localization";
 
@@ -53,12 +53,7 @@ const events = [
 export function SecurityLog() {
   const { t } = useLocalization();
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(securityLogQuery);
-  if (isError && data === undefined)
-    return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.security_log.not_loaded")}
-      </Button>
-    );
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.security_log.not_loaded")}</NotLoaded>;
   return (
     <>
       <ul aria-label={t("pages.security_log.title")} className="divide-y divide-line">

@@ -6,6 +6,7 @@ import { conversationQuery } from "../../api/queries";
 import { usageQuery, type TokenBudget, type UsageGroup } from "../../api/usage";
 import { Refusal } from "../../api/client";
 import { Button } from "../../controls/button";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { Disclosure } from "../../parts/disclosure";
@@ -24,9 +25,7 @@ export function Usage() {
   const all = [days, profiles, conversations];
   if (all.some(({ isError, data }) => isError && data === undefined))
     return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => all.forEach(({ refetch }) => void refetch())}>
-        {t("pages.usage.not_loaded")}
-      </Button>
+      <NotLoaded again={() => all.forEach(({ refetch }) => void refetch())}>{t("pages.usage.not_loaded")}</NotLoaded>
     );
   if (days.data === undefined || profiles.data === undefined || conversations.data === undefined)
     return (

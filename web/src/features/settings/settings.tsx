@@ -7,6 +7,7 @@ import { change, useSettingsStore } from "../../api/settings-store";
 import { Button } from "../../controls/button";
 import { Check, Segmented, Select } from "../../controls/form-controls";
 import { useDevice } from "../../controls/device";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { requestAction, onMac, formatKeys } from "../../keys/keys";
 import { useSendKey } from "../../keys/send-keys";
@@ -190,9 +191,7 @@ function Preferences() {
     return isError ? (
       <Anchor id="appearance">
         <Section id="theme" title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>
-          <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-            {t("pages.retry")}
-          </Button>
+          <NotLoaded again={refetch}>{t("pages.retry")}</NotLoaded>
         </Section>
       </Anchor>
     ) : (

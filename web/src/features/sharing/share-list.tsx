@@ -6,6 +6,7 @@ import { revokeShare, sharesQuery, type Share } from "./shares";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
+import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { useLocalization } from "../../messages/localization";
@@ -49,12 +50,7 @@ export function ShareList({ conversation, onRevoked }: ShareListProps) {
       setBusy(null);
     }
   };
-  if (isError && data === undefined)
-    return (
-      <Button icon="retry" className="my-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.shares.not_loaded")}
-      </Button>
-    );
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.shares.not_loaded")}</NotLoaded>;
   if (data === undefined) return null;
   // A share that was created between the loading of two pages may be on both.
   const shares = [...new Map(data.pages.flatMap((page) => page.data).map((one) => [one.share_id, one])).values()];

@@ -1,6 +1,6 @@
 // The shares of the account in TanStack Query's cache, and the requests that create and revoke them.
-import { infiniteQueryOptions } from "@tanstack/react-query";
 import { api, body, Refusal, type Schemas } from "../../api/client";
+import { pagedQuery } from "../../api/paged-query";
 import { refetchInAllTabs } from "../../api/queries";
 import { attempts } from "../../api/attempt";
 
@@ -11,42 +11,28 @@ export type CreatedShare = Schemas["CreatedShare"];
 export const shareDays = [1, 7, 30, 90] as const;
 export type ShareDays = (typeof shareDays)[number];
 
-const page = (cursor: string | null, limit: number) => ({ limit, ...(cursor === null ? {} : { cursor }) });
-
 /** The shares of a conversation that have not expired, newest first; null: those of all conversations. */
-export const sharesQuery = (conversation: string | null) =>
-  infiniteQueryOptions({
-    queryKey: ["shares", ...(conversation === null ? [] : [conversation])],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        conversation === null
-          ? api.GET("/shares", { params: { query: page(pageParam, 50) } })
-          : api.GET("/conversations/{conversation_id}/shares", {
-              params: { path: { conversation_id: conversation }, query: page(pageParam, 20) },
-            }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    refetchOnMount: "always",
-    refetchOnWindowFocus: "always",
-  });
+export const sharesQuery = (conversation_id: string | null) =>
+  pagedQuery(
+    ["shares", ...(conversation_id === null ? [] : [conversation_id])],
+    conversation_id === null ? 50 : 20,
+    (query) =>
+      conversation_id === null
+        ? api.GET("/shares", { params: { query } })
+        : api.GET("/conversations/{conversation_id}/shares", { params: { path: { conversation_id }, query } }),
+    { refetchOnMount: "always", refetchOnWindowFocus: "always" },
+  );
 
 /** What a share of the conversation would show. The first page decides which message is the last one. */
-export const sharePreviewQuery = (conversation: string) =>
-  infiniteQueryOptions({
-    queryKey: ["share-preview", conversation],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/conversations/{conversation_id}/shares/preview", {
-          params: { path: { conversation_id: conversation }, query: page(pageParam, 20) },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
+export const sharePreviewQuery = (conversation_id: string) =>
+  pagedQuery(
+    ["share-preview", conversation_id],
+    20,
+    (query) =>
+      api.GET("/conversations/{conversation_id}/shares/preview", { params: { path: { conversation_id }, query } }),
     // The user shares what was displayed, so the preview does not change while it is displayed.
-    staleTime: Infinity,
-    gcTime: 0,
-  });
+    { staleTime: Infinity, gcTime: 0 },
+  );
 
 /** The creation may be repeated with the same key. */
 const attempt = attempts();
