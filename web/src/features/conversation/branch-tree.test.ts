@@ -42,7 +42,7 @@ describe("the tree of branches", () => {
     expect(outline(branches, new Set(["trunk", "b"]))).toEqual(["trunk 1/2 +", "other 2/2"]);
   });
 
-  test("a branch stands at the top until its parent is loaded", () => {
+  test("a branch is at the top until its parent is loaded", () => {
     expect(outline([branch("c", "a"), branch("d", "c")])).toEqual(["c 1/1 -", "  d 1/1"]);
   });
 

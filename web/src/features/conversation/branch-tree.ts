@@ -16,7 +16,7 @@ export interface TreeRow {
 
 /**
  * Returns the rows of the tree, each below its parent, siblings in the order of the list. A branch whose parent is not
- * loaded yet stands at the top. The rows below a collapsed branch are left out.
+ * loaded yet is at the top. The rows below a collapsed branch are left out.
  */
 export function rowsOfTree(branches: readonly Branch[], collapsed: ReadonlySet<string> = new Set()): TreeRow[] {
   // A branch that was created while pages were loading may be on two of them.

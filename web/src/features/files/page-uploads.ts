@@ -9,7 +9,7 @@ import { noticeSignOut } from "../../api/session-state";
 import { declaredType } from "./upload-queue";
 import { Uploads, type UploadRequests, type UploadsState } from "./uploads";
 
-/** How long the service waits for a change of a session. */
+/** How long the service waits for a change of an upload. */
 const longestWait = "20s";
 
 const requests: UploadRequests = {
@@ -34,7 +34,7 @@ const requests: UploadRequests = {
         signal,
       }),
     ),
-  send: (session, file, options) => sendFile("PUT", `/files/uploads/${session}/content`, file, options),
+  send: (uploadID, file, options) => sendFile("PUT", `/files/uploads/${uploadID}/content`, file, options),
   cancel: (upload_id) => api.DELETE("/files/uploads/{upload_id}", { params: { path: { upload_id } } }),
 };
 

@@ -3,7 +3,7 @@ import { Refusal } from "../../api/problem";
 import {
   declaredType,
   problemOfRefusal,
-  problemOfSession,
+  problemOfUpload,
   reloaded,
   restarted,
   retryOf,
@@ -12,7 +12,7 @@ import {
   type ProblemKind,
   type QueuedUpload,
   type StoredUpload,
-  type UploadSession,
+  type ServiceUpload,
 } from "./upload-queue";
 
 const upload = (id: string, state: QueuedUpload["state"], more: Partial<QueuedUpload> = {}): QueuedUpload => ({
@@ -23,7 +23,7 @@ const upload = (id: string, state: QueuedUpload["state"], more: Partial<QueuedUp
   size: 5,
   to: { project: null, conversation: null },
   key: "key 1",
-  session: null,
+  uploadID: null,
   sent: 0,
   problem: null,
   ...more,
@@ -40,11 +40,11 @@ const refusal = (status: number, retryAfter = 0, field?: string) =>
     retryAfter,
   );
 
-const session = (state: UploadSession["state"], code?: string): UploadSession =>
-  ({ state, failure: code === undefined ? null : { code, detail: "Detail." } }) as UploadSession;
+const received = (state: ServiceUpload["state"], code?: string): ServiceUpload =>
+  ({ state, failure: code === undefined ? null : { code, detail: "Detail." } }) as ServiceUpload;
 
 const stopped = (kind: ProblemKind, more: Partial<QueuedUpload> = {}) =>
-  upload("a", "stopped", { session: "upl_1", sent: 3, problem: { kind, detail: "", retryAt: 0 }, ...more });
+  upload("a", "stopped", { uploadID: "upl_1", sent: 3, problem: { kind, detail: "", retryAt: 0 }, ...more });
 
 describe("the queue of uploads", () => {
   test("at most three are sent at a time, in the order in which they were added", () => {
@@ -58,9 +58,9 @@ describe("the queue of uploads", () => {
     ).toEqual([]);
   });
 
-  test("a reload continues what was interrupted, and without the file no new session can be tried", () => {
+  test("a reload continues what was interrupted, and without the file no new upload can be tried", () => {
     const list = [
-      upload("a", "checking", { session: "upl_1", sent: 5 }),
+      upload("a", "checking", { uploadID: "upl_1", sent: 5 }),
       upload("b", "waiting"),
       upload("c", "stopped", { problem: { kind: "malware", detail: "", retryAt: 0 } }),
       upload("d", "stopped", { problem: { kind: "interrupted", detail: "", retryAt: 0 } }),
@@ -72,29 +72,31 @@ describe("the queue of uploads", () => {
     expect(again).toMatchObject({
       id: "a",
       name: "a.txt",
-      session: "upl_1",
+      uploadID: "upl_1",
       file: null,
       state: "waiting",
       problem: null,
     });
     expect(startable([again])).toEqual([again]);
+    const earlier = { ...stored[0], uploadID: undefined, session: "upl_1" } as unknown as StoredUpload;
+    expect(reloaded(earlier).uploadID).toBe("upl_1");
     for (const kind of ["expired", "failed", "interrupted"] as const)
       expect(retryOf(stopped(kind, { file: null })), kind).toBeNull();
     expect(retryOf(stopped("unavailable", { file: null }))).toBe("continue");
   });
 
-  test("another try continues the session, or sends the file in a new one with another key", () => {
+  test("another try continues the upload, or sends the file in a new one with another key", () => {
     const newKey = () => "key 2";
     for (const kind of ["connection_lost", "unavailable", "limited", "signed_out"] as const)
       expect(restarted(stopped(kind), newKey), kind).toMatchObject({
         state: "waiting",
-        session: "upl_1",
+        uploadID: "upl_1",
         key: "key 1",
         sent: 0,
         problem: null,
       });
     for (const kind of ["expired", "failed", "cancelled", "refused", "too_large"] as const)
-      expect(restarted(stopped(kind), newKey), kind).toMatchObject({ state: "waiting", session: null, key: "key 2" });
+      expect(restarted(stopped(kind), newKey), kind).toMatchObject({ state: "waiting", uploadID: null, key: "key 2" });
   });
 
   test("another try is not offered for a file that can never be accepted", () => {
@@ -113,8 +115,8 @@ describe("the queue of uploads", () => {
 });
 
 describe("why an upload has stopped", () => {
-  test("by the state of its session", () => {
-    const kind = (state: UploadSession["state"], code?: string) => problemOfSession(session(state, code)).kind;
+  test("by its state on the service", () => {
+    const kind = (state: ServiceUpload["state"], code?: string) => problemOfUpload(received(state, code)).kind;
     expect(kind("rejected", "malware")).toBe("malware");
     expect(kind("rejected", "content_mismatch")).toBe("content_mismatch");
     expect(kind("rejected", "encrypted")).toBe("encrypted");

@@ -2,7 +2,8 @@
 import type { Schemas } from "../../api/client";
 import { Refusal } from "../../api/problem";
 
-export type UploadSession = Schemas["Upload"];
+/** An upload as the service has it. */
+export type ServiceUpload = Schemas["Upload"];
 
 /** How many files are sent at a time. The browser keeps its other connections for the rest of the app. */
 export const maxSending = 3;
@@ -52,10 +53,10 @@ export interface QueuedUpload {
   /** In bytes. */
   readonly size: number;
   readonly to: Destination;
-  /** The Idempotency-Key of the request that creates the session. */
+  /** The Idempotency-Key of the request that creates it on the service. */
   readonly key: string;
-  /** The identifier of the session; null: it has none yet. */
-  readonly session: string | null;
+  /** Its identifier on the service; null: it has none yet. */
+  readonly uploadID: string | null;
   readonly state: "waiting" | "sending" | "checking" | "cancelling" | "stopped";
   /** The number of bytes that were sent. */
   readonly sent: number;
@@ -71,17 +72,18 @@ export const declaredType = ({ name, type }: Pick<File, "name" | "type">): strin
   type.startsWith("video/") && !name.toLowerCase().endsWith(".ts") ? type : "application/octet-stream";
 
 /** What a tab stores of an upload, so that a reload of the page can continue it. */
-export type StoredUpload = Pick<QueuedUpload, "id" | "name" | "size" | "to" | "key" | "session">;
+export type StoredUpload = Pick<QueuedUpload, "id" | "name" | "size" | "to" | "key" | "uploadID">;
 
 /** The uploads to store: those that a reload would interrupt or has interrupted, also if they have stopped for a moment. */
 export const storedUploads = (list: readonly QueuedUpload[]): StoredUpload[] =>
   list
     .filter((upload) => isOpen(upload) || upload.problem?.kind === "interrupted" || retryOf(upload) === "continue")
-    .map(({ id, name, size, to, key, session }) => ({ id, name, size, to, key, session }));
+    .map(({ id, name, size, to, key, uploadID }) => ({ id, name, size, to, key, uploadID }));
 
 /** Returns an upload of an earlier page that waits to be continued. */
-export const reloaded = (stored: StoredUpload): QueuedUpload => ({
+export const reloaded = (stored: StoredUpload & { session?: string | null }): QueuedUpload => ({
   ...stored,
+  uploadID: stored.uploadID ?? stored.session ?? null, // earlier versions of the app stored it as session
   file: null,
   state: "waiting",
   sent: 0,
@@ -98,8 +100,8 @@ export const startable = (list: readonly QueuedUpload[]): readonly QueuedUpload[
 
 const problem = (kind: ProblemKind, detail = "", retryAt = 0): UploadProblem => ({ kind, detail, retryAt });
 
-/** Returns why a session cannot become a file, in a final state other than ready. */
-export function problemOfSession({ state, failure }: UploadSession): UploadProblem {
+/** Returns why an upload has become no file, in a final state other than ready. */
+export function problemOfUpload({ state, failure }: ServiceUpload): UploadProblem {
   if (state === "expired" || state === "cancelled") return problem(state);
   switch (failure?.code) {
     case "malware":
@@ -140,7 +142,7 @@ export function problemOfRefusal(refusal: unknown, now: number): UploadProblem {
 }
 
 /**
- * What another try means: to continue the same session, or to send the same file in a new one; null: it cannot help, or the
+ * What another try means: to continue the upload on the service, or to send the file in a new one; null: it cannot help, or the
  * file is not known.
  */
 export function retryOf({ problem, file }: Pick<QueuedUpload, "problem" | "file">): "continue" | "again" | null {
@@ -163,7 +165,7 @@ export function retryOf({ problem, file }: Pick<QueuedUpload, "problem" | "file"
 /** Returns an upload that waits for another try. newKey creates an Idempotency-Key. */
 export const restarted = (upload: QueuedUpload, newKey: () => string): QueuedUpload => ({
   ...upload,
-  ...(retryOf(upload) === "again" ? { session: null, key: newKey() } : {}),
+  ...(retryOf(upload) === "again" ? { uploadID: null, key: newKey() } : {}),
   state: "waiting",
   sent: 0,
   problem: null,

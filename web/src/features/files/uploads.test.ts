@@ -1,7 +1,7 @@
 // The uploads of a page, against a service whose responses the test sends.
 import { expect, test } from "vitest";
 import { Refusal } from "../../api/problem";
-import type { QueuedUpload, UploadSession } from "./upload-queue";
+import type { QueuedUpload, ServiceUpload } from "./upload-queue";
 import { Uploads, type UploadRequests } from "./uploads";
 
 /** A page with a service that accepts every file once the test releases it. */
@@ -9,15 +9,15 @@ function page(stored: string | null = null) {
   const calls: string[] = [];
   const attached: string[] = [];
   const sending = new Map<string, { accept: () => void; refuse: (error: unknown) => void }>();
-  const sessionOf = (id: string, state: string) =>
-    ({ upload_id: id, state, file_id: `file_${id}`, filename: id }) as unknown as UploadSession;
+  const uploadOf = (id: string, state: string) =>
+    ({ upload_id: id, state, file_id: `file_${id}`, filename: id }) as unknown as ServiceUpload;
   const requests: UploadRequests = {
-    create: async ({ name }) => (calls.push(`create ${name}`), sessionOf(name, "pending")),
-    get: async (id) => (calls.push(`get ${id}`), sessionOf(id, "pending")),
+    create: async ({ name }) => (calls.push(`create ${name}`), uploadOf(name, "pending")),
+    get: async (id) => (calls.push(`get ${id}`), uploadOf(id, "pending")),
     send: (id, _, { signal }) => {
       calls.push(`send ${id}`);
       return new Promise((accept, refuse) => {
-        sending.set(id, { accept: () => accept(sessionOf(id, "ready")), refuse });
+        sending.set(id, { accept: () => accept(uploadOf(id, "ready")), refuse });
         signal.addEventListener("abort", () => refuse(signal.reason));
       });
     },
@@ -71,7 +71,7 @@ test("three files are sent at a time, and each becomes part of the message", asy
   expect(uploads.state.getState().ended).toEqual({ number: 1, uploaded: 4, stopped: [] });
 });
 
-test("a cancelled upload ends its session and becomes no file", async () => {
+test("a cancelled upload is cancelled on the service and becomes no file", async () => {
   const { uploads, calls, attached, list, until } = page();
   uploads.add([file("a")], toConversation);
   await expect.poll(() => calls.at(-1)).toBe("send a");
@@ -81,7 +81,7 @@ test("a cancelled upload ends its session and becomes no file", async () => {
   expect(attached).toEqual([]);
 });
 
-test("an upload that has stopped is reported, and a retry uses its session", async () => {
+test("an upload that has stopped is reported, and a retry continues it", async () => {
   const { uploads, calls, refuse, accept, list, until } = page();
   uploads.add([file("a"), file("empty", "")], toConversation);
   await expect.poll(() => calls.at(-1)).toBe("send a");

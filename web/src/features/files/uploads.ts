@@ -5,7 +5,7 @@ import { Refusal } from "../../api/problem";
 import {
   isOpen,
   problemOfRefusal,
-  problemOfSession,
+  problemOfUpload,
   reloaded,
   restarted,
   startable,
@@ -14,10 +14,10 @@ import {
   type QueuedUpload,
   type StoredUpload,
   type UploadProblem,
-  type UploadSession,
+  type ServiceUpload,
 } from "./upload-queue";
 
-/** How many times another request may be sending the content of a session before this one gives up. */
+/** How many times another request may be sending the content of an upload before this one gives up. */
 const maxConflicts = 5;
 
 export interface UploadsState {
@@ -37,18 +37,18 @@ interface Round {
 
 /** The requests of uploads. They throw a Refusal. */
 export interface UploadRequests {
-  /** Creates the session of an upload. Not aborted by a cancel: the session has to be known, so that it can be ended. */
-  create(upload: QueuedUpload, file: File): Promise<UploadSession>;
-  /** Returns a session; waits: once its state has changed, or after some seconds. */
-  get(session: string, waits: boolean, signal: AbortSignal): Promise<UploadSession>;
-  /** Sends the content of a session. onSent is called when all of it was sent and the response is pending. */
+  /** Creates an upload on the service. Not aborted by a cancel: it has to be known, so that it can be cancelled. */
+  create(upload: QueuedUpload, file: File): Promise<ServiceUpload>;
+  /** Returns an upload; waits: once its state has changed, or after some seconds. */
+  get(uploadID: string, waits: boolean, signal: AbortSignal): Promise<ServiceUpload>;
+  /** Sends the content of an upload. onSent is called when all of it was sent and the response is pending. */
   send(
-    session: string,
+    uploadID: string,
     file: File,
     options: { signal: AbortSignal; onProgress: (sent: number) => void; onSent: () => void },
-  ): Promise<UploadSession>;
-  /** Cancels a session. */
-  cancel(session: string): Promise<unknown>;
+  ): Promise<ServiceUpload>;
+  /** Cancels an upload. */
+  cancel(uploadID: string): Promise<unknown>;
 }
 
 /** The dependencies of Uploads; tests replace them. */
@@ -89,7 +89,7 @@ export class Uploads {
     const added = [...files].map((file): QueuedUpload => {
       const { name, size } = file;
       const [id, key] = [crypto.randomUUID(), crypto.randomUUID()];
-      return { id, key, file, name, size, to, session: null, state: "waiting", sent: 0, problem: null };
+      return { id, key, file, name, size, to, uploadID: null, state: "waiting", sent: 0, problem: null };
     });
     this.#update((list) => [...list, ...added]);
     // The service refuses empty files.
@@ -134,7 +134,7 @@ export class Uploads {
       return stop.abort();
     }
     this.#remove(id);
-    if (upload?.session != null) void this.#discard(upload.session);
+    if (upload?.uploadID != null) void this.#discard(upload.uploadID);
   }
 
   #listed(id: string): QueuedUpload | undefined {
@@ -187,14 +187,15 @@ export class Uploads {
     this.#stops.set(id, stop);
     this.#change(id, { state: this.#listed(id)?.file === null ? "checking" : "sending", sent: 0 });
     try {
-      const session = await this.#finish(id, stop.signal);
-      if (session.state === "ready") {
+      const finished = await this.#finish(id, stop.signal);
+      if (finished.state === "ready") {
         this.#round = { ...this.#round, uploaded: this.#round.uploaded + 1 };
         const conversation = this.#listed(id)?.to.conversation ?? null;
-        if (conversation !== null) this.#deps.attach(conversation, [{ id: session.file_id!, name: session.filename }]);
+        if (conversation !== null)
+          this.#deps.attach(conversation, [{ id: finished.file_id!, name: finished.filename }]);
         await this.#deps.filesChanged().catch(() => {});
         this.#remove(id);
-      } else this.#stopped(id, problemOfSession(session));
+      } else this.#stopped(id, problemOfUpload(finished));
     } catch (error) {
       this.#deps.noticeSignOut(error);
       if (stop.signal.aborted) await this.#end(id);
@@ -206,56 +207,56 @@ export class Uploads {
     }
   }
 
-  /** Creates the session of an upload unless it has one, and sends its content. Returns the session in its final state. */
-  async #finish(id: string, signal: AbortSignal): Promise<UploadSession> {
+  /** Creates an upload on the service unless it is there, and sends its content. Returns it in its final state. */
+  async #finish(id: string, signal: AbortSignal): Promise<ServiceUpload> {
     const { requests } = this.#deps;
     const upload = this.#listed(id);
     if (upload === undefined) throw new Error("the upload was removed");
-    let session =
-      upload.session === null
+    let known =
+      upload.uploadID === null
         ? await requests.create(upload, fileOf(upload))
-        : await requests.get(upload.session, false, signal);
-    this.#change(id, { session: session.upload_id });
+        : await requests.get(upload.uploadID, false, signal);
+    this.#change(id, { uploadID: known.upload_id });
     for (let conflicts = 0; ;) {
       signal.throwIfAborted();
-      switch (session.state) {
+      switch (known.state) {
         case "pending":
           this.#change(id, { state: "sending", sent: 0 });
           try {
-            session = await requests.send(session.upload_id, fileOf(upload), {
+            known = await requests.send(known.upload_id, fileOf(upload), {
               signal,
               onProgress: (sent) => this.#change(id, { sent }),
               onSent: () => this.#change(id, { state: "checking" }),
             });
           } catch (error) {
             // Another request sends the content, for example an earlier one whose connection the service does not know to
-            // be lost, or the session has ended.
+            // be lost, or the upload has ended.
             if (!(error instanceof Refusal) || error.status !== 409 || ++conflicts > maxConflicts) throw error;
-            session = await requests.get(session.upload_id, false, signal);
+            known = await requests.get(known.upload_id, false, signal);
           }
           break;
         case "receiving":
         case "scanning":
           this.#change(id, { state: "checking" });
-          session = await requests.get(session.upload_id, true, signal);
+          known = await requests.get(known.upload_id, true, signal);
           break;
         default:
-          return session;
+          return known;
       }
     }
   }
 
   /** Ends an upload that the user has cancelled. */
   async #end(id: string): Promise<void> {
-    const session = this.#listed(id)?.session ?? null;
-    if (session !== null) await this.#discard(session);
+    const uploadID = this.#listed(id)?.uploadID ?? null;
+    if (uploadID !== null) await this.#discard(uploadID);
     this.#remove(id);
   }
 
-  /** Cancels a session. If that fails, the session expires by itself; if it has become a file, the file stays. */
-  async #discard(session: string): Promise<void> {
+  /** Cancels an upload on the service. If that fails, it expires by itself; if it has become a file, the file stays. */
+  async #discard(uploadID: string): Promise<void> {
     try {
-      await this.#deps.requests.cancel(session);
+      await this.#deps.requests.cancel(uploadID);
     } catch (error) {
       this.#deps.noticeSignOut(error);
       await this.#deps.filesChanged().catch(() => {});

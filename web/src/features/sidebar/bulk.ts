@@ -8,7 +8,7 @@ import { toast } from "../../controls/toast";
 import type { MessageKey } from "../../messages/catalog";
 import type { Localization } from "../../messages/localization";
 import { putProject } from "./moving";
-import { placed, putPlacement } from "./organize";
+import { placed, putPlacement } from "./placement";
 import { deselect, selectAgain, setLeaving, useSelecting, type ListName } from "./selecting";
 import { countsOf, outcomeOf, type Outcome } from "./selection";
 

@@ -7,7 +7,7 @@ import { useUnsentCount } from "./sign-out";
 export { confirmDeletion, useSendWhenHidden } from "./deletion";
 export { SelectionToolbar } from "./conversations";
 export { useListedParts } from "./list";
-export { archive, restore, setPinned } from "./organize";
+export { archive, restore, setPinned } from "./placement";
 export { PlacementItems } from "./placement-items";
 export { editTitle, TitleEditor, useEditing } from "./rename";
 export { setSelectable, startSelecting, stopSelecting, useSelecting } from "./selecting";

@@ -4,7 +4,7 @@ import { MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 import { useBranching } from "../conversation";
 import { useMoving } from "./moving";
-import { archive, restore, setPinned } from "./organize";
+import { archive, restore, setPinned } from "./placement";
 import { useSharing } from "../sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
