@@ -57,6 +57,8 @@ export interface Upload {
   /** The number of bytes that were sent. */
   sent: number;
   cancelling: boolean;
+  /** Ends the request. */
+  stop: AbortController;
 }
 
 export interface UploadOutcome {
@@ -76,8 +78,6 @@ interface UploadState {
 /** The upload of this tab. It continues while the user visits other pages of the app. */
 export const useUpload = create<UploadState>(() => ({ current: null, outcome: null }));
 
-let stop = new AbortController();
-
 function end(kind: UploadOutcome["kind"], retryAt = 0, importID: string | null = null): void {
   useUpload.setState({ current: null, outcome: { kind, retryAt, importID } });
 }
@@ -92,9 +92,10 @@ export async function uploadImport(file: File): Promise<void> {
   if (useUpload.getState().current !== null) return;
   if (file.size === 0) return end("empty");
   if (file.size > maxImportSize) return end("too_large");
-  stop = new AbortController();
+  const stop = new AbortController();
   const { signal } = stop;
-  useUpload.setState({ current: { name: file.name, size: file.size, sent: 0, cancelling: false }, outcome: null });
+  const { name, size } = file;
+  useUpload.setState({ current: { name, size, sent: 0, cancelling: false, stop }, outcome: null });
   try {
     const onProgress = (sent: number) => update({ sent });
     // The service recognises the format by the content.
@@ -129,7 +130,7 @@ function outcomeOf(error: unknown): [kind: UploadOutcome["kind"], retryAt?: numb
 
 /** Cancels the upload of this tab. */
 export async function cancelUpload(): Promise<void> {
-  const { signal } = stop;
+  const stop = useUpload.getState().current?.stop;
   update({ cancelling: true });
   try {
     // The service would record an interrupted upload as failed. An account has one open import, so the one that is being
@@ -138,7 +139,7 @@ export async function cancelUpload(): Promise<void> {
       api.GET("/account/imports", { params: { query: { limit: 1 } }, signal: AbortSignal.timeout(cancelTimeout) }),
     );
     const id = page.data.find(({ state }) => state === "receiving")?.import_id;
-    if (id !== undefined && !signal.aborted)
+    if (id !== undefined && stop?.signal.aborted === false)
       await api.DELETE("/account/imports/{import_id}", {
         params: { path: { import_id: id } },
         signal: AbortSignal.timeout(cancelTimeout),
@@ -146,6 +147,6 @@ export async function cancelUpload(): Promise<void> {
   } catch {
     // The import of an upload that stops fails, and nothing of it is imported either.
   } finally {
-    stop.abort();
+    stop?.abort();
   }
 }
