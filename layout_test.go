@@ -69,9 +69,12 @@ var layers = map[string][]string{
 }
 
 // webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from
-// those before it.
+// those before it. Of a feature, other folders may import only the public file, index.ts.
 var webLayers = []string{
-	"generated", "api", "turn", "messages", "style", "controls", "keys", "parts", "composer", "transcript", "sidebar", "pages", ".",
+	"generated", "api", "turn", "messages", "style", "controls", "keys", "parts",
+	"features/sign-in", "features/files", "features/composer", "features/projects", "features/sharing", "features/conversation",
+	"features/sidebar", "features/search", "features/settings",
+	"layout", ".",
 }
 
 // machines lists the packages of state machines. They have no clock, no context, no lock, no log and no store, so they
@@ -206,6 +209,9 @@ func TestKindsOfWorkDoNotKnowEachOther(t *testing.T) {
 	}
 }
 
+// webRoot is the folder of the modules of the web app.
+const webRoot = "web/src"
+
 var (
 	webImport = regexp.MustCompile(`(?:from|import|import\()\s*["'](\.[^"']+)["']`)
 	// webEffect matches a statement of a module that starts something when the module is imported.
@@ -213,45 +219,100 @@ var (
 )
 
 func TestModulesOfTheWebAppImportDownwardOnlyAndStartNothing(t *testing.T) {
-	const root = "web/src"
-	modules := 0
-	err := filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasPrefix(filepath.Ext(at), ".ts") || strings.Contains(at, ".test.") || strings.Contains(at, ".worker.") {
-			return err
-		}
-		modules++
-		text, err := os.ReadFile(at)
-		if err != nil {
-			return err
-		}
-		layer := func(file string) int {
-			below, err := filepath.Rel(root, file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			folder, _, inFolder := strings.Cut(filepath.ToSlash(below), "/")
-			if !inFolder {
-				folder = "."
-			}
-			return slices.Index(webLayers, folder)
-		}
-		own := layer(at)
-		if own < 0 {
+	imports := webImports(t)
+	if len(imports) < 50 {
+		t.Errorf("only %d modules were checked", len(imports))
+	}
+	for at, targets := range imports {
+		own := webFolder(at)
+		if !slices.Contains(webLayers, own) {
 			t.Errorf("the folder of %s is not in the layers of the web app", at)
 		}
-		for _, match := range webImport.FindAllStringSubmatch(string(text), -1) {
-			if target := filepath.Join(filepath.Dir(at), match[1]); layer(target) > own || layer(target) < 0 {
-				t.Errorf("%s imports %s, which is not below it", at, match[1])
+		for _, target := range targets {
+			folder := webFolder(target)
+			if below := slices.Index(webLayers, folder); below < 0 || below > slices.Index(webLayers, own) {
+				t.Errorf("%s imports %s, which is not below it", at, target)
 			}
+			if strings.HasPrefix(folder, "features/") && folder != own && path.Base(target) != "index.ts" {
+				t.Errorf("%s imports %s, which only its feature may import: use %s/index.ts", at, target, folder)
+			}
+		}
+		text, err := os.ReadFile(path.Join(webRoot, at))
+		if err != nil {
+			t.Fatal(err)
 		}
 		if effect := webEffect.FindString(string(text)); effect != "" {
 			t.Errorf("%s starts something when it is imported (%s): do that in a function that start.ts calls", at, effect)
 		}
+	}
+}
+
+func TestModulesOfTheWebAppImportEachOtherWithoutCycles(t *testing.T) {
+	imports := webImports(t)
+	finished := map[string]bool{}
+	var visit func(at string, trail []string)
+	visit = func(at string, trail []string) {
+		if start := slices.Index(trail, at); start >= 0 {
+			t.Errorf("modules import each other: %s", strings.Join(append(trail[start:], at), " → "))
+			return
+		}
+		if finished[at] {
+			return
+		}
+		for _, target := range imports[at] {
+			visit(target, append(trail, at))
+		}
+		finished[at] = true
+	}
+	for at := range imports {
+		visit(at, nil)
+	}
+}
+
+// webFolder returns the folder of webLayers that contains a module.
+func webFolder(module string) string {
+	folders := strings.Split(path.Dir(module), "/")
+	if folders[0] == "features" {
+		return path.Join(folders[:min(2, len(folders))]...)
+	}
+	return folders[0]
+}
+
+// webImports returns the modules of the web app, without tests and workers, each with the modules that it imports at once or
+// later. Paths are relative to web/src.
+func webImports(t *testing.T) map[string][]string {
+	t.Helper()
+	root := os.DirFS(webRoot)
+	suffixes := []string{"", ".ts", ".tsx", "/index.ts"}
+	imports := map[string][]string{}
+	err := fs.WalkDir(root, ".", func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasPrefix(path.Ext(at), ".ts") || strings.Contains(at, ".test.") || strings.Contains(at, ".worker.") {
+			return err
+		}
+		text, err := fs.ReadFile(root, at)
+		if err != nil {
+			return err
+		}
+		imports[at] = nil
+		for _, match := range webImport.FindAllStringSubmatch(string(text), -1) {
+			specifier, _, _ := strings.Cut(match[1], "?")
+			named := path.Join(path.Dir(at), specifier)
+			suffix := slices.IndexFunc(suffixes, func(suffix string) bool {
+				info, err := fs.Stat(root, named+suffix)
+				return err == nil && !info.IsDir()
+			})
+			if suffix < 0 {
+				t.Errorf("%s imports %s, which does not exist", at, specifier)
+				continue
+			}
+			imports[at] = append(imports[at], named+suffixes[suffix])
+		}
 		return nil
 	})
-	if err != nil || modules < 50 {
-		t.Errorf("%d modules were checked: %v", modules, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return imports
 }
 
 func TestStateMachinesArePure(t *testing.T) {

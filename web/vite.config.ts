@@ -54,7 +54,12 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     emptyOutDir: true,
     // One file for everything that every page needs. Otherwise a first visit would load two dozen files, most of them tiny.
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "app", tags: ["$initial"] }] } } },
+    // Not the dependencies of a module that it does not use: a feature's public file also exports code that is loaded later.
+    rolldownOptions: {
+      output: {
+        codeSplitting: { groups: [{ name: "app", tags: ["$initial"], includeDependenciesRecursively: false }] },
+      },
+    },
   },
   worker: { format: "es" },
   html: { cspNonce: "__nonce__" },

@@ -12,22 +12,17 @@ import { useRef, useState, type ReactNode } from "react";
 import { Refusal } from "./api/client";
 import { queryClient, sessionQuery } from "./api/queries";
 import { useSessionState } from "./api/session-state";
-import { deferred } from "./controls/deferred";
-import { AppLayout } from "./pages/app-layout";
-import { ConversationRoute } from "./pages/conversation";
-import { ErrorPage, ErrorBoundary } from "./pages/error-page";
-import { mailPageOf } from "./pages/mail-links";
-import { Unreachable } from "./pages/unreachable";
+import { AppLayout } from "./layout/app-layout";
+import { ConversationRoute } from "./features/conversation";
+import { LibraryPage } from "./features/files";
+import { ProjectPage } from "./features/projects";
+import { SettingsPage } from "./features/settings";
+import { ErrorPage, ErrorBoundary } from "./layout/error-page";
+import { mailPageOf, mailPages, SignIn, SignInAgain } from "./features/sign-in";
+import { Unreachable } from "./layout/unreachable";
 import { Localization } from "./messages/localization";
 import { ThemeEffect } from "./style/theme";
 import { useFeedStart } from "./turn/account-feed";
-
-const SignIn = deferred(() => import("./pages/sign-in").then((m) => m.SignIn));
-const mailPages = {
-  reset: deferred(() => import("./pages/reset-password").then((m) => m.ResetPassword)),
-  confirm: deferred(() => import("./pages/confirm-email").then((m) => m.ConfirmEmail)),
-};
-const SignInAgain = deferred(() => import("./pages/sign-in-again").then((m) => m.SignInAgain));
 
 const root = createRootRoute({
   component: () => (
@@ -35,7 +30,7 @@ const root = createRootRoute({
       <Outlet />
     </AppLayout>
   ),
-  notFoundComponent: lazyRouteComponent(() => import("./pages/not-found"), "NotFound"),
+  notFoundComponent: lazyRouteComponent(() => import("./controls/not-found"), "NotFound"),
 });
 // One component for both paths, so that a new chat that gets an address is not rendered anew.
 const chat = createRoute({ getParentRoute: () => root, id: "chat", component: ConversationRoute });
@@ -44,17 +39,17 @@ const conversation = createRoute({ getParentRoute: () => chat, path: "/c/$conver
 const project = createRoute({
   getParentRoute: () => root,
   path: "/p/$project",
-  component: lazyRouteComponent(() => import("./pages/project"), "ProjectPage"),
+  component: ProjectPage,
 });
 const library = createRoute({
   getParentRoute: () => root,
   path: "/library",
-  component: lazyRouteComponent(() => import("./pages/library"), "LibraryPage"),
+  component: LibraryPage,
 });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./pages/settings"), "SettingsPage"),
+  component: SettingsPage,
 });
 
 const router = createRouter({

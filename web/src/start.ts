@@ -2,10 +2,10 @@
 import { startOutbox } from "./api/outbox";
 import { startQueries } from "./api/queries";
 import { onSignIn, startSessionState } from "./api/session-state";
-import { startDrafts } from "./composer/drafts";
+import { startDrafts } from "./features/composer";
 import { startDevice } from "./controls/device";
 import { startInputModality } from "./controls/input-modality";
-import { startProviderFailure } from "./pages/provider-failure";
+import { startProviderFailure } from "./features/sign-in";
 import { startAccountFeed } from "./turn/account-feed";
 import { followAgain } from "./turn/live";
 

@@ -1,34 +1,43 @@
 import { describe, expect, test } from "vitest";
+import { attempts } from "./attempt";
 import { Refusal } from "./problem";
-import { attemptOf, keepsKey } from "./attempt";
 
-const keys = () => {
+/** Returns a function that sends a request, which is refused unless the refusal is null, and returns its key. */
+function sender() {
   let made = 0;
-  return () => `key ${++made}`;
-};
-const refusal = (status: number, code = "unknown") => new Refusal(status, code, "", null, 0);
+  const attempt = attempts(() => `key ${++made}`);
+  return async (request: string, refusal: Refusal | null = null): Promise<string> => {
+    let used = "";
+    await attempt(request, async (key) => {
+      used = key;
+      if (refusal !== null) throw refusal;
+    }).catch((error: unknown) => expect(error).toBe(refusal));
+    return used;
+  };
+}
+const refused = (status: number, code = "unknown") => new Refusal(status, code, "", null, 0);
 
 describe("the key of a request that creates something", () => {
-  test("is the same for a repetition of the request", () => {
-    const newKey = keys();
-    const first = attemptOf("7 days", null, newKey);
-    expect(attemptOf("7 days", first, newKey)).toBe(first);
+  test("is another one for another request, and for the next one after a success", async () => {
+    const send = sender();
+    expect(await send("7 days", refused(0))).toBe("key 1");
+    expect(await send("30 days")).toBe("key 2");
+    expect(await send("30 days")).toBe("key 3");
   });
 
-  test("is another one for another request", () => {
-    const newKey = keys();
-    const first = attemptOf("7 days", null, newKey);
-    expect(attemptOf("30 days", first, newKey)).toEqual({ request: "30 days", key: "key 2" });
+  test("is kept while the resource may exist, or if the service did not consider the request", async () => {
+    const refusals = [0, 500, 503, 401, 403, 429].map((status) => refused(status));
+    for (const refusal of [...refusals, refused(409, "idempotency_in_progress")]) {
+      const send = sender();
+      expect([await send("share", refusal), await send("share")], `${refusal.status}`).toEqual(["key 1", "key 1"]);
+    }
   });
 
-  test("is kept while the resource may exist, or if the service did not consider the request", () => {
-    for (const status of [0, 500, 503, 401, 403, 429]) expect(keepsKey(refusal(status)), `${status}`).toBe(true);
-    expect(keepsKey(refusal(409, "idempotency_in_progress"))).toBe(true);
-  });
-
-  test("is not used again after a final refusal", () => {
-    for (const status of [404, 422]) expect(keepsKey(refusal(status)), `${status}`).toBe(false);
-    for (const code of ["conflict", "turn_in_progress", "too_many_shares"])
-      expect(keepsKey(refusal(409, code)), code).toBe(false);
+  test("is not used again after a final refusal", async () => {
+    const conflicts = ["conflict", "turn_in_progress", "too_many_shares"].map((code) => refused(409, code));
+    for (const refusal of [refused(404), refused(422), ...conflicts]) {
+      const send = sender();
+      expect([await send("share", refusal), await send("share")], refusal.code).toEqual(["key 1", "key 2"]);
+    }
   });
 });

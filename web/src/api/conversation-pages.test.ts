@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "./client";
-import { find, repetitions, replaceConversation } from "./conversation-pages";
+import { find, repetitions, replaceConversation, uniqueConversations } from "./conversation-pages";
 
 const one = (id: string, title = id) => ({ conversation_id: id, title }) as unknown as Conversation;
 const page = (...ids: string[]) => ({ data: ids.map((id) => one(id)) });
@@ -30,4 +30,10 @@ describe("repeated conversations", () => {
     expect(repeats([])).toBe(false);
     expect(repeats([third, second])).toBe(true);
   });
+});
+
+test("a conversation on two pages is listed once, in the version of the first page", () => {
+  const [a, b] = [one("a"), one("b")];
+  expect(uniqueConversations([{ data: [a, b] }, { data: [one("a", "old")] }])).toEqual([a, b]);
+  expect(uniqueConversations([])).toEqual([]);
 });

@@ -2,18 +2,15 @@
 // index once, so the work depends on the number of pages and on what changes, not on the number of conversations. Pure.
 import type { InfiniteData } from "@tanstack/react-query";
 import type { Conversation } from "./client";
+import { memoized } from "./memoized";
 
 /** The conversations of a page, or another part of a list. */
 type Part = readonly Conversation[];
 
-const indexes = new WeakMap<Part, ReadonlyMap<string, Conversation>>();
-
 /** Returns the conversations of a part by identifier. */
-export function indexOf(part: Part): ReadonlyMap<string, Conversation> {
-  let index = indexes.get(part);
-  if (index === undefined) indexes.set(part, (index = new Map(part.map((one) => [one.conversation_id, one]))));
-  return index;
-}
+export const indexOf: (part: Part) => ReadonlyMap<string, Conversation> = memoized(
+  (part: Part) => new Map(part.map((one) => [one.conversation_id, one])),
+);
 
 export function find(parts: readonly Part[], id: string): Conversation | undefined {
   for (const part of parts) {
@@ -69,4 +66,12 @@ export function repetitions(): (parts: readonly Part[]) => boolean {
     before = now;
     return repeated > 0;
   };
+}
+
+/** Returns all loaded conversations once each: one that changed between the loading of two pages may be on both. */
+export function uniqueConversations(pages: readonly { data: readonly Conversation[] }[]): Conversation[] {
+  const found = new Map<string, Conversation>();
+  for (const page of pages)
+    for (const one of page.data) if (!found.has(one.conversation_id)) found.set(one.conversation_id, one);
+  return [...found.values()];
 }

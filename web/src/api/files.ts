@@ -1,6 +1,7 @@
 // The files of the account in TanStack Query's cache, and the requests that change them.
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, body, type Schemas } from "./client";
+import { pagedQuery } from "./paged-query";
 import { refetchInAllTabs } from "./queries";
 
 export type StoredFile = Schemas["File"];
@@ -26,47 +27,30 @@ export interface FileFilter {
   sort: FileSort;
 }
 
-const page = (cursor: string | null, limit: number) => ({ limit, ...(cursor === null ? {} : { cursor }) });
-
 /** The files of the library that match a filter; the previous ones while those of another filter are loading. */
-export const filesQuery = ({ query, kind, sort }: FileFilter) =>
-  infiniteQueryOptions({
-    queryKey: ["files", "library", query, kind, sort],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/files", {
-          params: {
-            query: {
-              sort,
-              ...(query === "" ? {} : { q: query }),
-              ...(kind === "all" ? {} : { kind }),
-              ...page(pageParam, 50),
-            },
-          },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    placeholderData: (before) => before,
-    refetchOnMount: "always",
-    refetchOnWindowFocus: "always",
-  });
+export const filesQuery = ({ query, kind, sort }: FileFilter) => ({
+  ...pagedQuery(
+    ["files", "library", query, kind, sort],
+    50,
+    (page) =>
+      api.GET("/files", {
+        params: {
+          query: { sort, ...(query === "" ? {} : { q: query }), ...(kind === "all" ? {} : { kind }), ...page },
+        },
+      }),
+    { refetchOnMount: "always", refetchOnWindowFocus: "always" },
+  ),
+  placeholderData: keepPreviousData,
+});
 
 /** The files of a project, newest first. */
-export const projectFilesQuery = (id: string) =>
-  infiniteQueryOptions({
-    queryKey: ["files", "project", id],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/projects/{project_id}/files", {
-          params: { path: { project_id: id }, query: page(pageParam, 50) },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    refetchOnMount: "always",
-    refetchOnWindowFocus: "always",
-  });
+export const projectFilesQuery = (project_id: string) =>
+  pagedQuery(
+    ["files", "project", project_id],
+    50,
+    (query) => api.GET("/projects/{project_id}/files", { params: { path: { project_id }, query } }),
+    { refetchOnMount: "always", refetchOnWindowFocus: "always" },
+  );
 
 /** Returns the files of the loaded pages. A file that was added or renamed between two requests may be on two pages. */
 export const uniqueFiles = (pages: readonly { data: readonly StoredFile[] }[]): StoredFile[] => [

@@ -1,19 +1,14 @@
 // The projects of the account in TanStack Query's cache.
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { api, body, type Schemas } from "./client";
+import { pagedQuery } from "./paged-query";
 import { refetchInAllTabs } from "./queries";
 
 export type Project = Schemas["Project"];
 
-const page = (cursor: string | null, limit: number) => ({ limit, ...(cursor === null ? {} : { cursor }) });
-
 /** The projects in a state, newest first. */
 export const projectsQuery = (state: Project["state"]) =>
-  infiniteQueryOptions({
-    queryKey: ["projects", state],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) => body(api.GET("/projects", { params: { query: { state, ...page(pageParam, 50) } } })),
-    getNextPageParam: (last) => last.next_cursor,
+  pagedQuery(["projects", state], 50, (page) => api.GET("/projects", { params: { query: { state, ...page } } }), {
     refetchOnWindowFocus: "always",
   });
 
@@ -30,34 +25,23 @@ export const instructionsQuery = (id: string) =>
     queryFn: () => body(api.GET("/projects/{project_id}/instructions", { params: { path: { project_id: id } } })),
   });
 
-export const projectConversationsQuery = (id: string) =>
-  infiniteQueryOptions({
-    queryKey: ["project", id, "conversations"],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/projects/{project_id}/conversations", {
-          params: { path: { project_id: id }, query: page(pageParam, 50) },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    refetchOnWindowFocus: "always",
-  });
+export const projectConversationsQuery = (project_id: string) =>
+  pagedQuery(
+    ["project", project_id, "conversations"],
+    50,
+    (query) => api.GET("/projects/{project_id}/conversations", { params: { path: { project_id }, query } }),
+    { refetchOnWindowFocus: "always" },
+  );
 
 /** The projects that can take a conversation. */
-export const moveTargetsQuery = (conversation: string) =>
-  infiniteQueryOptions({
-    queryKey: ["move-targets", conversation],
-    initialPageParam: null as string | null,
-    queryFn: ({ pageParam }) =>
-      body(
-        api.GET("/conversations/{conversation_id}/move-targets", {
-          params: { path: { conversation_id: conversation }, query: page(pageParam, 50) },
-        }),
-      ),
-    getNextPageParam: (last) => last.next_cursor,
-    staleTime: 0,
-  });
+export const moveTargetsQuery = (conversation_id: string) =>
+  pagedQuery(
+    ["move-targets", conversation_id],
+    50,
+    (query) =>
+      api.GET("/conversations/{conversation_id}/move-targets", { params: { path: { conversation_id }, query } }),
+    { staleTime: 0 },
+  );
 
 /** Refetches everything that shows a project or its conversations, in all tabs. */
 export function projectChanged(): void {

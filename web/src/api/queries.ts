@@ -21,6 +21,7 @@ import {
 import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
+import { pagedQuery } from "./paged-query";
 
 /** How long cached data counts as fresh, in milliseconds. */
 const defaultStaleTime = 10_000;
@@ -60,41 +61,15 @@ export const settingsQuery = queryOptions({
   staleTime: 60_000,
 });
 
-export const devicesQuery = infiniteQueryOptions({
-  queryKey: ["devices"],
-  initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) =>
-    body(
-      api.GET("/auth/sessions", {
-        params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    ),
-  getNextPageParam: (page) => page.next_cursor,
-});
+export const devicesQuery = pagedQuery(["devices"], 100, (query) => api.GET("/auth/sessions", { params: { query } }));
 
-export const identitiesQuery = infiniteQueryOptions({
-  queryKey: ["identities"],
-  initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) =>
-    body(
-      api.GET("/account/identities", {
-        params: { query: { limit: 100, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    ),
-  getNextPageParam: (page) => page.next_cursor,
-});
+export const identitiesQuery = pagedQuery(["identities"], 100, (query) =>
+  api.GET("/account/identities", { params: { query } }),
+);
 
-export const securityLogQuery = infiniteQueryOptions({
-  queryKey: ["security-log"],
-  initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) =>
-    body(
-      api.GET("/account/security-log", {
-        params: { query: { limit: 10, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    ),
-  getNextPageParam: (page) => page.next_cursor,
-});
+export const securityLogQuery = pagedQuery(["security-log"], 10, (query) =>
+  api.GET("/account/security-log", { params: { query } }),
+);
 
 /** Titles that are being stored, by conversation. Until the service has stored them, they override the response. */
 export const pendingTitles = new Map<string, string>();
@@ -129,18 +104,12 @@ export const searchQuery = (query: string) =>
   });
 
 /** The archived conversations of the account. */
-export const archiveQuery = infiniteQueryOptions({
-  queryKey: ["archive"],
-  initialPageParam: null as string | null,
-  queryFn: ({ pageParam }) =>
-    body(
-      api.GET("/conversations", {
-        params: { query: { archived: "true", limit: 50, ...(pageParam === null ? {} : { cursor: pageParam }) } },
-      }),
-    ),
-  getNextPageParam: (page) => page.next_cursor,
-  refetchOnMount: "always",
-});
+export const archiveQuery = pagedQuery(
+  ["archive"],
+  50,
+  (page) => api.GET("/conversations", { params: { query: { archived: "true", ...page } } }),
+  { refetchOnMount: "always" },
+);
 
 /**
  * The conversations of the account, newest page first. TanStack Query would refetch every page that was read, so code that

@@ -1,11 +1,12 @@
 // Components whose code is loaded later than the app.
 import { useEffect, useEffectEvent, useState, type ComponentType, type ReactNode } from "react";
 import { useLocalization } from "../messages/localization";
+import { loadable } from "./loadable";
 import { toast } from "./toast";
 
 type Deferred<P> = ((props: P) => ReactNode) & {
   /** Starts to load the code before the component is rendered. */
-  preload(): Promise<void>;
+  preload(): Promise<unknown>;
 };
 
 interface Options<P> {
@@ -26,18 +27,9 @@ export function deferred<P extends object>(
   load: () => Promise<ComponentType<P>>,
   { Placeholder, onFailure }: Options<P> = {},
 ): Deferred<P> {
-  let Loaded: ComponentType<P> | null = null;
-  let loading: Promise<void> | null = null;
-  const preload = (): Promise<void> =>
-    (loading ??= load().then(
-      (component) => void (Loaded = component),
-      (error: unknown) => {
-        loading = null;
-        throw error;
-      },
-    ));
+  const component = loadable(load);
   function DeferredComponent(props: P) {
-    const [ready, setReady] = useState(Loaded !== null);
+    const [ready, setReady] = useState(component.value !== null);
     const [failure, setFailure] = useState<{ error: unknown } | null>(null);
     const { t } = useLocalization();
     const fail = useEffectEvent((error: unknown) => {
@@ -48,15 +40,16 @@ export function deferred<P extends object>(
     useEffect(() => {
       if (ready) return;
       let current = true;
-      preload().then(
+      component.load().then(
         () => current && setReady(true),
         (error: unknown) => current && fail(error),
       );
       return () => void (current = false);
     }, [ready]);
     if (failure !== null) throw failure.error;
+    const Loaded = component.value;
     if (Loaded !== null) return <Loaded {...props} />;
     return Placeholder && <Placeholder />;
   }
-  return Object.assign(DeferredComponent, { preload });
+  return Object.assign(DeferredComponent, { preload: component.load });
 }

@@ -1,5 +1,5 @@
 // Marks the document while the keyboard moves the focus. Browsers match :focus-visible on every focused text field, so
-// only this tells a field that was reached by keyboard from one that was clicked.
+// only this distinguishes a field that was reached by keyboard from one that was clicked.
 
 /** Starts to set data-keyboard on the document: after Tab, and after any key outside of text fields. */
 export function startInputModality(): void {

@@ -1,7 +1,38 @@
 // An open menu and its items, on Radix. menu.tsx loads this module on demand.
 import { DropdownMenu } from "radix-ui";
-import { Icon } from "./icon";
-import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu";
+import type { ComponentProps, ReactElement, ReactNode } from "react";
+import { Icon, type IconName } from "./icon";
+
+export interface MenuProps {
+  trigger: ReactElement<ComponentProps<"button">>;
+  children: ReactNode;
+  side?: "top" | "bottom";
+  align?: "start" | "end";
+  /** Returns the element to focus after closing, if the button no longer exists. */
+  returnTo?: () => HTMLElement | null;
+}
+
+export interface ItemProps {
+  icon?: IconName;
+  onSelect: () => void;
+  danger?: boolean;
+  disabled?: boolean;
+  hint?: string;
+  keys?: string;
+  children: ReactNode;
+}
+
+export interface CheckProps {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  children: ReactNode;
+}
+
+export interface ChoiceProps<T extends string> {
+  value: T;
+  onChange: (value: T) => void;
+  options: readonly { value: T; label: string; hint?: string }[];
+}
 
 /** Is open when mounted; from then on its button opens and closes it. */
 export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo }: MenuProps) {

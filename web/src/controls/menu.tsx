@@ -1,73 +1,32 @@
 // A menu with its button. The code of menus is loaded when a button is first focused, hovered or pressed; until then
 // only the button exists.
-import {
-  cloneElement,
-  useEffect,
-  useState,
-  type ComponentProps,
-  type KeyboardEvent,
-  type PointerEvent,
-  type ReactElement,
-  type ReactNode,
-} from "react";
-import type { IconName } from "./icon";
+import { cloneElement, useEffect, useState, type KeyboardEvent, type PointerEvent } from "react";
+import { loadable } from "./loadable";
+import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu-content";
 
-export interface MenuProps {
-  trigger: ReactElement<ComponentProps<"button">>;
-  children: ReactNode;
-  side?: "top" | "bottom";
-  align?: "start" | "end";
-  /** Returns the element to focus after closing, if the button no longer exists. */
-  returnTo?: () => HTMLElement | null;
-}
-
-export interface ItemProps {
-  icon?: IconName;
-  onSelect: () => void;
-  danger?: boolean;
-  disabled?: boolean;
-  hint?: string;
-  keys?: string;
-  children: ReactNode;
-}
-
-export interface CheckProps {
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-  children: ReactNode;
-}
-
-export interface ChoiceProps<T extends string> {
-  value: T;
-  onChange: (value: T) => void;
-  options: readonly { value: T; label: string; hint?: string }[];
-}
-
-type Parts = typeof import("./menu-content");
-
-let parts: Parts | null = null;
-const load = async (): Promise<Parts> => (parts ??= await import("./menu-content"));
+const content = loadable(() => import("./menu-content"));
 
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
-  const [loaded, setLoaded] = useState(parts !== null);
+  const [loaded, setLoaded] = useState(content.value !== null);
   useEffect(() => {
     if (!wanted || loaded) return;
     let current = true;
     // Not with Suspense: React delays content that had to be loaded by about a third of a second.
-    void load().then(
+    void content.load().then(
       () => current && setLoaded(true),
       () => current && setWanted(false), // loading failed: the next press tries again
     );
     return () => void (current = false);
   }, [wanted, loaded]);
+  const parts = content.value;
   if (wanted && parts !== null) return <parts.OpenMenu {...props} />;
   const open = () => setWanted(true);
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
     "aria-expanded": false,
-    onPointerEnter: () => void load().catch(() => {}),
-    onFocus: () => void load().catch(() => {}),
+    onPointerEnter: () => void content.load().catch(() => {}),
+    onFocus: () => void content.load().catch(() => {}),
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0 || event.ctrlKey || props.trigger.props.disabled === true) return;
       event.preventDefault(); // the menu gets the focus, not the button
@@ -104,12 +63,13 @@ function CancelWhileLoading({ onCancel }: { onCancel: () => void }) {
 
 // The items of a menu. They are rendered only in an open menu, so the module is loaded.
 
-export const MenuItem = (props: ItemProps) => parts && <parts.MenuItem {...props} />;
+export const MenuItem = (props: ItemProps) => content.value && <content.value.MenuItem {...props} />;
 
 /** A checkbox item; the menu stays open. */
-export const MenuCheck = (props: CheckProps) => parts && <parts.MenuCheck {...props} />;
+export const MenuCheck = (props: CheckProps) => content.value && <content.value.MenuCheck {...props} />;
 
-export const MenuLine = () => parts && <parts.MenuLine />;
+export const MenuLine = () => content.value && <content.value.MenuLine />;
 
 /** Radio items; each may have a hint. */
-export const MenuChoice = <T extends string>(props: ChoiceProps<T>) => parts && <parts.MenuChoice {...props} />;
+export const MenuChoice = <T extends string>(props: ChoiceProps<T>) =>
+  content.value && <content.value.MenuChoice {...props} />;

@@ -6,7 +6,7 @@ import { useLocalization } from "../messages/localization";
 import { Button, IconButton } from "./button";
 
 interface Toast {
-  id: number;
+  id: string;
   text: string;
   kind: "plain" | "problem";
   action?: { label: string; run: () => void };
@@ -18,14 +18,13 @@ interface Toast {
 
 const useToasts = create<{ list: readonly Toast[] }>(() => ({ list: [] }));
 const maxToasts = 3;
-let made = 0;
 
 /** Shows a toast. Returns a function that closes it. */
 export function toast(
   text: string,
   options: { kind?: Toast["kind"]; action?: Toast["action"]; stays?: number; then?: () => void } = {},
 ): () => void {
-  const id = ++made;
+  const id = crypto.randomUUID();
   const { kind = "plain", action, then } = options;
   const one: Toast = {
     id,
@@ -41,7 +40,7 @@ export function toast(
   return () => dismiss(id);
 }
 
-function dismiss(id: number, acted = false): void {
+function dismiss(id: string, acted = false): void {
   const one = useToasts.getState().list.find((toast) => toast.id === id);
   if (one === undefined) return;
   useToasts.setState(({ list }) => ({ list: list.filter((toast) => toast.id !== id) }));

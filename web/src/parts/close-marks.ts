@@ -1,5 +1,7 @@
 // Closes open Markdown marks (for example **) in text that is still streaming. The library that does it is loaded with
 // the first such text; until it is loaded, open marks are shown as written.
+import { loadable } from "../controls/loadable";
+
 const options = {
   katex: false,
   inlineKatex: false,
@@ -9,23 +11,13 @@ const options = {
   linkMode: "text-only",
 } as const;
 
-let close: ((text: string) => string) | null = null;
-let loading: Promise<void> | null = null;
+const library = loadable(async () => (await import("remend")).default);
 
 /** Loads the library. Rejects if that fails; the next call tries again. */
-export function loadMarkCloser(): Promise<void> {
-  loading ??= import("remend").then(
-    ({ default: remend }) => void (close = (text) => remend(text, options)),
-    (failure: unknown) => {
-      loading = null;
-      throw failure;
-    },
-  );
-  return loading;
-}
+export const loadMarkCloser = (): Promise<unknown> => library.load();
 
 export function withMarksClosed(text: string): string {
-  if (close !== null) return close(text);
+  if (library.value !== null) return library.value(text, options);
   void loadMarkCloser().catch(() => {}); // open marks stay visible
   return text;
 }

@@ -9,7 +9,7 @@ import { lineCount, previewOf } from "./preview";
 import { saveText } from "./export-text";
 import { fileName, languageName, languageOf } from "./languages";
 import { useNear } from "./near";
-import { highlight, cachedHighlight } from "./highlight";
+import { highlighter } from "./highlight";
 import type { HighlightedLines } from "./highlight-messages";
 
 /** Code with more lines than foldedAbove is folded to its first foldedTo lines. */
@@ -139,11 +139,11 @@ function useHighlightedLines(
   const language = open ? null : languageOf(word);
   const near = useNear(figure, true);
   const [found, setFound] = useState<{ code: string; lines: HighlightedLines } | null>(null);
-  const ready = language === null ? undefined : cachedHighlight(code, language);
+  const ready = language === null ? undefined : highlighter.cached(code, language);
   useEffect(() => {
     if (language === null || !near || ready !== undefined) return;
     let current = true;
-    void highlight(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
+    void highlighter.highlight(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
     return () => void (current = false);
   }, [code, language, near, ready]);
   return ready ?? (found?.code === code && language !== null ? found.lines : undefined);

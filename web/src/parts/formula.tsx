@@ -2,23 +2,15 @@
 // too long or that KaTeX cannot parse, the TeX source is shown.
 import { memo, useLayoutEffect, useRef } from "react";
 import type { KatexOptions } from "katex";
+import { loadable } from "../controls/loadable";
 
 const maxSourceLength = 2_000; // characters
 
 type Render = (tex: string, element: HTMLElement, options: KatexOptions) => void;
-let render: Render | null = null;
-let loading: Promise<Render> | null = null;
-
-function load(): Promise<Render> {
-  loading ??= Promise.all([import("katex"), import("katex/dist/katex.min.css")]).then(
-    ([katex]) => (render = katex.default.render),
-    (failure: unknown) => {
-      loading = null; // the next formula tries again
-      throw failure;
-    },
-  );
-  return loading;
-}
+const katex = loadable(async (): Promise<Render> => {
+  const [module] = await Promise.all([import("katex"), import("katex/dist/katex.min.css")]);
+  return module.default.render;
+});
 
 export const Formula = memo(function Formula({ tex, display }: { tex: string; display: boolean }) {
   const container = useRef<HTMLSpanElement>(null);
@@ -41,11 +33,11 @@ export const Formula = memo(function Formula({ tex, display }: { tex: string; di
       }
     };
     if (tex.length > maxSourceLength) element.textContent = tex;
-    else if (render !== null) draw(render);
+    else if (katex.value !== null) draw(katex.value);
     else {
       element.textContent = tex;
       let current = true;
-      load().then(
+      katex.load().then(
         (renderer) => current && draw(renderer),
         () => {}, // the source stays visible
       );

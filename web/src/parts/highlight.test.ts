@@ -1,5 +1,6 @@
 // The queue of the highlighting worker, with a worker whose responses the test sends.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Highlighter } from "./highlight";
 import type { HighlightedLines, HighlightJob } from "./highlight-messages";
 
 class FakeWorker {
@@ -25,20 +26,16 @@ class FakeWorker {
 
 beforeEach(() => {
   FakeWorker.all = [];
-  vi.resetModules();
   vi.useFakeTimers();
-  vi.stubGlobal("window", globalThis);
-  vi.stubGlobal("Worker", FakeWorker);
 });
 afterEach(() => {
   vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 test("the time limit of a job starts when the worker starts the job, not when the job is queued", async () => {
-  const { highlight } = await import("./highlight");
-  const slow = highlight("slow", "python");
-  const next = highlight("next", "go");
+  const highlighter = new Highlighter(() => new FakeWorker() as unknown as Worker);
+  const slow = highlighter.highlight("slow", "python");
+  const next = highlighter.highlight("next", "go");
   vi.advanceTimersByTime(7_900);
   FakeWorker.all[0]!.respond("slow");
   vi.advanceTimersByTime(7_900);
@@ -49,13 +46,13 @@ test("the time limit of a job starts when the worker starts the job, not when th
 });
 
 test("a worker that exceeds the limit is replaced, and the next worker highlights the waiting code", async () => {
-  const { highlight } = await import("./highlight");
-  const endless = highlight("endless", "python");
-  const behind = highlight("behind", "go");
+  const highlighter = new Highlighter(() => new FakeWorker() as unknown as Worker);
+  const endless = highlighter.highlight("endless", "python");
+  const behind = highlighter.highlight("behind", "go");
   vi.advanceTimersByTime(8_000);
   expect(await endless).toBeNull();
   expect(FakeWorker.all.map(({ ended }) => ended)).toEqual([true, false]);
   FakeWorker.all[1]!.respond("behind");
   expect(await behind).not.toBeNull();
-  expect(await highlight("again", "python")).toBeNull();
+  expect(await highlighter.highlight("again", "python")).toBeNull();
 });

@@ -16,85 +16,89 @@ interface PendingJob {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-let worker: Worker | null = null;
-let lastJobID = 0;
-let cacheSize = 0;
-/** The unfinished jobs, in the order in which the worker runs them. */
-const pendingJobs = new Map<number, PendingJob>();
-const cache = new Map<string, HighlightedLines>();
-const slowLanguages = new Set<Language>(); // languages with a job that exceeded the time limit
+export class Highlighter {
+  readonly #createWorker: () => Worker;
+  #worker: Worker | null = null;
+  #lastJobID = 0;
+  #cacheSize = 0;
+  /** The unfinished jobs, in the order in which the worker runs them. */
+  readonly #pendingJobs = new Map<number, PendingJob>();
+  readonly #cache = new Map<string, HighlightedLines>();
+  readonly #slowLanguages = new Set<Language>(); // languages with a job that exceeded the time limit
 
-/** Returns the cached result; undefined if there is none. */
-export function cachedHighlight(code: string, language: Language): HighlightedLines | undefined {
-  return cache.get(keyOf(code, language));
-}
-
-/** Highlights code; null: it stays plain. */
-export function highlight(code: string, language: Language): Promise<HighlightedLines | null> {
-  const before = cachedHighlight(code, language);
-  if (before !== undefined) return Promise.resolve(before);
-  if (code.length > maxCodeLength || slowLanguages.has(language)) return Promise.resolve(null);
-  return new Promise((resolve) => {
-    const job: HighlightJob = { id: ++lastJobID, code, language };
-    pendingJobs.set(job.id, { job, done: resolve });
-    startWorker()?.postMessage(job);
-    timeFirst();
-  });
-}
-
-/** Starts the timer of the job that the worker runs now, unless it has been started. */
-function timeFirst(): void {
-  const first = pendingJobs.values().next().value;
-  if (first !== undefined) first.timer ??= setTimeout(() => restartWorker(first.job), jobTimeout);
-}
-
-function startWorker(): Worker | null {
-  if (worker !== null) return worker;
-  try {
-    worker = new Worker(trustedURL(workerAddress), { type: "module" });
-  } catch {
-    return null; // the code stays plain
+  constructor(createWorker: () => Worker) {
+    this.#createWorker = createWorker;
   }
-  worker.onmessage = ({ data }: MessageEvent<HighlightResult>) => {
-    const entry = pendingJobs.get(data.id);
-    if (entry === undefined) return;
-    finish(entry, data.lines);
-  };
-  return worker;
-}
 
-function finish(entry: PendingJob, lines: HighlightedLines | null): void {
-  clearTimeout(entry.timer);
-  pendingJobs.delete(entry.job.id);
-  if (lines !== null) store(entry.job, lines);
-  entry.done(lines);
-  timeFirst();
-}
+  /** Returns the cached result; undefined if there is none. */
+  cached(code: string, language: Language): HighlightedLines | undefined {
+    return this.#cache.get(keyOf(code, language));
+  }
 
-/** Terminates a worker whose job exceeded the time limit. The other jobs start again in a new worker. */
-function restartWorker(job: HighlightJob): void {
-  slowLanguages.add(job.language);
-  worker?.terminate();
-  worker = null;
-  for (const entry of [...pendingJobs.values()]) {
-    if (entry.job.language === job.language) finish(entry, null);
-    else startWorker()?.postMessage(entry.job);
+  /** Highlights code; null: it stays plain. */
+  highlight(code: string, language: Language): Promise<HighlightedLines | null> {
+    const before = this.cached(code, language);
+    if (before !== undefined) return Promise.resolve(before);
+    if (code.length > maxCodeLength || this.#slowLanguages.has(language)) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const job: HighlightJob = { id: ++this.#lastJobID, code, language };
+      this.#pendingJobs.set(job.id, { job, done: resolve });
+      this.#startWorker()?.postMessage(job);
+      this.#timeFirst();
+    });
+  }
+
+  /** Starts the timer of the job that the worker runs now, unless it has been started. */
+  #timeFirst(): void {
+    const first = this.#pendingJobs.values().next().value;
+    if (first !== undefined) first.timer ??= setTimeout(() => this.#restartWorker(first.job), jobTimeout);
+  }
+
+  #startWorker(): Worker | null {
+    if (this.#worker !== null) return this.#worker;
+    try {
+      this.#worker = this.#createWorker();
+    } catch {
+      return null; // the code stays plain
+    }
+    this.#worker.onmessage = ({ data }: MessageEvent<HighlightResult>) => {
+      const entry = this.#pendingJobs.get(data.id);
+      if (entry !== undefined) this.#finish(entry, data.lines);
+    };
+    return this.#worker;
+  }
+
+  #finish(entry: PendingJob, lines: HighlightedLines | null): void {
+    clearTimeout(entry.timer);
+    this.#pendingJobs.delete(entry.job.id);
+    if (lines !== null) this.#store(entry.job, lines);
+    entry.done(lines);
+    this.#timeFirst();
+  }
+
+  /** Terminates a worker whose job exceeded the time limit. The other jobs start again in a new worker. */
+  #restartWorker(job: HighlightJob): void {
+    this.#slowLanguages.add(job.language);
+    this.#worker?.terminate();
+    this.#worker = null;
+    for (const entry of [...this.#pendingJobs.values()]) {
+      if (entry.job.language === job.language) this.#finish(entry, null);
+      else this.#startWorker()?.postMessage(entry.job);
+    }
+  }
+
+  #store(job: HighlightJob, lines: HighlightedLines): void {
+    this.#cache.set(keyOf(job.code, job.language), lines);
+    this.#cacheSize += job.code.length;
+    for (const key of this.#cache.keys()) {
+      if (this.#cacheSize <= maxCacheSize) return;
+      this.#cache.delete(key);
+      this.#cacheSize -= key.length - key.indexOf("\n") - 1;
+    }
   }
 }
 
-function store(job: HighlightJob, lines: HighlightedLines): void {
-  cache.set(keyOf(job.code, job.language), lines);
-  cacheSize += job.code.length;
-  for (const key of cache.keys()) {
-    if (cacheSize <= maxCacheSize) return;
-    cache.delete(key);
-    cacheSize -= key.length - key.indexOf("\n") - 1;
-  }
-}
-
-function keyOf(code: string, language: Language): string {
-  return `${language}\n${code}`;
-}
+const keyOf = (code: string, language: Language): string => `${language}\n${code}`;
 
 interface TrustedTypes {
   createPolicy(
@@ -103,17 +107,23 @@ interface TrustedTypes {
   ): { createScriptURL(address: string): string };
 }
 
-let policy: ReturnType<TrustedTypes["createPolicy"]> | null = null;
-
 /** Returns the worker's URL, as a trusted type if the browser has these. The policy rejects every other script. */
-function trustedURL(address: string): string {
+function trustedURL(): string {
   const types = (window as { trustedTypes?: TrustedTypes }).trustedTypes;
-  if (types === undefined) return address;
-  policy ??= types.createPolicy("turnstone", {
+  const policy = types?.createPolicy("turnstone", {
     createScriptURL(wanted) {
       if (wanted !== workerAddress) throw new TypeError("not a script of this app");
       return wanted;
     },
   });
-  return policy.createScriptURL(address);
+  return policy?.createScriptURL(workerAddress) ?? workerAddress;
 }
+
+/** Creates workers. The policy of their URL can be created only once. */
+function workers(): () => Worker {
+  let url: string | null = null;
+  return () => new Worker((url ??= trustedURL()), { type: "module" });
+}
+
+/** The highlighter of this page. */
+export const highlighter = new Highlighter(workers());

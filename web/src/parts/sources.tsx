@@ -1,5 +1,5 @@
 // The sources of an answer or of a tool's result, each with a link to its page or its file.
-import { viewFile } from "../api/file-view";
+import { viewFile } from "../controls/viewed-file";
 import type { Citation, Source } from "../generated/events";
 import { useLocalization } from "../messages/localization";
 import { webURL } from "./links";

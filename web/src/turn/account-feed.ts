@@ -36,16 +36,33 @@ const longestWait = 500;
 /** Whether pages may be loaded: the feed is connected, cannot be, or takes too long. */
 export const useFeedStart = create<{ over: boolean }>(() => ({ over: false }));
 
-let open = false;
-/** The last fetch of a query that may have been before a gap in the feed; null: there was no gap. */
-let gapAfter: number | null = null;
-const outdated = new Map<string, readonly string[]>();
-/** The changed conversations with their new versions; null: deleted. */
-const changed = new Map<string, number | null>();
-let timer: ReturnType<typeof setTimeout> | null = null;
-
 /** Starts to follow the feed. Without a session, the service refuses it until the user signs in. */
 export function startAccountFeed(): void {
+  let open = false;
+  /** The last fetch of a query that may have been before a gap in the feed; null: there was no gap. */
+  let gapAfter: number | null = null;
+  const outdated = new Map<string, readonly string[]>();
+  /** The changed conversations with their new versions; null: deleted. */
+  const changed = new Map<string, number | null>();
+  let timer: ReturnType<typeof setTimeout> | null = null;
+
+  /** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
+  async function apply(): Promise<void> {
+    const keys = [...outdated.values()];
+    const conversations = new Map(changed);
+    const gap = gapAfter;
+    outdated.clear();
+    changed.clear();
+    gapAfter = null;
+    try {
+      if (gap !== null) await refetchAll(gap);
+      await Promise.all(keys.map(refetch));
+      await updateListed(conversations);
+    } finally {
+      timer = outdated.size > 0 || gapAfter !== null ? setTimeout(() => void apply(), collected) : null;
+    }
+  }
+
   sharedTabs().followFeed({
     items: (items: FeedItem[]) => {
       for (const { type, id, version } of items)
@@ -67,21 +84,4 @@ export function startAccountFeed(): void {
     if (!open && signedIn && !document.hidden && navigator.onLine && !useSessionState.getState().lost)
       void refetchDisplayed();
   }, fallbackInterval);
-}
-
-/** Refetches what is outdated. Changes that arrive in the meantime are applied afterwards. */
-async function apply(): Promise<void> {
-  const keys = [...outdated.values()];
-  const conversations = new Map(changed);
-  const gap = gapAfter;
-  outdated.clear();
-  changed.clear();
-  gapAfter = null;
-  try {
-    if (gap !== null) await refetchAll(gap);
-    await Promise.all(keys.map(refetch));
-    await updateListed(conversations);
-  } finally {
-    timer = outdated.size > 0 || gapAfter !== null ? setTimeout(() => void apply(), collected) : null;
-  }
 }

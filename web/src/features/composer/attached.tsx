@@ -1,0 +1,179 @@
+// The files of the message that is being written, and the uploads that will become such files. While it is displayed, files
+// can be dropped anywhere on the page.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo } from "react";
+import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/attachments";
+import type { Schemas } from "../../api/client";
+import { viewFile } from "../../controls/viewed-file";
+import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
+import { DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
+import { IconButton } from "../../controls/button";
+import { FilePicture } from "../../controls/file-picture";
+import { useLocalization } from "../../messages/localization";
+import { focusComposer } from "./composer-requests";
+import { drafts } from "./page-drafts";
+
+// add-files.tsx loads the code of uploads with this module, when it is needed.
+export { uploads };
+
+interface AttachedProps {
+  conversation: string;
+  /** The identifiers of the files. */
+  files: readonly string[];
+  /** Whether the service has the conversation. */
+  isStored: boolean;
+  /** The id of the element that explains what the message waits for, and what is not sent with it. */
+  noteID: string;
+}
+
+export function Attached({ conversation, files, isStored, noteID }: AttachedProps) {
+  const { t } = useLocalization();
+  const names = useAttachments((known) => known.names);
+  const states = useStates(files);
+  const gone = files.filter((id) => states.get(id)?.state === "deleted" || states.get(id)?.state === "missing");
+  const goneList = gone.join();
+  useEffect(() => setGone(goneList.split(",")), [goneList]);
+  const nameOf = (id: string) =>
+    names[id] ?? t(gone.includes(id) ? "transcript.file.missing" : "transcript.file.loading");
+  const list = useUploads((uploads) => uploads.list);
+  const uploads = list.filter(({ to }) => to.conversation === conversation);
+  return (
+    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploads.length > 0 ? "pt-3" : ""}`}>
+      <DropTarget to={{ project: null, conversation }} text={t("composer.drop")} />
+      {files.length > 0 && (
+        <ul
+          aria-label={t("composer.files")}
+          className="flex max-h-32 flex-wrap gap-1.5 overflow-y-auto pointer-coarse:max-h-40"
+        >
+          {files.map((id) => (
+            <AttachedFile
+              key={id}
+              name={nameOf(id)}
+              gone={gone.includes(id)}
+              file={states.get(id)?.file}
+              named={names[id] !== undefined}
+              onView={() => viewFile({ id, name: nameOf(id) })}
+              onRemove={() => {
+                focusComposer(); // the pressed button is removed
+                drafts.detach(conversation, id);
+              }}
+            />
+          ))}
+        </ul>
+      )}
+      {isStored && files.length > 0 && files.length <= maxAttachments && (
+        <PicturesNote
+          conversation={conversation}
+          files={files}
+          pictures={files.filter((id) => {
+            const file = states.get(id)?.file;
+            return file?.kind === "image" && file.text_state !== "pending";
+          })}
+        />
+      )}
+      {files.length > maxAttachments && (
+        <p role="alert" className="text-sm text-danger">
+          {t("composer.too_many_files", { most: maxAttachments })}
+        </p>
+      )}
+      {gone.length > 0 && (
+        <p role="alert" className="text-sm text-danger">
+          {t("composer.file.gone.hint", { count: gone.length })}
+        </p>
+      )}
+      <UploadList of={{ conversation }} />
+      <UploadNote id={noteID} uploads={uploads} />
+    </div>
+  );
+}
+
+/** Explains what the message waits for, and which files it is sent without. */
+function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUpload[] }) {
+  const { t, intl } = useLocalization();
+  const open = uploads.filter(isOpen);
+  const failed = uploads.filter((upload) => !isOpen(upload)).map(({ name }) => name);
+  return (
+    <div id={id} className="flex flex-col gap-1 text-xs text-soft empty:hidden">
+      {open.length > 0 && <p>{t("composer.uploading", { count: open.length })}</p>}
+      {failed.length > 0 && (
+        <p className="wrap-anywhere">{t("composer.upload_failed", { names: intl.formatList(failed) })}</p>
+      )}
+    </div>
+  );
+}
+
+/** Returns the states of the files that are known; those of files that were just added are loading. */
+function useStates(files: readonly string[]): ReadonlyMap<string, Schemas["FileState"]> {
+  const { data } = useQuery({
+    ...statesQuery(files.slice(0, maxStates)),
+    enabled: files.length > 0,
+    placeholderData: (before) => before,
+  });
+  // A name is still displayed when its file was deleted.
+  useEffect(
+    () => noteNames(data?.data.map((one) => ({ id: one.file_id, name: one.file?.filename ?? "" })) ?? []),
+    [data],
+  );
+  return useMemo(() => new Map(data?.data.map((one) => [one.file_id, one])), [data]);
+}
+
+interface FileProps {
+  name: string;
+  /** Undefined while it is loading. */
+  file: StoredFile | null | undefined;
+  /** Whether it was deleted, so that no message can have it. */
+  gone: boolean;
+  /** Whether the name is that of the file. */
+  named: boolean;
+  onView: () => void;
+  onRemove: () => void;
+}
+
+function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) {
+  const { t } = useLocalization();
+  return (
+    <li
+      className={`flex max-w-full items-center rounded-md border bg-sunken ps-1 text-sm ${gone ? "border-danger" : "border-line"}`}
+    >
+      {gone ? (
+        <span className="flex min-h-8 min-w-0 items-center gap-1.5 px-1 text-danger pointer-coarse:min-h-11">
+          <FilePicture file={null} size={32} />
+          <bdi className="truncate line-through">{name}</bdi>
+          {named && <span className="shrink-0">{t("composer.file.gone")}</span>}
+        </span>
+      ) : (
+        <button
+          type="button"
+          className="flex min-h-8 min-w-0 items-center gap-1.5 rounded-sm px-1 hover:underline pointer-coarse:min-h-11"
+          onClick={onView}
+        >
+          <FilePicture file={file} size={32} />
+          <bdi className="truncate">{name}</bdi>
+        </button>
+      )}
+      <IconButton size="small" icon="close" label={t("composer.remove_file")} target={name} onClick={onRemove} />
+    </li>
+  );
+}
+
+interface PicturesNoteProps {
+  conversation: string;
+  files: readonly string[];
+  /** Those of the files that are pictures. */
+  pictures: readonly string[];
+}
+
+/** Says whether the model will see the pictures of the message. */
+function PicturesNote({ conversation, files, pictures }: PicturesNoteProps) {
+  const { t } = useLocalization();
+  const { data } = useQuery({ ...preparedQuery(conversation, files), enabled: pictures.length > 0 });
+  if (pictures.length === 0 || data === undefined) return null;
+  const unseen = data.data.filter(({ file_id, shown }) => pictures.includes(file_id) && shown === "nothing").length;
+  return (
+    <p className="text-xs text-soft">
+      {unseen === 0
+        ? t("composer.pictures.seen", { count: pictures.length })
+        : t("composer.pictures.unseen", { count: unseen })}
+    </p>
+  );
+}

@@ -1,0 +1,13 @@
+// Writing a message: the composer with its draft and its files, and the messages that wait below the transcript.
+import { deferred } from "../../controls/deferred";
+
+export { Composer } from "./composer";
+export { focusComposer, useComposerRequests } from "./composer-requests";
+export { startDrafts } from "./page-drafts";
+export { endNewChat, newChat } from "./new-chat";
+export { OutboxMessageNotice } from "./outbox-message-notice";
+
+// It is empty in most conversations.
+export const PendingList = deferred(() => import("./pending-list").then((m) => m.PendingList), {
+  onFailure: () => {},
+});

@@ -1,0 +1,39 @@
+// The conversation of a new chat before the service has it. Its identifier is created here and survives a reload. Once
+// its draft is on the service or its first message is sent, it is an ordinary conversation.
+import { newIdentifier } from "../../api/identifier";
+import type { NewConversation } from "../../api/outbox-message";
+import { queryClient, sessionQuery } from "../../api/queries";
+
+export interface NewChat extends NewConversation {
+  id: string;
+}
+
+const storageKey = (): string =>
+  `turnstone-new-chat/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}`;
+
+export function newChat(): NewChat {
+  try {
+    const known = sessionStorage.getItem(storageKey());
+    if (known !== null) return JSON.parse(known) as NewChat;
+  } catch {
+    // The storage cannot be read; a reload then starts another new chat.
+  }
+  return storeNewChat({ id: newIdentifier("conv"), profile: null });
+}
+
+export function storeNewChat(chat: NewChat): NewChat {
+  try {
+    sessionStorage.setItem(storageKey(), JSON.stringify(chat));
+  } catch {
+    // The storage cannot be written; a reload then starts another new chat.
+  }
+  return chat;
+}
+
+/** Returns how the conversation of a new chat is created. */
+export const creationOf = ({ id: _, ...creation }: NewChat): NewConversation => creation;
+
+/** Ends a new chat, so that the next one gets another identifier. */
+export function endNewChat(id: string): void {
+  if (newChat().id === id) sessionStorage.removeItem(storageKey());
+}

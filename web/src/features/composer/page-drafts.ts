@@ -1,0 +1,57 @@
+// The drafts of this page. They are saved when the page is hidden or left, when the network or the session is back, and after
+// a message was sent.
+import { useStore } from "zustand";
+import { onAttach } from "../../api/attachments";
+import { api, body, Refusal, send, type Draft } from "../../api/client";
+import { onMessageSettled, useOutbox } from "../../api/outbox";
+import { alreadyExists, creationBody } from "../../api/outbox-message";
+import { cacheDraft, conversationQuery, queryClient, refetchInAllTabs, sessionQuery } from "../../api/queries";
+import { noticeSignOut, useSessionState } from "../../api/session-state";
+import { Drafts, type DraftsState } from "./drafts";
+
+export const drafts = new Drafts({
+  put: (id, draft) =>
+    body(api.PUT("/conversations/{conversation_id}/draft", { params: { path: { conversation_id: id } }, body: draft })),
+  putBeforeClose: async (id, draft, keepalive) => {
+    const headers = { "Content-Type": "application/json" };
+    const path = new URL(`/conversations/${id}/draft`, location.origin);
+    const response = await send(new Request(path, { method: "PUT", keepalive, headers, body: JSON.stringify(draft) }));
+    return response.ok ? ((await response.json()) as Draft) : null;
+  },
+  create: async (id, fresh) => {
+    try {
+      await api.PUT("/conversations/{conversation_id}", {
+        params: { path: { conversation_id: id } },
+        body: creationBody(fresh),
+      });
+    } catch (error) {
+      if (!(error instanceof Refusal) || !alreadyExists(error, fresh)) throw error;
+    }
+    void refetchInAllTabs("conversations");
+  },
+  load: async (id, staleTime) =>
+    (await queryClient.fetchQuery({ ...conversationQuery(id), ...(staleTime === undefined ? {} : { staleTime }) }))
+      .draft,
+  saved: cacheDraft,
+  noticeSignOut,
+  isSignedOut: () => useSessionState.getState().lost,
+  account: () => queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? "",
+  outbox: () => useOutbox.getState().list,
+  copies: localStorage,
+  locks: navigator.locks,
+});
+
+export const useDrafts = <T>(select: (state: DraftsState) => T): T => useStore(drafts.state, select);
+
+/** Starts to save the drafts. */
+export function startDrafts(): void {
+  const saveBeforeClose = () => drafts.saveBeforeClose();
+  document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && saveBeforeClose());
+  window.addEventListener("pagehide", saveBeforeClose);
+  const saveAll = (all: object) => Object.keys(all).forEach((id) => drafts.save(id));
+  window.addEventListener("online", () => saveAll(drafts.state.getState().unsaved));
+  useSessionState.subscribe(({ lost }, before) => before.lost && !lost && saveAll(drafts.state.getState().byID));
+  useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && drafts.addSentMessages());
+  onMessageSettled((...end) => drafts.settle(...end));
+  onAttach((id, files) => drafts.attach(id, files));
+}

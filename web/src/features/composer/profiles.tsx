@@ -1,0 +1,106 @@
+// The choice of a profile: for the conversation, where the service stores it, or for the next message only.
+import { useState } from "react";
+import { noticeSignOut } from "../../api/session-state";
+import { api, body, Refusal, type Conversation, type ConversationPage } from "../../api/client";
+import type { Profile } from "../../api/outbox";
+import { refetchInAllTabs, cacheConversation } from "../../api/queries";
+import { Icon } from "../../controls/icon";
+import { Menu, MenuCheck, MenuChoice, MenuLine } from "../../controls/menu";
+import { toast } from "../../controls/toast";
+import { useLocalization, type Localization } from "../../messages/localization";
+
+export const profiles = ["auto", "balanced", "deep_reasoning", "coding"] as const satisfies readonly Profile[];
+
+interface PickerProps {
+  /** The profile of the conversation, or the account's default if it has none. */
+  profile: Profile;
+  /** The profile of the next message only; null: the same as the conversation. */
+  once: Profile | null;
+  onProfile: (profile: Profile) => void;
+  onOnce: (profile: Profile | null) => void;
+}
+
+export function ProfilePicker({ profile, once, onProfile, onOnce }: PickerProps) {
+  const { t } = useLocalization();
+  const [forOnce, setForOnce] = useState(false);
+  const single = forOnce || once !== null;
+  const shown = t(`composer.profile.${once ?? profile}`);
+  const label = once === null ? shown : t("composer.profile.next_only.short", { profile: shown });
+  return (
+    <Menu
+      side="top"
+      trigger={
+        <button
+          type="button"
+          aria-label={t("composer.profile", { profile: label })}
+          className="inline-flex h-9 max-w-full min-w-0 items-center gap-1.5 rounded-md px-2.5 text-sm text-soft transition-colors hover:bg-hover hover:text-ink pointer-coarse:h-11"
+        >
+          <span className="truncate">{label}</span>
+          <Icon name="chevronDown" size={14} />
+        </button>
+      }
+    >
+      <MenuChoice
+        value={once ?? profile}
+        onChange={(chosen) => (single ? onOnce(chosen) : onProfile(chosen))}
+        options={profiles.map((value) => ({
+          value,
+          label: t(`composer.profile.${value}`),
+          hint: t(`composer.profile.${value}.hint`),
+        }))}
+      />
+      <MenuLine />
+      <MenuCheck
+        checked={single}
+        onChange={(on) => {
+          setForOnce(on);
+          if (!on) onOnce(null);
+        }}
+      >
+        {t("composer.profile.next_only")}
+      </MenuCheck>
+    </Menu>
+  );
+}
+
+/** Stores the profile of a conversation. If it was changed elsewhere in the meantime, the user decides. */
+export async function storeProfile(
+  conversation: Conversation | ConversationPage,
+  profile: Profile,
+  t: Localization["t"],
+): Promise<void> {
+  const { conversation_id, version, title, title_source, metadata } = conversation;
+  try {
+    cacheConversation(
+      await body(
+        api.PUT("/conversations/{conversation_id}", {
+          params: { path: { conversation_id }, header: { "If-Match": `"v${version}"` } },
+          body: { profile, metadata, ...(title_source === "user" ? { title } : {}) },
+        }),
+      ),
+    );
+  } catch (error) {
+    noticeSignOut(error);
+    const refusal = error instanceof Refusal ? error : null;
+    const current =
+      refusal?.code === "stale_version" ? (refusal.problem?.current as Conversation | undefined) : undefined;
+    if (current === undefined) {
+      toast(t("composer.profile.failed"), {
+        kind: "problem",
+        action: { label: t("composer.outbox.retry"), run: () => void storeProfile(conversation, profile, t) },
+      });
+      return;
+    }
+    await refetchInAllTabs("conversation", conversation_id);
+    // Only other values of the conversation changed: store the profile on top of them.
+    if (current.profile === conversation.profile) return storeProfile(current, profile, t);
+    const name = (one: Profile | null) => t(`composer.profile.${one ?? "auto"}`);
+    toast(t("composer.profile.stale", { profile: name(current.profile) }), {
+      stays: 20_000,
+      action: {
+        label: t("composer.profile.overwrite", { profile: name(profile) }),
+        run: () => void storeProfile(current, profile, t),
+      },
+    });
+  }
+}

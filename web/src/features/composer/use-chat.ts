@@ -1,0 +1,57 @@
+// The conversation that the composer writes to: an existing one, or the future one of a new chat.
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import type { ConversationPage } from "../../api/client";
+import { useOutbox } from "../../api/outbox";
+import { conversationQuery, queryClient } from "../../api/queries";
+import { emptyDraft, type DraftState } from "./draft";
+import { drafts, useDrafts } from "./page-drafts";
+import { creationOf, endNewChat, newChat, storeNewChat, type NewChat } from "./new-chat";
+
+export interface Chat {
+  id: string;
+  page: ConversationPage | undefined;
+  draft: DraftState;
+  /** The new chat; null for an existing conversation. */
+  fresh: NewChat | null;
+  change(fresh: NewChat): void;
+}
+
+export function useChat(conversationID: string | null, page: ConversationPage | undefined): Chat {
+  const [opened, setOpened] = useState(() => (conversationID === null ? newChat() : null));
+  const fresh = conversationID === null ? opened : null;
+  const id = conversationID ?? opened!.id;
+  const loaded = useOutbox((messages) => messages.loaded);
+  const draft = useDrafts(({ byID }) => byID[id] ?? emptyDraft);
+  useEffect(() => drafts.open(id, fresh === null ? undefined : creationOf(fresh)), [id, fresh]);
+  useEffect(() => {
+    if (loaded) void drafts.saveAbandoned();
+  }, [loaded]);
+  const kept = page?.draft;
+  useEffect(() => {
+    if (loaded && kept !== undefined) drafts.applyServiceDraft(id, kept);
+  }, [id, loaded, kept]);
+  useMoveToConversation(fresh === null ? null : id, draft);
+  const change = (next: NewChat) => {
+    setOpened(storeNewChat(next));
+    drafts.open(id, creationOf(next)); // before the next request that creates the conversation
+  };
+  return { id, page, draft, fresh, change };
+}
+
+/** Once the draft of a new chat is on the service, navigates to the conversation's address. */
+function useMoveToConversation(fresh: string | null, draft: DraftState): void {
+  const navigate = useNavigate();
+  const onService = draft.base !== null && draft.base.version >= 0;
+  const moving = useRef(false);
+  useEffect(() => {
+    if (fresh === null || !onService || moving.current) return;
+    moving.current = true;
+    const move = async () => {
+      await queryClient.fetchQuery(conversationQuery(fresh)).catch(() => {});
+      endNewChat(fresh);
+      void navigate({ to: "/c/$conversation", params: { conversation: fresh }, replace: true });
+    };
+    void move();
+  }, [fresh, onService, navigate]);
+}

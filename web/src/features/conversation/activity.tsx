@@ -1,0 +1,70 @@
+// The status line below an answer while no text arrives. It has the height of the actions, which replace it at the end,
+// so that nothing moves.
+import { useEffect, useState } from "react";
+import { useDevice } from "../../controls/device";
+import type { MessageKey } from "../../messages/catalog";
+import { useLocalization } from "../../messages/localization";
+import { announce } from "../../parts/announcements";
+import { Elapsed } from "../../parts/elapsed";
+import type { PartView, TurnView } from "../../turn/fold";
+import type { LiveTurn } from "../../turn/live";
+
+/** The time without an event, in milliseconds, after which the line says that the model is still working. */
+const stallDelay = 8_000;
+
+/** turn undefined: no event of the turn has arrived yet. */
+export function Activity({ turn }: { turn: LiveTurn | undefined }) {
+  const { t } = useLocalization();
+  const view = turn?.view ?? null;
+  const growing = view?.parts.findLast((part) => part.open && part.type !== "notice");
+  const message = messageOf(view);
+  const stalled = useStalled(turn, growing);
+  // A growing part or a tool with a running timer shows the progress by itself.
+  const quiet =
+    view?.finished != null ||
+    (growing !== undefined &&
+      (message === "transcript.activity.waiting" || message === "transcript.activity.working") &&
+      !stalled);
+  const label = view?.activity != null && message === "transcript.activity.working" ? view.activity.label : null;
+  return (
+    <p className="mt-1 flex min-h-8 items-center gap-2.5 text-sm text-soft">
+      {!quiet && (
+        <>
+          {!stalled && <span aria-hidden="true" className="size-2 animate-pulse rounded-full bg-accent" />}
+          <span dir="auto">{stalled ? t("transcript.activity.stalled") : (label ?? t(message))}</span>
+          {!stalled && <Elapsed since={view?.activity?.since ?? view?.startedAt ?? null} />}
+        </>
+      )}
+    </p>
+  );
+}
+
+/** Reports whether a text of the model has not grown for a while, although the turn continues, and announces it. */
+function useStalled(turn: LiveTurn | undefined, growing: PartView | undefined): boolean {
+  const { t } = useLocalization();
+  const [stalledAt, setStalledAt] = useState<number | null>(null);
+  const last = turn?.view.last ?? null;
+  const text = growing !== undefined && growing.type !== "tool" && turn?.connection === "open";
+  useEffect(() => {
+    if (!text) return;
+    const timer = setTimeout(() => setStalledAt(last), stallDelay);
+    return () => clearTimeout(timer);
+  }, [last, text]);
+  const stalled = text && stalledAt === last;
+  useEffect(() => {
+    if (stalled && useDevice.getState().announce !== "off") announce(t("transcript.activity.stalled"));
+  }, [stalled, t]);
+  return stalled;
+}
+
+function messageOf(view: TurnView | null): MessageKey {
+  if (view === null) return "transcript.activity.waiting";
+  if (view.cancelRequested || view.state === "cancelling") return "transcript.activity.stopping";
+  if (view.recovering || view.state === "recovering") return "transcript.activity.recovering";
+  if (view.state === "queued") return "transcript.activity.queued";
+  if (view.state === "requires_action") return "transcript.activity.requires_action";
+  if (view.activity?.activity === "summarising") return "transcript.activity.summarising";
+  if (view.activity?.activity === "applying_input") return "transcript.activity.applying_input";
+  if (view.activity === null || view.activity.activity === "waiting_for_model") return "transcript.activity.waiting";
+  return "transcript.activity.working";
+}

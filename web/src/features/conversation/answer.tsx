@@ -1,0 +1,106 @@
+// An answer: while it streams, from the events of its turn; afterwards, from its message. Both have the same parts with
+// the same identifiers, so nothing moves when the message replaces the events.
+import { memo } from "react";
+import { sendMessage } from "../../api/outbox";
+import { IconButton } from "../../controls/button";
+import { Menu, MenuItem } from "../../controls/menu";
+import { toast } from "../../controls/toast";
+import type { Message, TurnRouting } from "../../generated/events";
+import { CopyButton } from "../../parts/copy-button";
+import { copyText } from "../../parts/export-text";
+import { Part } from "../../parts/part";
+import { toPlainText } from "../../parts/plain";
+import type { PartView } from "../../turn/fold";
+import { useLive } from "../../turn/live";
+import { useLocalization } from "../../messages/localization";
+import { Actions, Siblings } from "./actions";
+import { Activity } from "./activity";
+import { Ending } from "./ending";
+import { FeedbackButtons, isEligible } from "./feedback";
+import { markdownOf } from "./markdown-of";
+import { useConversationContext } from "./conversation-context";
+import { isFinal } from "./rows";
+import { profileMessages, Routing } from "./routing";
+
+interface AnswerProps {
+  message: Message | null;
+  turnID: string | null;
+  /** Whether it is the last row of the conversation. */
+  last: boolean;
+}
+
+export const Answer = memo(function Answer({ message, turnID, last }: AnswerProps) {
+  const final = isFinal(message) ? message : null;
+  const live = useLive(({ turns }) => (final !== null || turnID === null ? undefined : turns[turnID]));
+  const routing = message?.routing ?? routingOf(live?.view.routing ?? null);
+  const parts: readonly Partial<PartView>[] = final?.parts ?? live?.view.parts ?? message?.parts ?? [];
+  const finished = live?.view.finished ?? null;
+  const ended = final !== null || finished !== null;
+  const completed = (final?.status ?? "complete") === "complete" && (finished?.status ?? "completed") === "completed";
+  return (
+    <>
+      {routing !== null && <Routing routing={routing} message={final} />}
+      {parts.map((part, at) => (
+        <Part key={part.part_id} part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
+      ))}
+      {ended && <Ending message={final} turnID={turnID} finished={finished} last={last} />}
+      {final !== null ? <AnswerActions message={final} last={last} /> : <Activity turn={live} />}
+    </>
+  );
+});
+
+/** Returns how auto chose the profile of a live turn, as its message will contain it. */
+function routingOf(event: TurnRouting | null): Message["routing"] {
+  return event === null || event.intelligence.requested !== "auto"
+    ? null
+    : { ...event.intelligence, reason: event.reason };
+}
+
+function AnswerActions({ message, last }: { message: Message; last: boolean }) {
+  const { t } = useLocalization();
+  const { id, busy } = useConversationContext();
+  const again = (profile?: "balanced" | "deep_reasoning" | "coding") =>
+    sendMessage({
+      conversationID: id,
+      text: "",
+      branch: { message_id: message.message_id, mode: "regenerate" },
+      ifBusy: "reject",
+      ...(profile === undefined ? {} : { profile }),
+    });
+  const copyPlain = async () => {
+    const done = await copyText(toPlainText(markdownOf(message.parts)));
+    toast(t(done ? "transcript.copied" : "transcript.copy_refused"), done ? { stays: 2_500 } : { kind: "problem" });
+  };
+  return (
+    <Actions always={last || message.sibling_count > 1}>
+      {() => (
+        <>
+          <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
+          {/* Otherwise the notice about the end contains "Try again". */}
+          {!busy && message.status === "complete" && (
+            <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />
+          )}
+          {last && isEligible(message) && <FeedbackButtons message={message} />}
+          <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
+            <MenuItem icon="copy" onSelect={() => void copyPlain()}>
+              {t("transcript.copy_plain")}
+            </MenuItem>
+            {!busy &&
+              (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
+                <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
+                  {t("transcript.regenerate_with", { profile: t(`transcript.profile.${profile}`) })}
+                </MenuItem>
+              ))}
+          </Menu>
+          <Siblings message={message} />
+          {message.profile !== null && (
+            <span className="relative px-1.5">
+              <span className="sr-only">{t("transcript.answered_by")} </span>
+              {t(profileMessages[message.profile])}
+            </span>
+          )}
+        </>
+      )}
+    </Actions>
+  );
+}

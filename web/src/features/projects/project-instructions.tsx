@@ -1,0 +1,82 @@
+// The instructions of a project, which the model gets in every turn of it.
+import { useQuery } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { Refusal } from "../../api/client";
+import { instructionsQuery, projectChanged, putInstructions, type Project } from "../../api/projects";
+import { noticeSignOut } from "../../api/session-state";
+import { Button } from "../../controls/button";
+import { useLocalization } from "../../messages/localization";
+
+const maxInstructions = 16_000;
+
+export function Instructions({ project }: { project: Project }) {
+  const { t } = useLocalization();
+  const id = useId();
+  const { data: stored } = useQuery(instructionsQuery(project.project_id));
+  /** The text that the user has typed, and the version that it is based on; null: nothing was typed. */
+  const [edited, setEdited] = useState<{ text: string; version: number } | null>(null);
+  const [state, setState] = useState<"" | "saving" | "saved" | "changed" | "failed">("");
+  if (stored === undefined) return null;
+  const readOnly = project.state !== "active";
+  const save = async (version: number) => {
+    if (edited === null) return;
+    setState("saving");
+    try {
+      await putInstructions(project.project_id, edited.text, version);
+      setEdited(null);
+      setState("saved");
+    } catch (refusal) {
+      noticeSignOut(refusal);
+      setState(refusal instanceof Refusal && refusal.code === "stale_version" ? "changed" : "failed");
+    } finally {
+      projectChanged();
+    }
+  };
+  return (
+    <section className="flex flex-col gap-2">
+      <label htmlFor={id} className="font-semibold">
+        {t("pages.projects.instructions")}
+      </label>
+      <p id={`${id}-hint`} className="text-sm text-soft">
+        {t("pages.projects.instructions_hint")}
+      </p>
+      <textarea
+        id={id}
+        dir="auto"
+        rows={5}
+        readOnly={readOnly}
+        maxLength={maxInstructions}
+        aria-describedby={`${id}-hint`}
+        value={edited?.text ?? stored.content}
+        onChange={({ target }) => {
+          setState("");
+          setEdited((before) => ({ text: target.value, version: before?.version ?? stored.version }));
+        }}
+        className="rounded-md border border-edge bg-raised px-3 py-2 text-base read-only:bg-sunken md:text-sm"
+      />
+      <div className="flex flex-wrap items-center gap-2">
+        {edited !== null && state !== "changed" && (
+          <>
+            <Button look="primary" disabled={state === "saving"} onClick={() => void save(edited.version)}>
+              {t("pages.projects.save")}
+            </Button>
+            <Button look="quiet" onClick={() => setEdited(null)}>
+              {t("pages.cancel")}
+            </Button>
+          </>
+        )}
+        {edited !== null && state === "changed" && (
+          <>
+            <Button onClick={() => (setEdited(null), setState(""))}>{t("pages.projects.take_theirs")}</Button>
+            <Button onClick={() => void save(stored.version)}>{t("pages.projects.use_mine")}</Button>
+          </>
+        )}
+        <p role="status" className={`text-sm ${state === "saved" ? "text-soft" : "text-danger"}`}>
+          {state === "saved" && t("pages.projects.saved")}
+          {state === "changed" && t("pages.projects.changed")}
+          {state === "failed" && t("pages.projects.failed")}
+        </p>
+      </div>
+    </section>
+  );
+}

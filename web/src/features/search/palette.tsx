@@ -1,0 +1,149 @@
+// The command palette: finds a conversation, a message, a file or an action by typed text.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { Command } from "cmdk";
+import { Dialog } from "radix-ui";
+import { useMemo, useState } from "react";
+import type { Conversation } from "../../api/client";
+import { useKnownConversation } from "../../api/known-conversation";
+import { conversationsQuery } from "../../api/queries";
+import { Icon } from "../../controls/icon";
+import { useLocalization } from "../../messages/localization";
+import { useListedParts } from "../sidebar";
+import { useActions } from "./palette-actions";
+import { Group, Item, type ResultProps } from "./palette-item";
+import { matcher, mostRecent } from "./palette-match";
+import { Files, Messages, useFound } from "./palette-results";
+
+/** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
+const maxListed = 50;
+/** In how many of the loaded conversations a typed text is searched. With more, each key would take too long. */
+const maxSearched = 5_000;
+/** How many are listed before a text is typed, so that the actions below them are visible without scrolling. */
+const maxRecent = 5;
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const { t } = useLocalization();
+  const [typed, setTyped] = useState("");
+  // Radix returns the focus only to a trigger of its own, and the palette has none.
+  const [before] = useState(() => document.activeElement);
+  const goBack = (event: Event) => {
+    event.preventDefault();
+    if (document.activeElement === document.body && before instanceof HTMLElement)
+      before.focus({ preventScroll: true });
+  };
+  const choose = (run: () => void) => () => {
+    onClose();
+    run();
+  };
+  return (
+    <Dialog.Root open onOpenChange={(open) => open || onClose()}>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-overlay" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          onCloseAutoFocus={goBack}
+          className="fixed inset-x-0 top-[min(12dvh,8rem)] z-50 mx-auto w-[min(calc(100vw-2rem),36rem)] overflow-hidden rounded-lg border border-line bg-raised shadow-float outline-none"
+        >
+          <Dialog.Title className="sr-only">{t("pages.palette.title")}</Dialog.Title>
+          <Command label={t("pages.palette.title")} loop vimBindings={false} shouldFilter={false}>
+            <div className="flex items-center gap-3 border-b border-line px-4">
+              <Icon name="search" />
+              <Command.Input
+                value={typed}
+                onValueChange={setTyped}
+                placeholder={t("pages.palette.hint")}
+                className="min-h-13 min-w-0 grow bg-transparent text-base outline-none placeholder:text-faint"
+              />
+            </div>
+            <Command.List
+              label={t("pages.palette.results")}
+              className="max-h-[min(64dvh,32rem)] overflow-y-auto overscroll-contain p-2"
+            >
+              <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
+                {t("pages.palette.none")}
+              </Command.Empty>
+              <Results typed={typed} choose={choose} />
+            </Command.List>
+          </Command>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+function Results({ typed, choose }: { typed: string } & ResultProps) {
+  const { t } = useLocalization();
+  const matches = useMemo(() => matcher(typed), [typed]);
+  const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
+  const actions = useActions(current);
+  const { results, failed } = useFound(typed);
+  return (
+    <>
+      <Conversations
+        matches={matches}
+        most={typed.trim() === "" ? maxRecent : maxListed}
+        current={current?.conversation_id}
+        choose={choose}
+      />
+      <Messages found={results.filter(({ kind }) => kind === "message")} choose={choose} />
+      <Files found={results.filter(({ kind }) => kind === "file")} choose={choose} />
+      {failed && (
+        <p role="status" className="px-3 py-2 text-sm text-soft">
+          {t("pages.palette.search_failed")}
+        </p>
+      )}
+      {actions.map(({ heading, items }) => {
+        const shown = items.filter(({ label }) => matches(label));
+        return (
+          <Group key={heading} heading={heading} show={shown.length > 0}>
+            {shown.map(({ label, icon, keys, run }) => (
+              <Item key={label} value={label} icon={icon} keys={keys} onSelect={choose(run)}>
+                {label}
+              </Item>
+            ))}
+          </Group>
+        );
+      })}
+    </>
+  );
+}
+
+interface ConversationsProps extends ResultProps {
+  matches: (title: string) => boolean;
+  most: number;
+  /** The identifier of the open conversation; undefined: none. */
+  current: string | undefined;
+}
+
+function Conversations({ matches, most, current, choose }: ConversationsProps) {
+  const { t } = useLocalization();
+  const navigate = useNavigate();
+  const titleOf = (one: Conversation) => one.title || t("pages.untitled");
+  const parts = useListedParts(useInfiniteQuery(conversationsQuery).data?.pages);
+  const recent = useMemo(() => mostRecent(parts.flat(), maxSearched), [parts]);
+  const found = recent.filter((one) => matches(titleOf(one))).slice(0, most);
+  return (
+    <Group heading={t("pages.sidebar")} show={found.length > 0}>
+      {found.map((one) => (
+        <Item
+          key={one.conversation_id}
+          value={one.conversation_id}
+          icon="chat"
+          onSelect={choose(
+            () => void navigate({ to: "/c/$conversation", params: { conversation: one.conversation_id } }),
+          )}
+        >
+          <span className="flex min-w-0 grow">
+            <span dir="auto" className="truncate">
+              {titleOf(one)}
+            </span>
+          </span>
+          {one.conversation_id === current && (
+            <span className="shrink-0 text-xs text-faint">{t("pages.palette.current")}</span>
+          )}
+        </Item>
+      ))}
+    </Group>
+  );
+}

@@ -1,0 +1,276 @@
+// The dialog that shares a conversation: what a share would show, when it expires, and the shares that exist.
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Refusal, type Conversation, type Schemas } from "../../api/client";
+import { noticeSignOut } from "../../api/session-state";
+import { createShare, maxSharedFiles, shareDays, sharePreviewQuery, type CreatedShare, type ShareDays } from "./shares";
+import { Button } from "../../controls/button";
+import { Dialog } from "../../controls/dialog";
+import { Field } from "../../controls/field";
+import { Check, Segmented } from "../../controls/form-controls";
+import { Icon } from "../../controls/icon";
+import { byteSize } from "../../messages/byte-size";
+import type { MessageKey } from "../../messages/catalog";
+import { useLocalization } from "../../messages/localization";
+import { Disclosure } from "../../parts/disclosure";
+import { copyText } from "../../parts/export-text";
+import { ShareList } from "./share-list";
+import { useSharing } from "./sharing";
+
+const close = (): void => useSharing.setState({ conversation: null });
+
+export function ShareDialog() {
+  const conversation = useSharing((sharing) => sharing.conversation);
+  return conversation && <OpenDialog key={conversation.conversation_id} conversation={conversation} />;
+}
+
+/** The message that explains why the service does not share a conversation. */
+function reasonOf(refusal: unknown, conversation: Conversation): MessageKey {
+  if (!(refusal instanceof Refusal)) return "pages.share.failed";
+  if (refusal.outcomeUnknown || refusal.code === "idempotency_in_progress") return "pages.share.outcome_unknown";
+  switch (refusal.code) {
+    case "turn_in_progress":
+      return "pages.share.answering";
+    case "too_many_shares":
+      return "pages.share.too_many";
+    case "conflict":
+      return conversation.temporary ? "pages.share.temporary" : "pages.share.empty";
+  }
+  if (refusal.status === 404) return "pages.share.gone";
+  return refusal.status === 422 ? "pages.share.too_long" : "pages.share.failed";
+}
+
+function OpenDialog({ conversation }: { conversation: Conversation }) {
+  const { t } = useLocalization();
+  const id = conversation.conversation_id;
+  const preview = useInfiniteQuery(sharePreviewQuery(id));
+  const [days, setDays] = useState<ShareDays>(30);
+  const [files, setFiles] = useState<readonly string[]>([]);
+  const [busy, setBusy] = useState(false);
+  const [created, setCreated] = useState<CreatedShare | null>(null);
+  const [copied, setCopied] = useState<boolean | null>(null);
+  const [refusal, setRefusal] = useState<unknown>(null);
+  const first = preview.data?.pages[0];
+  const create = async () => {
+    if (busy || first === undefined) return;
+    setBusy(true);
+    setRefusal(null);
+    setCopied(null);
+    try {
+      setCreated(await createShare(id, { message: first.message_id, files, days }));
+    } catch (refused) {
+      noticeSignOut(refused);
+      setRefusal(refused);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const unavailable = preview.isError && first === undefined;
+  const final = preview.error instanceof Refusal && !preview.error.outcomeUnknown;
+  return (
+    <Dialog title={t("pages.share.title")} description={t("pages.share.hint")} onClose={close}>
+      {first !== undefined && <Preview preview={preview} title={first.title} count={first.message_count} />}
+      {unavailable && (
+        <Explanation reason={final ? reasonOf(preview.error, conversation) : "pages.share.no_preview"}>
+          {!final && (
+            <Button icon="retry" onClick={() => void preview.refetch()}>
+              {t("pages.retry")}
+            </Button>
+          )}
+        </Explanation>
+      )}
+      {first === undefined && !unavailable && (
+        <p role="status" className="text-sm text-soft">
+          {t("pages.list.loading")}
+        </p>
+      )}
+      {first !== undefined &&
+        (created === null ? (
+          <form
+            className="-mt-3 flex flex-col gap-1"
+            onSubmit={(event) => {
+              event.preventDefault();
+              void create();
+            }}
+          >
+            {first.files.length > 0 && (
+              <Files files={first.files} count={first.file_count} chosen={files} onChange={setFiles} />
+            )}
+            <Segmented
+              label={t("pages.share.expiry")}
+              value={`${days}`}
+              onChange={(chosen) => setDays(Number(chosen) as ShareDays)}
+              options={shareDays.map((count) => ({ value: `${count}`, label: t("pages.share.days", { count }) }))}
+            />
+            {refusal !== null && <Explanation reason={reasonOf(refusal, conversation)} />}
+            <div className="flex justify-end gap-2">
+              <Button onClick={close}>{t("pages.cancel")}</Button>
+              <Button type="submit" look="primary" icon="link" aria-disabled={busy}>
+                {t(busy ? "pages.share.creating" : "pages.share.create")}
+              </Button>
+            </div>
+          </form>
+        ) : (
+          <CreatedLink share={created} copied={copied === true} onCopied={setCopied} />
+        ))}
+      {/* Outside of the parts that change, because screen readers announce only changes of a region that exists. */}
+      <p role="status" className={created === null ? "sr-only" : "-mt-2 text-sm text-soft"}>
+        {created !== null &&
+          t(copied === null ? "pages.share.created" : copied ? "pages.palette.link_copied" : "pages.keys.code_refused")}
+      </p>
+      <section aria-labelledby="shares-of-conversation">
+        <h3 id="shares-of-conversation" className="text-sm font-semibold">
+          {t("pages.shares.title")}
+        </h3>
+        <ShareList
+          conversation={id}
+          onRevoked={(share) => setCreated((now) => (now?.share_id === share.share_id ? null : now))}
+        />
+      </section>
+    </Dialog>
+  );
+}
+
+function Explanation({ reason, children }: { reason: MessageKey; children?: React.ReactNode }) {
+  const { t } = useLocalization();
+  return (
+    <div role="alert" className="flex flex-wrap items-center gap-3 rounded-md bg-warning-wash px-3 py-2 text-sm">
+      <p className="flex min-w-48 grow items-start gap-2">
+        <span className="pt-0.5 text-warning">
+          <Icon name="warning" size={16} />
+        </span>
+        {t(reason)}
+      </p>
+      {children}
+    </div>
+  );
+}
+
+interface FilesProps {
+  files: readonly Schemas["ShareableFile"][];
+  /** The number of all files; the service lists the first ones. */
+  count: number;
+  chosen: readonly string[];
+  onChange: (chosen: readonly string[]) => void;
+}
+
+/** The files of the messages, of which none is shared unless it is chosen. */
+function Files({ files, count, chosen, onChange }: FilesProps) {
+  const { t, intl } = useLocalization();
+  return (
+    <fieldset aria-describedby="files-of-share" className="min-w-0 pt-3">
+      <legend className="float-start w-full text-sm font-medium">{t("pages.share.files")}</legend>
+      <p id="files-of-share" className="clear-both text-sm text-soft">
+        {t("pages.share.files_hint", { count: maxSharedFiles })}
+        {count > files.length && ` ${t("pages.share.files_first", { shown: files.length, count })}`}
+      </p>
+      <div className="max-h-40 overflow-y-auto px-2">
+        {files.map((file) => (
+          <Check
+            key={file.file_id}
+            label={file.filename}
+            hint={byteSize(intl, file.size)}
+            checked={chosen.includes(file.file_id)}
+            onChange={(checked) => {
+              const others = chosen.filter((id) => id !== file.file_id);
+              onChange(checked ? [...others, file.file_id].slice(0, maxSharedFiles) : others);
+            }}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+interface PreviewProps {
+  preview: {
+    data: { pages: readonly Schemas["SharePreview"][] } | undefined;
+    hasNextPage: boolean;
+    isFetchingNextPage: boolean;
+    fetchNextPage: () => unknown;
+  };
+  title: string;
+  count: number;
+}
+
+function Preview({ preview, title, count }: PreviewProps) {
+  const { t } = useLocalization();
+  const messages = preview.data?.pages.flatMap((page) => page.data) ?? [];
+  return (
+    <div className="rounded-md border border-line bg-sunken px-4 pt-3 pb-1 text-sm">
+      <p dir="auto" className="font-medium wrap-anywhere [text-align:match-parent]">
+        {title || t("pages.untitled")}
+      </p>
+      <p>{t("pages.share.count", { count })}</p>
+      <p className="mt-1 text-soft">{t("pages.share.left_out")}</p>
+      <Disclosure icon={<Icon name="eye" size={16} />} label={t("pages.share.messages")}>
+        {/* The focus makes the region scrollable by keyboard. */}
+        <div
+          role="region"
+          aria-label={t("pages.share.messages")}
+          tabIndex={0}
+          className="flex max-h-48 flex-col gap-3 overflow-y-auto pe-2"
+        >
+          {messages.map((message, index) => (
+            <div key={index}>
+              <p className="text-xs font-medium text-soft">{t(`pages.share.role.${message.role}`)}</p>
+              {message.parts.map((part, at) => (
+                <p
+                  key={at}
+                  dir="auto"
+                  className={`line-clamp-6 whitespace-pre-wrap wrap-anywhere [text-align:match-parent] ${part.type === "code" ? "font-mono text-xs" : ""}`}
+                >
+                  {part.type === "code" ? part.code : part.text}
+                </p>
+              ))}
+              {message.attachments.length > 0 && (
+                <p className="text-xs text-soft">{t("pages.share.attached", { count: message.attachments.length })}</p>
+              )}
+            </div>
+          ))}
+          {preview.hasNextPage && (
+            <Button
+              className="w-fit shrink-0 aria-disabled:text-faint"
+              aria-disabled={preview.isFetchingNextPage}
+              onClick={() => !preview.isFetchingNextPage && void preview.fetchNextPage()}
+            >
+              {t("pages.archive.more")}
+            </Button>
+          )}
+        </div>
+      </Disclosure>
+    </div>
+  );
+}
+
+interface CreatedLinkProps {
+  share: CreatedShare;
+  copied: boolean;
+  /** Called with whether the browser allowed it. */
+  onCopied: (done: boolean) => void;
+}
+
+/** The address of the new share, with a button that copies it and has the focus. */
+function CreatedLink({ share, copied, onCopied }: CreatedLinkProps) {
+  const { t } = useLocalization();
+  return (
+    <Field
+      label={t("pages.share.link")}
+      readOnly
+      dir="ltr"
+      value={share.url}
+      onFocus={(event) => event.target.select()}
+      end={
+        <Button
+          autoFocus
+          look="quiet"
+          icon={copied ? "check" : "copy"}
+          className="me-1 shrink-0 -outline-offset-2"
+          onClick={() => void copyText(share.url).then(onCopied)}
+        >
+          {t("pages.share.copy")}
+        </Button>
+      }
+    />
+  );
+}

@@ -1,0 +1,29 @@
+// The list of conversations, and what can be done with them: rename, pin, move, archive and delete.
+import { deferred } from "../../controls/deferred";
+import { cancelDeletions, useDeletion } from "./deletion";
+import { useMoving } from "./moving";
+import { useUnsentCount } from "./sign-out";
+
+export { confirmDeletion, useSendWhenHidden } from "./deletion";
+export { SelectionToolbar } from "./conversations";
+export { useListedParts } from "./list";
+export { archive, restore, setPinned } from "./placement";
+export { PlacementItems } from "./placement-items";
+export { editTitle, TitleEditor, useEditing } from "./rename";
+export { setSelectable, startSelecting, stopSelecting, useSelecting } from "./selecting";
+export { SelectionRow } from "./selection-row";
+export { Sidebar } from "./sidebar";
+export { useSignOut } from "./sign-out";
+export { useDeletion, useMoving, useUnsentCount };
+
+// The drawer and the dialogs are loaded when they are first opened.
+export const Drawer = deferred(() => import("./drawer").then((m) => m.Drawer), { onFailure: ({ onHide }) => onHide() });
+export const DeletionDialogs = deferred(() => import("./deletion-dialogs").then((m) => m.DeletionDialogs), {
+  onFailure: cancelDeletions,
+});
+export const MoveDialog = deferred(() => import("./move-dialog").then((m) => m.MoveDialog), {
+  onFailure: () => useMoving.setState({ conversations: [] }),
+});
+export const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
+  onFailure: () => useUnsentCount.setState({ count: 0 }),
+});

@@ -1,0 +1,50 @@
+// The items of a conversation's menu that show its branches, and that share, pin, move and archive it.
+import type { Conversation } from "../../api/client";
+import { MenuItem } from "../../controls/menu";
+import { useLocalization } from "../../messages/localization";
+import { useBranching } from "../conversation";
+import { useMoving } from "./moving";
+import { archive, restore, setPinned } from "./placement";
+import { useSharing } from "../sharing";
+
+export function PlacementItems({ conversation }: { conversation: Conversation }) {
+  const { t } = useLocalization();
+  const branches = (
+    <MenuItem icon="route" onSelect={() => useBranching.setState({ conversation })}>
+      {t("pages.branches.do")}
+    </MenuItem>
+  );
+  if (conversation.temporary) return branches; // it is in no list, and cannot be shared
+  const pinned = conversation.pinned_at !== null;
+  const share = (
+    <>
+      {branches}
+      <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>
+        {t("pages.share.do")}
+      </MenuItem>
+    </>
+  );
+  if (conversation.archived_at !== null)
+    return (
+      <>
+        {share}
+        <MenuItem icon="undo" onSelect={() => void restore(conversation, t)}>
+          {t("pages.archive.restore")}
+        </MenuItem>
+      </>
+    );
+  return (
+    <>
+      {share}
+      <MenuItem icon={pinned ? "unpin" : "pin"} onSelect={() => void setPinned(conversation, !pinned, t)}>
+        {t(pinned ? "pages.pin.remove" : "pages.pin.do")}
+      </MenuItem>
+      <MenuItem icon="folder" onSelect={() => useMoving.setState({ conversations: [conversation] })}>
+        {t("pages.move.do")}
+      </MenuItem>
+      <MenuItem icon="archive" onSelect={() => void archive(conversation, t)}>
+        {t("pages.archive.do")}
+      </MenuItem>
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+// Pinning and archiving conversations. A change is displayed at once and reverted if the service refuses it.
+import { api, body, type Conversation } from "../../api/client";
+import { currentOf } from "../../api/current-conversation";
+import { cacheConversation, conversationQuery, queryClient, refetchInAllTabs } from "../../api/queries";
+import { noticeSignOut } from "../../api/session-state";
+import { toast } from "../../controls/toast";
+import type { Localization } from "../../messages/localization";
+
+export type Placement = { pinned: boolean } | { archived: boolean };
+
+/** The change is displayed already, so the request outlives the page. */
+function put(conversation: Conversation, placement: Placement): Promise<Conversation> {
+  const params = {
+    path: { conversation_id: conversation.conversation_id },
+    header: { "If-Match": `"v${conversation.version}"` },
+  };
+  return body(
+    "pinned" in placement
+      ? api.PUT("/conversations/{conversation_id}/pin", { params, body: placement, keepalive: true })
+      : api.PUT("/conversations/{conversation_id}/archive", { params, body: placement, keepalive: true }),
+  );
+}
+
+/** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
+export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
+  put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement));
+
+/** Returns a conversation as it will be after a change. */
+export function placed(conversation: Conversation, placement: Placement): Conversation {
+  const now = new Date().toISOString();
+  return "pinned" in placement
+    ? { ...conversation, pinned_at: placement.pinned ? now : null }
+    : { ...conversation, archived_at: placement.archived ? now : null };
+}
+
+/** Pins or archives a conversation, or reverses that. Returns whether it is stored; shows why, if not. */
+async function place(before: Conversation, placement: Placement, t: Localization["t"]): Promise<boolean> {
+  cacheConversation(placed(before, placement));
+  try {
+    cacheConversation(await putPlacement(before, placement));
+    return true;
+  } catch (refusal) {
+    cacheConversation(before);
+    noticeSignOut(refusal);
+    toast(t("pages.organize.failed", { title: before.title || t("pages.untitled") }), {
+      kind: "problem",
+      action: { label: t("pages.retry"), run: () => void place(before, placement, t) },
+    });
+    return false;
+  } finally {
+    void refetchInAllTabs("conversations");
+    void refetchInAllTabs("archive");
+    void refetchInAllTabs("conversation", before.conversation_id);
+  }
+}
+
+export const setPinned = (conversation: Conversation, pinned: boolean, t: Localization["t"]): Promise<boolean> =>
+  place(conversation, { pinned }, t);
+
+/** Archives a conversation and offers to undo it. */
+export async function archive(conversation: Conversation, t: Localization["t"]): Promise<void> {
+  if (!(await place(conversation, { archived: true }, t))) return;
+  toast(t("pages.archive.done", { title: conversation.title || t("pages.untitled") }), {
+    action: { label: t("pages.delete.undo"), run: () => void restore(conversation, t) },
+  });
+}
+
+/** Moves a conversation from the archive back to the list. */
+export async function restore(conversation: Conversation, t: Localization["t"]): Promise<boolean> {
+  const page = queryClient.getQueryData(conversationQuery(conversation.conversation_id).queryKey);
+  return place({ ...conversation, version: page?.version ?? conversation.version }, { archived: false }, t);
+}

@@ -1,0 +1,104 @@
+// Renaming a conversation, in its row of the sidebar or in the page header. The new title is displayed at once and
+// reverted if the service refuses it.
+import { useRef } from "react";
+import { create } from "zustand";
+import { noticeSignOut } from "../../api/session-state";
+import { api, body, type Conversation, Refusal } from "../../api/client";
+import { refetchInAllTabs, cacheConversation, pendingTitles } from "../../api/queries";
+import { toast } from "../../controls/toast";
+import { useLocalization, type Localization } from "../../messages/localization";
+
+/** The conversation whose title is being edited, and the position of the editor. */
+export const useEditing = create<{ id: string | null; place: "row" | "head" }>(() => ({ id: null, place: "row" }));
+
+export const editTitle = (id: string | null, place: "row" | "head"): void => useEditing.setState({ id, place });
+
+const maxTitleLength = 200;
+
+function putTitle(id: string, title: string, version: number): Promise<Conversation> {
+  return body(
+    api.PUT("/conversations/{conversation_id}/title", {
+      params: { path: { conversation_id: id }, header: { "If-Match": `"v${version}"` } },
+      body: { title },
+      keepalive: true, // the new title is displayed already
+    }),
+  ) as Promise<Conversation>;
+}
+
+/**
+ * Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked; a title that the
+ * service generated is overwritten.
+ */
+export async function rename(before: Conversation, title: string, t: Localization["t"]): Promise<void> {
+  const id = before.conversation_id;
+  pendingTitles.set(id, title);
+  cacheConversation({ ...before, title, title_source: "user" });
+  try {
+    const after = await putTitle(id, title, before.version);
+    pendingTitles.delete(id);
+    cacheConversation(after);
+  } catch (refusal) {
+    pendingTitles.delete(id);
+    const current =
+      refusal instanceof Refusal && refusal.code === "stale_version"
+        ? (refusal.problem?.current as Conversation | null)
+        : null;
+    if (current && (current.title_source === "auto" || current.title === before.title))
+      return rename(current, title, t);
+    noticeSignOut(refusal);
+    cacheConversation(current ?? before);
+    if (current)
+      toast(t("pages.rename.conflict", { title: current.title }), {
+        kind: "problem",
+        action: { label: t("pages.rename.use_mine"), run: () => void rename(current, title, t) },
+      });
+    else
+      toast(t("pages.rename.failed"), {
+        kind: "problem",
+        action: { label: t("pages.retry"), run: () => void rename(before, title, t) },
+      });
+    return;
+  }
+  void refetchInAllTabs("conversations");
+  void refetchInAllTabs("conversation", id);
+}
+
+/** The editor of a title. Enter and the loss of the focus store the title; Esc does not. */
+export function TitleEditor({
+  conversation,
+  className = "",
+  onDone,
+}: {
+  conversation: Conversation;
+  className?: string;
+  onDone: (byKey: boolean) => void;
+}) {
+  const { t } = useLocalization();
+  const done = useRef(false);
+  const end = (title: string | null, byKey: boolean) => {
+    if (done.current) return; // the removal of the editor also blurs it
+    done.current = true;
+    editTitle(null, "row");
+    onDone(byKey);
+    const wanted = title?.trim() ?? "";
+    if (wanted !== "" && wanted !== conversation.title) void rename(conversation, wanted, t);
+  };
+  return (
+    <input
+      autoFocus
+      dir="auto"
+      aria-label={t("pages.rename.label")}
+      maxLength={maxTitleLength}
+      defaultValue={conversation.title}
+      onFocus={(event) => event.target.select()}
+      onBlur={(event) => end(event.target.value, false)}
+      onKeyDown={(event) => {
+        event.stopPropagation();
+        if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+        if (event.key === "Enter") end(event.currentTarget.value, true);
+        if (event.key === "Escape") end(null, true);
+      }}
+      className={`min-w-0 grow rounded-md border border-edge bg-raised px-2 text-base md:text-sm ${className}`}
+    />
+  );
+}

@@ -1,0 +1,72 @@
+// The state of a conversation next to its title: an icon, with a text for screen readers.
+import { useQuery } from "@tanstack/react-query";
+import type { Conversation } from "../../api/client";
+import { conversationQuery } from "../../api/queries";
+import { Icon } from "../../controls/icon";
+import { useLocalization } from "../../messages/localization";
+import { useDeletion } from "./deletion";
+
+export function ConversationState({ conversation, current }: { conversation: Conversation; current: boolean }) {
+  const { t } = useLocalization();
+  const id = conversation.conversation_id;
+  const deleting = useDeletion((deletion) => deletion.pending.has(id));
+  // Drafts are known only of conversations that were open in this tab; the list requests none.
+  const { data: draft } = useQuery({
+    ...conversationQuery(id),
+    enabled: false,
+    select: ({ draft }) => draft.content.trim() !== "" || draft.attachments.length > 0,
+  });
+  if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
+  if (conversation.live_turn_id !== null) {
+    return (
+      <StateLabel>
+        <Spinner />
+        <span className="sr-only">{t("pages.state.running")}</span>
+      </StateLabel>
+    );
+  }
+  if (conversation.unread && !current) {
+    return (
+      <StateLabel>
+        <span
+          className="m-1 size-2 rounded-full bg-accent forced-color-adjust-none"
+          data-tooltip={t("pages.state.unread")}
+        />
+        <span className="sr-only">{t("pages.state.unread")}</span>
+      </StateLabel>
+    );
+  }
+  if (draft === true && !current) {
+    return (
+      <StateLabel>
+        <span data-tooltip={t("pages.state.draft")}>
+          <Icon name="edit" size={14} />
+        </span>
+        <span className="sr-only">{t("pages.state.draft")}</span>
+      </StateLabel>
+    );
+  }
+  return null;
+}
+
+function StateLabel({ children }: { children: React.ReactNode }) {
+  return <span className="inline-flex shrink-0 items-center text-xs text-faint">{children}</span>;
+}
+
+function Spinner() {
+  return (
+    <svg
+      aria-hidden="true"
+      width="16"
+      height="16"
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2"
+      strokeLinecap="round"
+      className="animate-spin text-accent"
+    >
+      <path d="M8 2a6 6 0 1 1-6 6" />
+    </svg>
+  );
+}

@@ -1,0 +1,138 @@
+// The page for signing in and registering.
+import { useState } from "react";
+import { handleSignIn } from "../../api/session-state";
+import { api, body } from "../../api/client";
+import { reportedErasure } from "../../api/erasure";
+import { Button } from "../../controls/button";
+import { Field, PasswordField } from "../../controls/field";
+import { useLocalization } from "../../messages/localization";
+import { noErrors, minPasswordLength } from "./form-errors";
+import { EmailField, LoginForm, type EmailProps } from "./login-form";
+import { FormError } from "../../controls/form-error";
+import { FormFooter, useForm } from "./password-form";
+import { AuthLayout } from "./auth-layout";
+import { ForgotForm } from "./forgot-form";
+import { sendsMail } from "./mail-links";
+import { PasskeySignIn } from "./passkey-button";
+import { ProviderLinks } from "./providers";
+import { providerFailure } from "./provider-failure";
+
+const registrationOpen =
+  document.querySelector<HTMLMetaElement>('meta[name="turnstone-registration"]')?.content !== "false";
+
+const titles = {
+  sign_in: "pages.sign_in.title",
+  register: "pages.register.title",
+  forgot: "pages.forgot.title",
+} as const;
+
+export function SignIn() {
+  const { t } = useLocalization();
+  const [form, setForm] = useState<"sign_in" | "register" | "forgot">("sign_in");
+  const registering = form === "register";
+  const [email, setEmail] = useState("");
+  const erasure = reportedErasure();
+  return (
+    <AuthLayout>
+      <title>{`${t(titles[form])} · ${t("app.name")}`}</title>
+      <h1 className="text-xl font-semibold">{t(titles[form])}</h1>
+      <p className="mt-1 text-soft">{t(form === "forgot" ? "pages.forgot.hint" : "pages.sign_in.tagline")}</p>
+      <div className="mt-8 flex flex-col gap-6">
+        {erasure !== null && <Erased id={erasure} />}
+        {providerFailure !== null && (
+          <div role="alert">
+            <FormError>{t(providerFailure)}</FormError>
+          </div>
+        )}
+        {form === "register" && <Register email={email} setEmail={setEmail} />}
+        {form === "forgot" && <ForgotForm email={email} setEmail={setEmail} />}
+        {form === "sign_in" && <LoginForm email={email} setEmail={setEmail} focus="email" />}
+        {form === "sign_in" && sendsMail && (
+          <p className="-mt-2 text-center text-sm">
+            <Quiet onClick={() => setForm("forgot")}>{t("pages.forgot.link")}</Quiet>
+          </p>
+        )}
+        {form === "sign_in" && <PasskeySignIn onSignIn={handleSignIn} />}
+        {form !== "forgot" && <ProviderLinks returnTo={location.pathname} />}
+        {form === "forgot" && (
+          <p className="text-center text-sm">
+            <Quiet onClick={() => setForm("sign_in")}>{t("pages.forgot.back")}</Quiet>
+          </p>
+        )}
+        {registrationOpen && form !== "forgot" && (
+          <p className="text-center text-sm text-soft">
+            {t(registering ? "pages.register.have_account" : "pages.sign_in.new")}{" "}
+            <Quiet onClick={() => setForm(registering ? "sign_in" : "register")}>
+              {t(registering ? "pages.sign_in.title" : "pages.register.title")}
+            </Quiet>
+          </p>
+        )}
+      </div>
+    </AuthLayout>
+  );
+}
+
+/** A button that looks like a link: it shows another form. */
+function Quiet({ onClick, children }: { onClick: () => void; children: string }) {
+  return (
+    <Button look="quiet" className="text-accent underline underline-offset-4" onClick={onClick}>
+      {children}
+    </Button>
+  );
+}
+
+/** Reports the erasure of the account that was signed in before. */
+function Erased({ id }: { id: string }) {
+  const { t } = useLocalization();
+  return (
+    <div role="status" className="flex flex-col gap-2 rounded-md bg-accent-wash px-3 py-2 text-sm">
+      <p>{t("pages.data.erased")}</p>
+      <p>
+        {t("pages.data.erased.reference")} <code className="font-mono wrap-anywhere select-all">{id}</code>
+      </p>
+    </div>
+  );
+}
+
+function Register({ email, setEmail }: EmailProps) {
+  const { t } = useLocalization();
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const entry = useForm(async () => {
+    if ([...password].length < minPasswordLength)
+      return entry.refuse({ ...noErrors, fields: { password: "pages.auth.password_short" } });
+    handleSignIn(
+      await body(
+        api.POST("/auth/register", {
+          body: { email: email.trim(), password, ...(name.trim() === "" ? {} : { display_name: name.trim() }) },
+        }),
+      ),
+    );
+  }, true);
+  return (
+    <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
+      <Field
+        label={t("pages.name")}
+        name="name"
+        autoComplete="name"
+        maxLength={100}
+        hint={t("pages.name.hint")}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+        problem={entry.problem("display_name")}
+      />
+      <EmailField email={email} setEmail={setEmail} problem={entry.problem("email")} />
+      <PasswordField
+        label={t("pages.password")}
+        name="password"
+        autoComplete="new-password"
+        required
+        hint={t("pages.password.hint")}
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+        problem={entry.problem("password")}
+      />
+      <FormFooter entry={entry}>{t("pages.register.title")}</FormFooter>
+    </form>
+  );
+}
