@@ -51,13 +51,13 @@ func CommandKindOf(name string) CommandKind {
 func (m *Batch) Command(c *Command) (protocol.SteeringReceipt, error) {
 	switch c.Kind {
 	case CommandInput:
-		return steering{m}.steer(c)
+		return m.steer(c)
 	case CommandCancel:
-		return steering{m}.cancel(c)
+		return m.cancel(c)
 	case CommandApply:
-		return steering{m}.applyNow(c)
+		return m.applyNow(c)
 	}
-	return steering{m}.withdraw(c)
+	return m.withdraw(c)
 }
 
 func (m *Machine) receipt(id protocol.SteeringID, sequence int64, replayed bool) protocol.SteeringReceipt {
@@ -77,11 +77,8 @@ func NewSteeringClosed(turn protocol.TurnID, state protocol.TurnState) error {
 	return protocol.Conflict(protocol.CodeSteeringClosed, SteeringClosed{turn, state}, "The turn no longer accepts input.")
 }
 
-// steering decides on commands.
-type steering struct{ *Batch }
-
 // steer accepts an input, which will be applied or returned, exactly once. A repeat gets the first receipt.
-func (m steering) steer(c *Command) (protocol.SteeringReceipt, error) {
+func (m *Batch) steer(c *Command) (protocol.SteeringReceipt, error) {
 	pending := 0
 	for _, input := range m.inputs {
 		if input.clientID == c.ClientID {
@@ -118,13 +115,13 @@ var ErrSteeringReused = protocol.Invalid("body.client_steering_id", "was used fo
 
 // interrupt cuts off the model's answer and calls the model again with the pending inputs. The text so far stays in the
 // message, marked as truncated.
-func (m steering) interrupt() {
+func (m *Batch) interrupt() {
 	m.calling = false
 	m.effect(StopModel{})
-	m.splitter.end(partWriter(m))
+	m.splitter.end(m)
 	m.splitter = newFenceSplitter()
-	partWriter(m).closePart(true)
-	partWriter(m).closeCutParts()
+	m.closePart(true)
+	m.closeCutParts()
 	if len(m.text) > 0 {
 		m.pending = nil // tool calls that were not announced yet are dropped
 		m.endStep(true)
@@ -134,7 +131,7 @@ func (m steering) interrupt() {
 
 // cancel decides that the turn ends as cancelled. It has no effect before it is durable. A cancel with a wider scope
 // than the earlier ones widens the scope; any other repeat gets the receipt of the cancel that covers it.
-func (m steering) cancel(c *Command) (protocol.SteeringReceipt, error) {
+func (m *Batch) cancel(c *Command) (protocol.SteeringReceipt, error) {
 	for _, earlier := range m.cancels {
 		if earlier.Scope.Covers(c.Scope) {
 			return m.receipt(earlier.SteeringID, earlier.sequence, true), nil
@@ -163,7 +160,7 @@ func (m steering) cancel(c *Command) (protocol.SteeringReceipt, error) {
 
 // withdraw returns an input that was not applied. If the current model request contains the input and was not answered
 // yet, the request is repeated without it.
-func (m steering) withdraw(c *Command) (protocol.SteeringReceipt, error) {
+func (m *Batch) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 	input := m.input(c.SteeringID)
 	switch {
 	case input == nil:
@@ -187,7 +184,7 @@ func (m steering) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 // applyNow interrupts the model's answer, so that a pending input is applied at once. If the current model request
 // already contains the input, or tools are running, nothing is interrupted: this request or the next step applies the
 // input. A repeat gets the first receipt.
-func (m steering) applyNow(c *Command) (protocol.SteeringReceipt, error) {
+func (m *Batch) applyNow(c *Command) (protocol.SteeringReceipt, error) {
 	input := m.input(c.SteeringID)
 	switch {
 	case input == nil:

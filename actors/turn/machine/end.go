@@ -40,11 +40,11 @@ func (m *Batch) finish(trigger protocol.TurnTrigger, reason protocol.StopReason,
 		panic("turn: turn in " + string(m.state) + " cannot " + string(trigger))
 	}
 	if m.calling { // the unfinished step gets no record; its held text becomes part of the message
-		m.splitter.end(partWriter{m})
+		m.splitter.end(m)
 	}
-	partWriter{m}.closePart(state != protocol.TurnCompleted)
-	partWriter{m}.closeCutParts()
-	toolRunner{m}.endTools()
+	m.closePart(state != protocol.TurnCompleted)
+	m.closeCutParts()
+	m.endTools()
 	end := &End{State: state, Reason: reason, Err: err, Usage: m.totalUsage(), Repaired: m.repaired}
 	for _, request := range m.cancels {
 		end.CancelQueue = end.CancelQueue || request.Scope == protocol.CancelTurnAndFollowUps
@@ -78,7 +78,7 @@ func returnReason(state protocol.TurnState) protocol.ReturnReason {
 
 // endTools closes the tool calls that have not ended: a call that may have had an effect gets an unknown outcome, any
 // other is cancelled.
-func (m toolRunner) endTools() {
+func (m *Batch) endTools() {
 	for _, call := range m.toolCalls {
 		switch {
 		case call.state.Terminal():

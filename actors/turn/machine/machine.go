@@ -430,7 +430,7 @@ func (m *Batch) Begin() {
 // Proceed continues from the durable state, after Begin or after a takeover.
 func (m *Batch) Proceed() {
 	if len(m.toolCalls) > 0 {
-		toolRunner{m}.runTools()
+		m.runTools()
 		return
 	}
 	m.startStep()
@@ -455,18 +455,18 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 	}
 	m.move(protocol.TurnResumes, m.accepts)
 	m.usage.AddLostCall(len(m.prefix()))
-	partWriter{m}.cutStep()
+	m.cutStep()
 	for _, call := range m.toolCalls {
 		if call.state != protocol.ToolRunning {
 			continue
 		}
 		if !call.readOnly { // it may have happened; asking again could do it twice
-			toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
+			m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 				Code: protocol.ToolOutcomeMissing, Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
 			}, 0)
 			continue
 		}
-		toolRunner{m}.moveTool(call, protocol.ToolRerun)
+		m.moveTool(call, protocol.ToolRerun)
 		m.effect(call.run())
 	}
 	m.Proceed()

@@ -38,7 +38,7 @@ func (m *Batch) ModelText(call int, delta string) {
 	}
 	m.usage.AddOutput(len(delta))
 	m.text = append(m.text, delta...)
-	m.splitter.feed(delta, partWriter{m})
+	m.splitter.feed(delta, m)
 }
 
 // ModelReasoning processes more text of a reasoning summary.
@@ -48,7 +48,7 @@ func (m *Batch) ModelReasoning(call int, delta string) {
 	}
 	m.usage.AddOutput(len(delta))
 	if m.open.IsZero() || m.openType != protocol.PartReasoning {
-		partWriter{m}.closePart(false)
+		m.closePart(false)
 		m.applyInputs()
 		m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
 	}
@@ -92,15 +92,15 @@ func (m *Batch) ModelChunk(call int, chunk *llm.Chunk) {
 			m.web = append(m.web, protocol.Citation{Title: chunk.Text, URL: protocol.WebAddress(chunk.Address)})
 		}
 	case llm.ChunkThought:
-		partWriter{m}.textWasReasoning()
+		m.textWasReasoning()
 	case llm.ChunkWaiting:
-		partWriter{m}.waitingForModel(chunk.Wait.Seconds())
+		m.waitingForModel(chunk.Wait.Seconds())
 	}
 }
 
 // textWasReasoning replaces the text of the step by a reasoning part with the same text, which the model marked as reasoning
 // only at its end.
-func (m partWriter) textWasReasoning() {
+func (m *Batch) textWasReasoning() {
 	m.splitter.end(m)
 	text := m.prefix()
 	m.closePart(false)
@@ -120,7 +120,7 @@ func (m partWriter) textWasReasoning() {
 }
 
 // waitingForModel notifies readers that the provider is busy, and when the call is repeated.
-func (m partWriter) waitingForModel(wait float64) {
+func (m *Batch) waitingForModel(wait float64) {
 	part := m.activity
 	if part.IsZero() {
 		part = m.newPart()
@@ -168,22 +168,22 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 		return
 	}
 	m.usage.CallEnded()
-	m.splitter.end(partWriter{m})
-	if (partWriter{m}).endEmpty(stop) {
+	m.splitter.end(m)
+	if m.endEmpty(stop) {
 		return
 	}
 	m.applyInputs() // the model has answered, even if without text
-	partWriter{m}.closePart(stop == llm.StopMaxTokens || stop == llm.StopBudget)
-	partWriter{m}.closeCutParts()
+	m.closePart(stop == llm.StopMaxTokens || stop == llm.StopBudget)
+	m.closeCutParts()
 	if stop == llm.StopRefusal && !answered(m.fold.Parts()) {
-		partWriter{m}.notice("refused", "The model's provider declined to answer this because of its content policy. Rephrase your message, or ask something else.")
+		m.notice("refused", "The model's provider declined to answer this because of its content policy. Rephrase your message, or ask something else.")
 	}
 	switch {
 	case stop == llm.StopBudget, m.callsModelAgain(stop) && m.overBudget():
 		m.pending = nil
 		m.finish(protocol.TurnStopsShort, protocol.StopBudgetReached, nil)
 	case len(m.pending) > 0 && stop != llm.StopRefusal && stop != llm.StopMaxTokens:
-		toolRunner{m}.callTools()
+		m.callTools()
 	case stop == llm.StopMaxTokens:
 		m.finish(protocol.TurnStopsShort, protocol.StopMaxTokens, nil)
 	case stop == llm.StopRefusal:
@@ -198,7 +198,7 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 
 // endEmpty handles an answer without text and tool calls, if the message has none from earlier steps either: the step is
 // repeated once, then the turn ends incomplete. It reports whether the answer was one.
-func (m partWriter) endEmpty(stop llm.Stop) bool {
+func (m *Batch) endEmpty(stop llm.Stop) bool {
 	if stop != llm.StopEndTurn && stop != llm.StopToolCalls || len(m.pending) > 0 || strings.TrimSpace(string(m.text)) != "" || answered(m.fold.Parts()) {
 		return false
 	}
@@ -213,7 +213,7 @@ func (m partWriter) endEmpty(stop llm.Stop) bool {
 	return true
 }
 
-func (m partWriter) notice(kind, text string) {
+func (m *Batch) notice(kind, text string) {
 	m.emit(&protocol.Notice{PartID: m.newPart(), Index: m.index(), Kind: kind, Text: text})
 }
 
@@ -248,7 +248,7 @@ func (m *Batch) ModelFailed(call int, failure *llm.Error) {
 		return
 	}
 	if failure.Cut && !m.retried && failure.Code != protocol.ModelProtocol {
-		partWriter{m}.cutStep()
+		m.cutStep()
 		m.retried = true
 		m.startStep()
 		return

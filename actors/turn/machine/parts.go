@@ -13,19 +13,16 @@ func (m *Machine) supersede() []protocol.PartID {
 	return cut
 }
 
-// partWriter writes the text, code and reasoning parts of the message. It implements fenceSink.
-type partWriter struct{ *Batch }
-
 // lastEvent returns the last event of the current decision; nil when there is none. A delta that follows a delta of the
 // same part is merged into it.
-func (m partWriter) lastEvent() protocol.Payload {
+func (m *Batch) lastEvent() protocol.Payload {
 	if n := len(m.Events); n > 0 {
 		return m.Events[n-1]
 	}
 	return nil
 }
 
-func (m partWriter) writeText(text string) {
+func (m *Batch) writeText(text string) {
 	if m.open.IsZero() || m.openType != protocol.PartText {
 		m.closePart(false)
 		m.applyInputs()
@@ -40,13 +37,13 @@ func (m partWriter) writeText(text string) {
 	m.emit(&protocol.AnswerDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: text})
 }
 
-func (m partWriter) openCode(language string) {
+func (m *Batch) openCode(language string) {
 	m.closePart(false)
 	m.applyInputs()
 	m.emit(&protocol.CodeStarted{PartID: m.newPart(), Index: m.index(), Language: language, Supersedes: m.supersede()})
 }
 
-func (m partWriter) writeCode(code string) {
+func (m *Batch) writeCode(code string) {
 	if last, ok := m.lastEvent().(*protocol.CodeDelta); ok && last.PartID == m.open {
 		m.fold.Apply(&protocol.CodeDelta{PartID: m.open, Delta: code})
 		m.output += len(code)
@@ -56,10 +53,10 @@ func (m partWriter) writeCode(code string) {
 	m.emit(&protocol.CodeDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: code})
 }
 
-func (m partWriter) closeCode() { m.closePart(false) }
+func (m *Batch) closeCode() { m.closePart(false) }
 
 // closePart ends the open part, if there is one.
-func (m partWriter) closePart(truncated bool) {
+func (m *Batch) closePart(truncated bool) {
 	if m.open.IsZero() {
 		return
 	}
@@ -77,7 +74,7 @@ func (m partWriter) closePart(truncated bool) {
 // cutStep prepares to continue a step whose answer was cut off. If the model can continue from a prefix and there is
 // one, the step continues from the prefix. Otherwise the step is repeated, and its first part supersedes the parts of
 // the cut-off attempt.
-func (m partWriter) cutStep() {
+func (m *Batch) cutStep() {
 	m.splitter = newFenceSplitter()
 	m.text = m.prefix()
 	if m.continues && len(m.text) > 0 {
@@ -97,7 +94,7 @@ func (m partWriter) cutStep() {
 }
 
 // closeCutParts closes the open parts of a cut-off attempt that no later part has superseded.
-func (m partWriter) closeCutParts() {
+func (m *Batch) closeCutParts() {
 	for _, id := range m.cut {
 		for _, part := range m.fold.Parts() {
 			if part.PartID == id && part.Open {

@@ -58,6 +58,6 @@ func (m *Batch) GiveUp(withoutParts bool) {
 
 // ForceCancel ends a turn for an operator without waiting for its model or its tools.
 func (m *Batch) ForceCancel(id protocol.SteeringID) {
-	_, _ = steering{m}.cancel(&Command{Kind: CommandCancel, SteeringID: id, Scope: protocol.CancelTurn, By: protocol.CancelledByOperator}) // a turn that has ended stays as it is
+	_, _ = m.cancel(&Command{Kind: CommandCancel, SteeringID: id, Scope: protocol.CancelTurn, By: protocol.CancelledByOperator}) // a turn that has ended stays as it is
 	m.GraceOver()
 }

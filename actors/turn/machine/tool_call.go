@@ -6,11 +6,8 @@ import (
 	"turnstone/protocol"
 )
 
-// toolRunner decides on the tool calls of a step.
-type toolRunner struct{ *Batch }
-
 // callTools records the finished step and announces its tool calls, which run once this is durable.
-func (m toolRunner) callTools() {
+func (m *Batch) callTools() {
 	if m.rounds >= m.spec.Routing.Completion.MaxToolRounds || m.calls+len(m.pending) > maxToolCalls {
 		m.pending = nil
 		m.finish(protocol.TurnStopsShort, protocol.StopToolLimit, nil)
@@ -35,7 +32,7 @@ func (m toolRunner) callTools() {
 }
 
 // runTools starts every call that has not started. When no call is running, it starts the next step.
-func (m toolRunner) runTools() {
+func (m *Batch) runTools() {
 	for _, call := range m.toolCalls {
 		if call.state != protocol.ToolPending {
 			continue
@@ -71,7 +68,7 @@ func (c *toolCall) next(trigger protocol.ToolTrigger) protocol.ToolState {
 	return to
 }
 
-func (m toolRunner) moveTool(call *toolCall, trigger protocol.ToolTrigger) {
+func (m *Batch) moveTool(call *toolCall, trigger protocol.ToolTrigger) {
 	m.emit(&protocol.ToolStateChanged{PartID: call.part, ToolID: call.id, From: call.state, State: call.next(trigger)})
 }
 
@@ -81,7 +78,7 @@ type toolOutput struct {
 	sources []protocol.Source
 }
 
-func (m toolRunner) completeTool(call *toolCall, trigger protocol.ToolTrigger, result toolOutput, failure *protocol.ToolError, took time.Duration) {
+func (m *Batch) completeTool(call *toolCall, trigger protocol.ToolTrigger, result toolOutput, failure *protocol.ToolError, took time.Duration) {
 	m.emit(&protocol.ToolCompleted{
 		PartID: call.part, ToolID: call.id, State: call.next(trigger), Output: result.text, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
 	})
@@ -105,17 +102,17 @@ func (m *Batch) ToolEnded(id protocol.ToolID, output string, sources []protocol.
 	}
 	switch {
 	case failure == nil:
-		toolRunner{m}.completeTool(call, protocol.ToolSucceeds, toolOutput{output, sources}, nil, took)
+		m.completeTool(call, protocol.ToolSucceeds, toolOutput{output, sources}, nil, took)
 	case failure.Code == protocol.ToolCallCancelled && call.readOnly:
-		toolRunner{m}.completeTool(call, protocol.ToolCancel, toolOutput{}, failure, took)
+		m.completeTool(call, protocol.ToolCancel, toolOutput{}, failure, took)
 	case failure.Code == protocol.ToolCallCancelled:
-		toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, failure, took)
+		m.completeTool(call, protocol.ToolLost, toolOutput{}, failure, took)
 	case !call.readOnly && (failure.Code == protocol.ToolCallTimeout || failure.Code == protocol.ToolCallFailed): // the effect may have happened
-		toolRunner{m}.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
+		m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 			Code: protocol.ToolOutcomeMissing, Detail: "The tool returned no result. It may or may not have taken effect.",
 		}, took)
 	default:
-		toolRunner{m}.completeTool(call, protocol.ToolFails, toolOutput{}, failure, took)
+		m.completeTool(call, protocol.ToolFails, toolOutput{}, failure, took)
 	}
 	if m.state == protocol.TurnCancelling {
 		m.finishWhenIdle()
