@@ -499,7 +499,7 @@ func (s *countingScanner) Scan(ctx context.Context, body io.Reader, size int64) 
 	return s.testScanner.Scan(ctx, body, size)
 }
 
-// A scan of a content that is being received takes as long as its client. Further contents are scanned after their reception.
+// A scan of a content that is being received takes as long as its client. Further contents are scanned after their transfer.
 func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
 	t.Parallel()
 	const clients, each, limit = 2, 20, 32

@@ -37,7 +37,7 @@ type UploadFailure struct {
 	Detail string            `json:"detail"`
 }
 
-// Upload is an upload session: the reception of one file.
+// Upload is an upload session: the transfer of one file.
 type Upload struct {
 	UploadID       UploadID        `json:"upload_id"`
 	State          UploadState     `json:"state" enum:"pending,receiving,scanning,ready,rejected,failed,expired,cancelled"`

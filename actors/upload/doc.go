@@ -11,7 +11,7 @@
 //	        session ── decide ──▶ machine.Machine ── events ──▶ shell ──▶ Store        │
 //	           ▲                  (pure)                         │                    │
 //	           │ progress, content, verdict                      ▼ only then          │
-//	           └──── reception: body ─┬─▶ object store       Reader ──▶ http          │
+//	           └──── transfer: body ─┬─▶ object store       Reader ──▶ http          │
 //	                                  └─▶ malware scanner  ◀──────────────────────────┘
 //
 // The body is read once: it is counted, hashed, stored in quarantine and scanned at the same time, in constant memory.

@@ -62,7 +62,7 @@ type Host struct {
 	config Config
 	log    *zap.Logger
 	watch  watchers
-	pace   *rate.Limiter // of all receptions; see paced
+	pace   *rate.Limiter // of all transfers; see paced
 
 	// Each scan has a slot in one of these.
 	receivedScans, storedScans chan struct{}
@@ -165,7 +165,7 @@ func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id proto
 	if err != nil {
 		return nil, err
 	}
-	r := newReception(body)
+	r := newTransfer(body)
 	e := h.spawn(claim, receive{r})
 	if e == nil {
 		return nil, h.gone(ctx, claim)
@@ -183,7 +183,7 @@ func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id proto
 	})
 }
 
-// ready checks the dependencies of a reception.
+// ready checks the dependencies of a transfer.
 func (h *Host) ready(ctx context.Context) error {
 	if h.config.Guard != nil {
 		if err := h.config.Guard(); err != nil {
@@ -289,7 +289,7 @@ func (h *Host) Upload(ctx context.Context, account protocol.AccountID, id protoc
 // spawn starts the actor of a claimed session with its first message. It returns nil, and starts nothing, if the host is
 // stopped or already has an actor of this epoch or a later one.
 func (h *Host) spawn(claim *uploadlog.Claim, first any) *running {
-	s, messages := newSession(h, claim), []any{first}
+	s, messages := newRun(h, claim), []any{first}
 	if claim.State == protocol.UploadScanning {
 		messages = append(messages, shell.StartTimer{Delay: scanTime(claim, time.Now()), Message: deadlinePassed{}})
 	}

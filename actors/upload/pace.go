@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// besideTurns limits what all receptions of a node read together while turns run on it, in bytes per second and processor.
+	// besideTurns limits what all transfers of a node read together while turns run on it, in bytes per second and processor.
 	// Receiving at the full speed of a local network uses all processors for hashing and copying, and tokens then arrive late.
 	besideTurns = 16 << 20
-	// paceBurst limits one read. Receptions take turns after each.
+	// paceBurst limits one read. Transfers take turns after each.
 	paceBurst = 256 << 10
 )
 
-// paced reads a body. While turns run on the node, it waits after a read for its part of the rate of all receptions.
+// paced reads a body. While turns run on the node, it waits after a read for its part of the rate of all transfers.
 type paced struct {
 	ctx  context.Context
 	from io.Reader

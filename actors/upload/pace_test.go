@@ -10,15 +10,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-func TestReceptionsLeaveTimeToLiveTurns(t *testing.T) {
+func TestTransfersLeaveTimeToLiveTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const each, receptions = 8 << 20, 4
+		const each, transfers = 8 << 20, 4
 		live := 0
 		receive := func() time.Duration {
 			pace := rate.NewLimiter(besideTurns, paceBurst)
 			began := time.Now()
 			done := make(chan time.Duration)
-			for range receptions {
+			for range transfers {
 				go func() {
 					body := &paced{t.Context(), bytes.NewReader(make([]byte, each)), pace, func() int { return live }}
 					if n, err := io.Copy(io.Discard, struct{ io.Reader }{body}); n != each || err != nil {
@@ -28,9 +28,9 @@ func TestReceptionsLeaveTimeToLiveTurns(t *testing.T) {
 				}()
 			}
 			first := <-done
-			for range receptions - 1 {
+			for range transfers - 1 {
 				if last := <-done; last > first+time.Second/8 {
-					t.Errorf("one reception ended after %s, another after %s", first, last)
+					t.Errorf("one transfer ended after %s, another after %s", first, last)
 				}
 			}
 			return time.Since(began)
@@ -39,7 +39,7 @@ func TestReceptionsLeaveTimeToLiveTurns(t *testing.T) {
 			t.Errorf("without turns, receiving took %s", took)
 		}
 		live = 1
-		want := time.Duration(float64(receptions*each-paceBurst) / besideTurns * float64(time.Second))
+		want := time.Duration(float64(transfers*each-paceBurst) / besideTurns * float64(time.Second))
 		if took := receive(); took < want-time.Millisecond || took > want+time.Second/10 {
 			t.Errorf("beside a turn, receiving took %s, want %s", took, want)
 		}

@@ -50,7 +50,7 @@ func (s *Store) Receive(ctx context.Context, account protocol.AccountID, body io
 	if err != nil {
 		return nil, err
 	}
-	r := &reception{store: s, account: account, id: id}
+	r := &transfer{store: s, account: account, id: id}
 	var received *protocol.Import
 	if err = r.copy(ctx, buffered); err == nil {
 		received, err = r.finish(ctx)
@@ -78,8 +78,8 @@ func unreadable(err error) error {
 	return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
 }
 
-// reception is an upload that is being received.
-type reception struct {
+// transfer is an upload that is being received.
+type transfer struct {
 	store   *Store
 	account protocol.AccountID
 	id      protocol.ImportID
@@ -88,7 +88,7 @@ type reception struct {
 	shown   time.Time // when the row last showed activity
 }
 
-func (r *reception) copy(ctx context.Context, body io.Reader) error {
+func (r *transfer) copy(ctx context.Context, body io.Reader) error {
 	r.shown = time.Now()
 	buffer := make([]byte, 0, chunkSize)
 	for {
@@ -117,7 +117,7 @@ func (r *reception) copy(ctx context.Context, body io.Reader) error {
 	}
 }
 
-func (r *reception) put(ctx context.Context, content []byte) error {
+func (r *transfer) put(ctx context.Context, content []byte) error {
 	if _, err := r.store.objects.Put(ctx, chunkKey(r.account, r.id, r.chunks), bytes.NewReader(content), int64(len(content))); err != nil {
 		return fmt.Errorf("storing an upload: %w", err)
 	}
@@ -127,7 +127,7 @@ func (r *reception) put(ctx context.Context, content []byte) error {
 }
 
 // show stores how much was received; errEnded if the import was cancelled.
-func (r *reception) show(ctx context.Context) error {
+func (r *transfer) show(ctx context.Context) error {
 	r.shown = time.Now()
 	changed, err := r.store.db.Exec(ctx, r.account, receivingSQL, r.args())
 	if err == nil && changed == 0 {
@@ -139,12 +139,12 @@ func (r *reception) show(ctx context.Context) error {
 	return idempotency.Renew(ctx)
 }
 
-func (r *reception) args() pgx.NamedArgs {
+func (r *transfer) args() pgx.NamedArgs {
 	return pgx.NamedArgs{"account": r.account, "import": r.id, "size": r.size, "chunks": r.chunks}
 }
 
 // finish queues the import, and stores the response to an idempotent request.
-func (r *reception) finish(ctx context.Context) (received *protocol.Import, err error) {
+func (r *transfer) finish(ctx context.Context) (received *protocol.Import, err error) {
 	err = r.store.db.InTx(ctx, r.account, func(ctx context.Context, tx *pg.Tx) error {
 		tag, err := tx.Exec(ctx, receivedSQL, r.args())
 		if err != nil {
@@ -165,7 +165,7 @@ func (r *reception) finish(ctx context.Context) (received *protocol.Import, err 
 }
 
 // discard ends the import as failed and deletes what was received. If that fails, the sweep does it.
-func (r *reception) discard(ctx context.Context, failure string) {
+func (r *transfer) discard(ctx context.Context, failure string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pg.RequestTimeout)
 	defer cancel()
 	args := r.args()

@@ -84,7 +84,7 @@ const (
 	Publish
 	// RetryPublish is Publish after a pause.
 	RetryPublish
-	// StopWork ends the reception, the scan and the publication.
+	// StopWork ends the transfer, the scan and the publication.
 	StopWork
 )
 
@@ -119,7 +119,7 @@ func (b *Batch) Begin() {
 	})
 }
 
-// Receive starts the reception of the content. It reports whether the session accepts content.
+// Receive starts the transfer of the content. It reports whether the session accepts content.
 func (b *Batch) Receive() bool {
 	if b.state != protocol.UploadPending {
 		return false
@@ -143,7 +143,7 @@ func (b *Batch) Progress(received int64) {
 	b.emit(&protocol.UploadProgress{ReceivedBytes: received, Size: b.spec.Size})
 }
 
-// Interrupted ends a reception without the whole content. The session accepts the content again.
+// Interrupted ends a transfer without the whole content. The session accepts the content again.
 func (b *Batch) Interrupted(failure *protocol.UploadFailure) {
 	if b.state != protocol.UploadReceiving {
 		return
@@ -253,7 +253,7 @@ func (b *Batch) Deadline() {
 	b.Effects = append(b.Effects, StopWork)
 }
 
-// Restarted is the failure of a reception whose node has ended or drains.
+// Restarted is the failure of a transfer whose node has ended or drains.
 func Restarted() *protocol.UploadFailure {
 	return &protocol.UploadFailure{
 		Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",

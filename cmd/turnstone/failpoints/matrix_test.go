@@ -174,7 +174,7 @@ var matrix = []group{
 		{failpoint.UploadAfterRow, "kill@3", "the file exists", uploadScenario{status: cut, left: ready}},
 		{failpoint.UploadAfterRow, "error@3", "the file exists", uploadScenario{status: okay}},
 		{failpoint.UploadAfterRow, "executed@3", "the file exists once", uploadScenario{status: okay}},
-		{failpoint.ScanAfterVerdict, "kill", "the next process scans the content again if the reception was stored before the verdict came; otherwise the session waits for the content again", uploadScenario{status: cut, left: receiving + " " + scanning}},
+		{failpoint.ScanAfterVerdict, "kill", "the next process scans the content again if the transfer was stored before the verdict came; otherwise the session waits for the content again", uploadScenario{status: cut, left: receiving + " " + scanning}},
 		{failpoint.ScanAfterVerdict, "term", "the verdict counts, and the content is published before this process ends", uploadScenario{status: asStored, left: ready}},
 		{failpoint.ScanAfterVerdict, "error", "the content is scanned again", uploadScenario{status: okay}},
 		{failpoint.ScanAfterVerdict, "executed", "the first verdict counts", uploadScenario{status: okay}},

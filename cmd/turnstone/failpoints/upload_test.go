@@ -18,7 +18,7 @@ import (
 // uploadScenario is the scenario in which an upload meets the fault. In the end there is one file with the content.
 type uploadScenario struct {
 	status int    // of the request with the content
-	left   string // what is stored when the fault has ended the program; two states: the kill and the commit of the reception are not ordered
+	left   string // what is stored when the fault has ended the program; two states: the kill and the commit of the transfer are not ordered
 	again  bool   // whether the session waits for its content again after a fault that does not end the program
 }
 

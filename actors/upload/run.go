@@ -27,27 +27,27 @@ func scanTime(claim *uploadlog.Claim, now time.Time) time.Duration {
 	return max(claim.ExpiresAt.Sub(now), scanMargin)
 }
 
-// session is the behavior of the actor of an upload session: it passes messages to the machine as triggers, encodes what
+// run is the behavior of the actor of an upload session: it passes messages to the machine as triggers, encodes what
 // the machine decides, and performs its effects.
-type session struct {
-	// Set by newSession.
+type run struct {
+	// Set by newRun.
 	host    *Host
 	shell   *shell.Shell
 	machine *machine.Machine
 	epoch   int32
 	log     *zap.Logger
-	work    context.Context // of the reception, the scan and the publication
+	work    context.Context // of the transfer, the scan and the publication
 	stop    context.CancelFunc
 
 	// Owned by the shell's Receive.
-	batch     *machine.Batch       // nil: nothing was decided since the last step
-	reception *reception           // nil: none
-	stored    protocol.UploadState // of the last step
+	batch    *machine.Batch       // nil: nothing was decided since the last step
+	transfer *transfer            // nil: none
+	stored   protocol.UploadState // of the last step
 }
 
 // Messages to a session's actor, in addition to those of every actor.
 type (
-	receive      struct{ *reception }
+	receive      struct{ *transfer }
 	cancelUpload struct{ reply chan error } // buffered, so that the actor never blocks
 	adopt        struct{}
 	release      struct{} // ends at a persisted boundary, because the node drains
@@ -74,9 +74,9 @@ type (
 // errEnded means that the session does not accept the command any more.
 var errEnded = errors.New("the session has ended or is busy")
 
-func newSession(h *Host, claim *uploadlog.Claim) *session {
+func newRun(h *Host, claim *uploadlog.Claim) *run {
 	work, stop := context.WithCancel(h.Context())
-	s := &session{
+	s := &run{
 		host: h, machine: machine.Restore(claim), epoch: claim.Epoch, work: work, stop: stop, stored: claim.State,
 		log: h.log.With(zap.Stringer("upload", claim.UploadID), zap.Int32("epoch", claim.Epoch)),
 	}
@@ -85,7 +85,7 @@ func newSession(h *Host, claim *uploadlog.Claim) *session {
 }
 
 // Decide implements shell.Behavior.
-func (s *session) Decide(message any, status shell.Status) func(error) {
+func (s *run) Decide(message any, status shell.Status) func(error) {
 	switch cancel, is := message.(cancelUpload); {
 	case is && status == shell.Finished:
 		cancel.reply <- errEnded
@@ -100,7 +100,7 @@ func (s *session) Decide(message any, status shell.Status) func(error) {
 	b := s.batch
 	switch message := message.(type) {
 	case receive:
-		s.reception = message.reception
+		s.transfer = message.transfer
 		if !b.Receive() {
 			return message.refuse(errEnded)
 		}
@@ -124,11 +124,11 @@ func (s *session) Decide(message any, status shell.Status) func(error) {
 		b.Progress(message.bytes)
 	case interrupted:
 		b.Interrupted(message.failure)
-		return s.reception.settle(message.reason)
+		return s.transfer.settle(message.reason)
 	case received:
 		b.Received(message.content, message.mismatch)
 		s.shell.After(max(time.Until(s.machine.Spec().ExpiresAt), scanMargin), deadlinePassed{})
-		return s.reception.settle(nil)
+		return s.transfer.settle(nil)
 	case scanned:
 		s.decideVerdict(b, message)
 	case published:
@@ -145,7 +145,7 @@ func (s *session) Decide(message any, status shell.Status) func(error) {
 	return nil
 }
 
-func (s *session) decideVerdict(b *machine.Batch, result scanned) {
+func (s *run) decideVerdict(b *machine.Batch, result scanned) {
 	if result.err == nil {
 		b.Scanned(result.verdict)
 		return
@@ -154,7 +154,7 @@ func (s *session) decideVerdict(b *machine.Batch, result scanned) {
 	b.ScanFailed(protocol.CodeOf(result.err))
 }
 
-func (s *session) decidePublication(b *machine.Batch, result published) {
+func (s *run) decidePublication(b *machine.Batch, result published) {
 	if result.err == nil {
 		content := s.machine.Content()
 		b.Published(filetype.KindOf(content.MediaType))
@@ -164,30 +164,30 @@ func (s *session) decidePublication(b *machine.Batch, result published) {
 	b.PublishFailed(protocol.CodeOf(result.err))
 }
 
-// release ends the work of a node that drains. A reception is interrupted, and the session waits for its content again;
+// release ends the work of a node that drains. A transfer is interrupted, and the session waits for its content again;
 // a scan is repeated by the next owner.
-func (s *session) release() {
+func (s *run) release() {
 	if s.machine.State() == protocol.UploadReceiving {
-		s.reception.interrupt(machine.Restarted())
+		s.transfer.interrupt(machine.Restarted())
 		return
 	}
 	s.shell.Post()(shell.Release{})
 }
 
 // Refuse implements shell.Behavior.
-func (s *session) Refuse(message any) {
+func (s *run) Refuse(message any) {
 	switch message := message.(type) {
 	case receive:
 		message.refuse(errGone)(nil)
 	case cancelUpload:
 		message.reply <- turnlog.ErrFenced
 	case interrupted, received:
-		s.reception.refuse(errEnded)(nil)
+		s.transfer.refuse(errEnded)(nil)
 	}
 }
 
 // Step implements shell.Behavior.
-func (s *session) Step(replies []func(error)) shell.Step {
+func (s *run) Step(replies []func(error)) shell.Step {
 	b := s.batch
 	s.batch = nil
 	step := shell.Step{Replies: replies}
@@ -222,12 +222,12 @@ func (s *session) Step(replies []func(error)) shell.Step {
 }
 
 // perform starts effects; their results come back as messages.
-func (s *session) perform(effects []machine.Effect) {
+func (s *run) perform(effects []machine.Effect) {
 	post := s.shell.Post()
 	for _, e := range effects {
 		switch e {
 		case machine.StartReceiving:
-			r, spec := s.reception, s.machine.Spec()
+			r, spec := s.transfer, s.machine.Spec()
 			if r.started = s.host.Go(func() { r.run(s.work, s.host, spec, s.epoch, post) }); !r.started {
 				r.finishReading()
 			}
@@ -247,19 +247,19 @@ func (s *session) perform(effects []machine.Effect) {
 	}
 }
 
-func (s *session) stopWork() {
+func (s *run) stopWork() {
 	s.stop()
-	if s.reception != nil {
-		s.reception.abort()
+	if s.transfer != nil {
+		s.transfer.abort()
 	}
 }
 
 // End implements shell.Behavior.
-func (s *session) End(status shell.Status) {
+func (s *run) End(status shell.Status) {
 	s.stopWork()
-	if s.reception != nil && status == shell.Lost { // otherwise the reply follows
-		s.reception.refuse(errGone)(nil)
+	if s.transfer != nil && status == shell.Lost { // otherwise the reply follows
+		s.transfer.refuse(errGone)(nil)
 	}
 }
 
-var _ shell.Behavior = (*session)(nil)
+var _ shell.Behavior = (*run)(nil)

@@ -33,9 +33,9 @@ func publishedKey(spec *uploadlog.Spec) string {
 	return uploadlog.ObjectKey(spec.AccountID, spec.ObjectName)
 }
 
-// reception receives the body of one request.
-type reception struct {
-	// Set by newReception.
+// transfer receives the body of one request.
+type transfer struct {
+	// Set by newTransfer.
 	body   Body
 	read   chan struct{} // closed when the body is not read any more
 	result chan error    // gets one outcome
@@ -47,17 +47,17 @@ type reception struct {
 
 	// Guarded by mu.
 	mu    sync.Mutex
-	cause *protocol.UploadFailure // why the service has ended the reception; nil: it has not
+	cause *protocol.UploadFailure // why the service has ended the transfer; nil: it has not
 }
 
-func newReception(body Body) *reception {
-	return &reception{body: body, read: make(chan struct{}), result: make(chan error, 1)}
+func newTransfer(body Body) *transfer {
+	return &transfer{body: body, read: make(chan struct{}), result: make(chan error, 1)}
 }
 
-func (r *reception) finishReading() { r.closeRead.Do(func() { close(r.read) }) }
+func (r *transfer) finishReading() { r.closeRead.Do(func() { close(r.read) }) }
 
 // settle returns the function that reports the outcome to the request, once it is stored.
-func (r *reception) settle(reason error) func(error) {
+func (r *transfer) settle(reason error) func(error) {
 	return func(err error) {
 		if err != nil {
 			reason = errGone
@@ -66,15 +66,15 @@ func (r *reception) settle(reason error) func(error) {
 	}
 }
 
-// refuse is settle for a reception that is over, or does not start.
-func (r *reception) refuse(reason error) func(error) {
+// refuse is settle for a transfer that is over, or does not start.
+func (r *transfer) refuse(reason error) func(error) {
 	if !r.started {
 		r.finishReading()
 	}
 	return func(error) { r.reply(reason) }
 }
 
-func (r *reception) reply(reason error) {
+func (r *transfer) reply(reason error) {
 	select {
 	case r.result <- reason:
 	default: // it has an outcome already
@@ -82,7 +82,7 @@ func (r *reception) reply(reason error) {
 }
 
 // wait waits for the outcome, and for the end of the reading. done is closed when the session's actor has stopped.
-func (r *reception) wait(done <-chan struct{}) (err error) {
+func (r *transfer) wait(done <-chan struct{}) (err error) {
 	select {
 	case err = <-r.result:
 	case <-done:
@@ -93,20 +93,20 @@ func (r *reception) wait(done <-chan struct{}) (err error) {
 	return err
 }
 
-// interrupt ends the reception for a cause on the side of the service.
-func (r *reception) interrupt(cause *protocol.UploadFailure) {
+// interrupt ends the transfer for a cause on the side of the service.
+func (r *transfer) interrupt(cause *protocol.UploadFailure) {
 	r.mu.Lock()
 	r.cause = cause
 	r.mu.Unlock()
 	r.body.Stop()
 }
 
-// abort ends the reception.
-func (r *reception) abort() { r.body.Stop() }
+// abort ends the transfer.
+func (r *transfer) abort() { r.body.Stop() }
 
 // run reads the body once, into the object store and the malware scanner, and posts the content or the reason of the
 // interruption, and then the verdict.
-func (r *reception) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoch int32, post func(any)) {
+func (r *transfer) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoch int32, post func(any)) {
 	defer r.finishReading()
 	from := &meter{from: &paced{ctx, r.body, h.pace, h.config.Live}, size: spec.Size, post: post}
 	pipe, feed := io.Pipe()
@@ -176,7 +176,7 @@ func postVerdict(post func(any), result scanned) {
 }
 
 // interruption returns why the content was not received; nil if it was. reason is the error for the request.
-func (r *reception) interruption(from *meter, spec *uploadlog.Spec, content *uploadlog.Content, err error) (failure *protocol.UploadFailure, reason error) {
+func (r *transfer) interruption(from *meter, spec *uploadlog.Spec, content *uploadlog.Content, err error) (failure *protocol.UploadFailure, reason error) {
 	r.mu.Lock()
 	cause := r.cause
 	r.mu.Unlock()
