@@ -5,10 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"turnstone/protocol"
+	"turnstone/protocol/words"
 )
 
 // passageBytes is the length of a passage, if it is not cut at the end of a page: a long paragraph.
@@ -96,7 +95,7 @@ func choose(text string, blocks []protocol.TextBlock, question string, limit int
 // of the question, but not on their product.
 func rank(all []passage, text, question string) {
 	terms := map[string]int{} // to their indexes
-	words(question, func(word []byte) {
+	eachWord(question, func(word []byte) {
 		if _, known := terms[string(word)]; !known {
 			terms[string(word)] = len(terms)
 		}
@@ -111,7 +110,7 @@ func rank(all []passage, text, question string) {
 	each := func(visit func(i int)) {
 		for i := range all {
 			length := 0
-			words(text[all[i].start:all[i].end], func(word []byte) {
+			eachWord(text[all[i].start:all[i].end], func(word []byte) {
 				length++
 				if at, is := terms[string(word)]; is {
 					if counts[at]++; counts[at] == 1 {
@@ -143,37 +142,11 @@ func rank(all []passage, text, question string) {
 	})
 }
 
-// words calls yield for the words of a text, in lower case. A script without spaces yields pairs of characters. A word is only
-// valid during the call.
-func words(text string, yield func(word []byte)) {
-	var word, pair []byte
-	var before rune // of a script without spaces
-	flush := func() {
-		if len(word) > 0 {
-			yield(word)
-			word = word[:0]
-		}
-	}
-	for _, r := range text {
-		switch {
-		case 'a' <= r && r <= 'z', '0' <= r && r <= '9': // most characters of most texts
-			word = append(word, byte(r))
-		case r < utf8.RuneSelf && (r < 'A' || r > 'Z'):
-			flush()
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer):
-			flush()
-			if before != 0 {
-				pair = utf8.AppendRune(utf8.AppendRune(pair[:0], before), r)
-				yield(pair)
-			}
-			before = r
-			continue
-		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
-			word = utf8.AppendRune(word, unicode.ToLower(r))
-		default:
-			flush()
-		}
-		before = 0
-	}
-	flush()
+// eachWord calls visit for the words of a text, as search compares them. A word is only valid during the call.
+func eachWord(text string, visit func(word []byte)) {
+	t := words.Tokenizer{Wants: func(word []byte) bool {
+		visit(word)
+		return false
+	}}
+	t.Add(words.Normalize(text))
 }

@@ -72,6 +72,12 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 			return filler + "\n\n潮汐は十二メートル上昇する。\n\n" + filler
 		case 91:
 			return filler + "\n\nДвенадцать метров ПРИЛИВА.\n\n" + filler
+		case 92:
+			return filler + "\n\nLa mare\u0301e monte. L’élan, l'ÉLAN.\n\n" + filler
+		case 93:
+			return filler + "\n\n바닷물의 높이가 올라갑니다.\n\n" + filler
+		case 94:
+			return filler + "\n\nİstanbul kıyısı\n\n" + filler
 		}
 		return filler
 	})
@@ -79,6 +85,9 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 		"How high is the tide in saint-malo?": 217,
 		"潮汐は何メートル？":                           90,
 		"Какая высота прилива?":               91,
+		"maree elan":      92,
+		"바닷물이 얼마나 높아요?":   93,
+		"istanbul kiyisi": 94,
 	} {
 		chosen := choose(text, blocks, question, 3000)
 		size := 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/words"
 )
 
 // document is a text that can be found.
@@ -155,19 +156,19 @@ func newVector(account protocol.AccountID, kind protocol.SearchKind) *vector {
 	return &vector{positions: map[string][]uint16{}, tag: tag(account, kind)}
 }
 
-func (v *vector) add(tokens []token) {
+func (v *vector) add(tokens []words.Token) {
 	for i := range tokens {
 		t := &tokens[i]
-		known, has := v.positions[t.text]
+		known, has := v.positions[t.Text]
 		if v.size > maxVector {
 			return
 		}
 		if !has {
-			v.order = append(v.order, t.text)
-			v.size += entryBytes + len(v.tag) + len(t.text)
+			v.order = append(v.order, t.Text)
+			v.size += entryBytes + len(v.tag) + len(t.Text)
 		}
 		if len(known) < maxPositions {
-			v.positions[t.text] = append(known, uint16(min(t.at+1, maxPosition-1))) //nolint:gosec // it is below maxPosition
+			v.positions[t.Text] = append(known, uint16(min(t.At+1, maxPosition-1))) //nolint:gosec // it is below maxPosition
 			v.size += 2
 		}
 	}
@@ -204,8 +205,8 @@ type indexing struct {
 func newIndexing(ctx context.Context, d *document) *indexing {
 	i := &indexing{flow{ctx: ctx}, newVector(d.AccountID, d.Kind)}
 	i.consume = func([]byte, bool) error {
-		i.vector.add(i.t.tokens)
-		i.t.tokens = i.t.tokens[:0]
+		i.vector.add(i.t.Tokens)
+		i.t.Tokens = i.t.Tokens[:0]
 		if i.full() {
 			return errEnough
 		}

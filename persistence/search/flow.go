@@ -6,14 +6,16 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"turnstone/protocol/words"
 )
 
 // flow is a text that is tokenized piece by piece, so that its size does not matter. Its parts are joined by
 // partSeparator. The memory of a flow is that of the tokens that its consumer keeps.
 type flow struct {
 	ctx     context.Context //nolint:containedctx // of the call that reads the text
-	t       tokenizer
-	consume func(normalized []byte, end bool) error // takes t.tokens after each piece, and once at the end
+	t       words.Tokenizer
+	consume func(normalized []byte, end bool) error // takes t.Tokens after each piece, and once at the end
 
 	parts  int
 	form   io.WriteCloser // writes the normal form of the current part to normalized
@@ -27,7 +29,7 @@ func (n normalized) Write(text []byte) (int, error) {
 	if err := n.f.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n.f.t.feed(text)
+	n.f.t.Feed(text)
 	return len(text), n.f.consume(text, false)
 }
 
@@ -37,8 +39,7 @@ func (f *flow) part() error {
 		return err
 	}
 	if f.parts++; f.parts > 1 {
-		f.t.gap()
-		f.t.offset += len(partSeparator)
+		f.t.Gap(len(partSeparator))
 		if err := f.consume([]byte(partSeparator), false); err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func (f *flow) endPart() error {
 		err = closed
 	}
 	f.form = nil
-	f.t.end()
+	f.t.End()
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"turnstone/protocol/words"
 )
 
 // maxOccurrences limits the places of a term that are looked at in one text. They are needed for its excerpt, which shows few.
@@ -58,7 +60,7 @@ func newScan(ctx context.Context, terms []term, most int) *scan {
 			}
 		}
 	}
-	s.t.wants, s.consume = s.wants, s.match
+	s.t.Wants, s.consume = s.wants, s.match
 	return s
 }
 
@@ -70,19 +72,19 @@ func (s *scan) wants(text []byte) bool {
 // match looks for the terms from each token on after which all tokens of a place are known.
 func (s *scan) match(_ []byte, end bool) error {
 	known := 0
-	for ; known < len(s.t.tokens) && (end || s.t.tokens[known].at+s.width <= s.t.next); known++ {
+	for ; known < len(s.t.Tokens) && (end || s.t.Tokens[known].At+s.width <= s.t.Next); known++ {
 		for i := range s.wanted {
 			w := &s.wanted[i]
 			if w.left == 0 {
 				continue
 			}
-			if to, is := w.at(s.t.tokens, known); is {
-				w.found = append(w.found, occurrence{w.n, s.t.tokens[known].start, to})
+			if to, is := w.at(s.t.Tokens, known); is {
+				w.found = append(w.found, occurrence{w.n, s.t.Tokens[known].Start, to})
 				w.left--
 			}
 		}
 	}
-	s.t.tokens = append(s.t.tokens[:0], s.t.tokens[known:]...)
+	s.t.Tokens = append(s.t.Tokens[:0], s.t.Tokens[known:]...)
 	return nil
 }
 
@@ -112,7 +114,7 @@ func (q *query) scoring(ctx context.Context) *scoring {
 		s.adjacent, terms = len(terms), append(terms, adjacent)
 	}
 	s.scan = *newScan(ctx, terms, 1)
-	s.t.wants, s.consume = s.wants, s.decide
+	s.t.Wants, s.consume = s.wants, s.decide
 	return s
 }
 
@@ -161,19 +163,19 @@ func (s *scoring) score() int {
 
 // at reports whether the term is in a text from its token i on, and where it ends, in code points. Tokens that no term has
 // may be left out.
-func (t term) at(tokens []token, i int) (end int, found bool) {
-	first := tokens[i].at
+func (t term) at(tokens []words.Token, i int) (end int, found bool) {
+	first := tokens[i].At
 	for _, want := range t.tokens {
-		for i < len(tokens) && tokens[i].at < first+want.offset {
+		for i < len(tokens) && tokens[i].At < first+want.offset {
 			i++
 		}
-		if i == len(tokens) || tokens[i].at != first+want.offset {
+		if i == len(tokens) || tokens[i].At != first+want.offset {
 			return 0, false
 		}
-		if has := &tokens[i]; want.prefix && strings.HasPrefix(has.text, want.text) {
-			end = has.mid
-		} else if has.text == want.text {
-			end = has.end
+		if has := &tokens[i]; want.prefix && strings.HasPrefix(has.Text, want.text) {
+			end = has.Mid
+		} else if has.Text == want.text {
+			end = has.End
 		} else {
 			return 0, false
 		}

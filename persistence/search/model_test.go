@@ -11,23 +11,23 @@ import (
 	"pgregory.net/rapid"
 
 	"turnstone/protocol"
+	"turnstone/protocol/words"
 )
 
 // The model of a search: it tokenizes whole texts. What reads a text piece by piece must find the same.
 
-func tokensOf(texts []string) []token {
-	var t tokenizer
+func tokensOf(texts []string) []words.Token {
+	var t words.Tokenizer
 	for i, text := range texts {
 		if i > 0 {
-			t.gap()
-			t.offset += len(partSeparator)
+			t.Gap(len(partSeparator))
 		}
-		t.add(text)
+		t.Add(text)
 	}
-	return t.tokens
+	return t.Tokens
 }
 
-func (t term) in(tokens []token) bool {
+func (t term) in(tokens []words.Token) bool {
 	for i := range tokens {
 		if _, found := t.at(tokens, i); found {
 			return true
@@ -36,7 +36,7 @@ func (t term) in(tokens []token) bool {
 	return false
 }
 
-func (q *query) score(tokens []token) int {
+func (q *query) score(tokens []words.Token) int {
 	missing := func(t term) bool { return !t.in(tokens) }
 	if slices.ContainsFunc(q.terms, missing) || slices.ContainsFunc(q.excluded, func(t term) bool { return t.in(tokens) }) {
 		return 0
@@ -51,13 +51,13 @@ func (q *query) score(tokens []token) int {
 	return score
 }
 
-func (q *query) occurrences(tokens []token) []occurrence {
+func (q *query) occurrences(tokens []words.Token) []occurrence {
 	var found []occurrence
 	for n, t := range q.terms {
 		count := 0
 		for i := range tokens {
 			if end, is := t.at(tokens, i); is && count < maxOccurrences {
-				found = append(found, occurrence{n, tokens[i].start, end})
+				found = append(found, occurrence{n, tokens[i].Start, end})
 				count++
 			}
 		}
@@ -107,17 +107,17 @@ func snippetOf(t testing.TB, q *query, sizes []int, parts ...string) protocol.Se
 }
 
 func TestATextInPiecesIsFoundAsTheWholeText(t *testing.T) {
-	words := []string{"a", "ab", "abc", "Über", "u\u0308ber", "東京", "京", "東京都の", "ｶﾞ", "ガ", "ก", "\u0301", "\u0301\u0301", "-", "\n", "😀", "\xff", "é", "a\u0301", "foo_bar", "\x00", strings.Repeat("w", 70), strings.Repeat(". ", 50), strings.Repeat("\u0301", 40)}
-	some := rapid.SliceOfN(rapid.SampledFrom(words), 0, 40)
+	vocabulary := []string{"a", "ab", "abc", "Über", "u\u0308ber", "東京", "京", "東京都の", "ｶﾞ", "ガ", "ก", "\u0301", "\u0301\u0301", "-", "\n", "😀", "\xff", "é", "a\u0301", "foo_bar", "\x00", strings.Repeat("w", 70), strings.Repeat(". ", 50), strings.Repeat("\u0301", 40)}
+	some := rapid.SliceOfN(rapid.SampledFrom(vocabulary), 0, 40)
 	rapid.Check(t, func(r *rapid.T) {
-		q := parse(strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(words, ` "a ab" `, ` -ab `, ` "東京 a`, "b ")), 1, 5).Draw(r, "query"), rapid.SampledFrom([]string{" ", ""}).Draw(r, "query separator")))
+		q := parse(strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, ` "a ab" `, ` -ab `, ` "東京 a`, "b ")), 1, 5).Draw(r, "query"), rapid.SampledFrom([]string{" ", ""}).Draw(r, "query separator")))
 		if len(q.terms) == 0 {
 			return
 		}
 		var parts, whole []string
 		for range rapid.IntRange(1, 3).Draw(r, "parts") {
 			part := strings.Join(some.Draw(r, "words"), rapid.SampledFrom([]string{" ", ""}).Draw(r, "separator"))
-			parts, whole = append(parts, part), append(whole, normalize(part))
+			parts, whole = append(parts, part), append(whole, words.Normalize(part))
 		}
 		sizes := rapid.SliceOfN(rapid.IntRange(1, 30), 1, 4).Draw(r, "sizes")
 		tokens := tokensOf(whole)
@@ -193,7 +193,7 @@ func TestWhatIsKeptOfALongTextIsBounded(t *testing.T) {
 				for _, w := range slices.Concat(e.wanted, s.wanted) {
 					found += cap(w.found)
 				}
-				if kept := cap(f.t.tokens)*100 + cap(f.t.word) + cap(f.t.run)*24 + cap(f.broken) + cap(e.kept) + cap(e.head) + found*24 + i.size; kept > most {
+				if kept := cap(f.t.Tokens)*100 + cap(f.broken) + cap(e.kept) + cap(e.head) + found*24 + i.size; kept > most {
 					t.Fatalf("%q: about %d bytes are kept after %d pieces", unit, kept, n)
 				}
 			}
@@ -219,10 +219,10 @@ func TestNoLoopOverALongTextIgnoresItsContext(t *testing.T) {
 		if err := errors.Join(f.part(), f.write(text)); err != nil {
 			t.Fatal(err)
 		}
-		before := f.t.offset
+		before := f.t.Offset()
 		cancel()
-		if err := f.write(text); !errors.Is(err, context.Canceled) || f.t.offset != before {
-			t.Errorf("%s: %v after %d further characters", name, err, f.t.offset-before)
+		if err := f.write(text); !errors.Is(err, context.Canceled) || f.t.Offset() != before {
+			t.Errorf("%s: %v after %d further characters", name, err, f.t.Offset()-before)
 		}
 	}
 }

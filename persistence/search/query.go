@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"turnstone/protocol/words"
 )
 
 // query is a parsed query: a text matches if it has all terms and none of the excluded ones.
@@ -33,7 +35,7 @@ const quotes = `"“”„«»`
 // else that is no word is left out; a query that has no words has no terms.
 func parse(text string) query {
 	var q query
-	rest := []rune(normalize(text))
+	rest := []rune(words.Normalize(text))
 	for len(rest) > 0 {
 		if unicode.IsSpace(rest[0]) {
 			rest = rest[1:]
@@ -62,8 +64,8 @@ func isQuote(c rune) bool { return strings.ContainsRune(quotes, c) }
 
 // startsWord reports whether a word begins with the character.
 func startsWord(c rune) bool {
-	folded, _ := utf8.DecodeRune(fold(nil, c))
-	return inWord(folded)
+	folded, _ := utf8.DecodeRune(words.Fold(nil, c))
+	return words.InWord(folded)
 }
 
 // cut splits a text before the first character for which end returns true.
@@ -76,8 +78,8 @@ func cut(text []rune, end func(rune) bool) (head string, tail []rune) {
 	return string(text), nil
 }
 
-func (q *query) add(words string, excluded, prefix bool) {
-	t := newTerm(tokenize(words), prefix)
+func (q *query) add(text string, excluded, prefix bool) {
+	t := newTerm(words.Tokenize(text), prefix)
 	switch {
 	case len(t.tokens) == 0:
 	case excluded:
@@ -88,18 +90,18 @@ func (q *query) add(words string, excluded, prefix bool) {
 }
 
 // newTerm returns the term that finds a text with these tokens. prefix applies to its last word.
-func newTerm(tokens []token, prefix bool) term {
+func newTerm(tokens []words.Token, prefix bool) term {
 	var t term
 	for i, found := range tokens {
-		t.width = found.at - tokens[0].at + 1
-		first, size := utf8.DecodeRuneInString(found.text)
-		single := unspaced(first) && size == len(found.text) // the last character of a run
-		if single && i > 0 && tokens[i-1].end == found.end {
+		t.width = found.At - tokens[0].At + 1
+		first, size := utf8.DecodeRuneInString(found.Text)
+		single := words.Unspaced(first) && size == len(found.Text) // the last character of a run
+		if single && i > 0 && tokens[i-1].End == found.End {
 			continue // the pair before it contains it
 		}
 		t.tokens = append(t.tokens, queryToken{
-			text: found.text, offset: found.at - tokens[0].at,
-			prefix: single || prefix && i == len(tokens)-1 && !unspaced(first),
+			text: found.Text, offset: found.At - tokens[0].At,
+			prefix: single || prefix && i == len(tokens)-1 && !words.Unspaced(first),
 		})
 	}
 	return t
@@ -122,7 +124,7 @@ func (q *query) together() (adjacent term, distinguishes bool) {
 func (q *query) whole() (last term, distinguishes bool) {
 	last = q.terms[len(q.terms)-1]
 	end := len(last.tokens) - 1
-	if first, _ := utf8.DecodeRuneInString(last.tokens[end].text); !last.tokens[end].prefix || unspaced(first) {
+	if first, _ := utf8.DecodeRuneInString(last.tokens[end].text); !last.tokens[end].prefix || words.Unspaced(first) {
 		return last, false
 	}
 	last.tokens = append([]queryToken{}, last.tokens...)

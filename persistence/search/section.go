@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/protocol"
+	"turnstone/protocol/words"
 )
 
 const sectionSQL = `
@@ -21,7 +22,7 @@ func IndexSection(batch *pgx.Batch, account protocol.AccountID, file protocol.Fi
 		return
 	}
 	v := newVector(account, protocol.SearchFile)
-	v.add(tokenize(normalize(text)))
+	v.add(words.Tokenize(words.Normalize(text)))
 	tokens := v.String()
 	if tokens == "" {
 		return

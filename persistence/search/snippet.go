@@ -30,7 +30,7 @@ type excerpt struct {
 
 func (q *query) excerpt(ctx context.Context) *excerpt {
 	e := &excerpt{scan: *newScan(ctx, q.terms, maxOccurrences)}
-	e.t.wants, e.consume = e.wants, e.keep
+	e.t.Wants, e.consume = e.wants, e.keep
 	return e
 }
 
@@ -47,7 +47,7 @@ func (e *excerpt) keep(text []byte, end bool) error {
 		e.until = e.limit()
 	}
 	switch {
-	case e.until > 0 && e.t.offset > e.until+snippetRunes:
+	case e.until > 0 && e.t.Offset() > e.until+snippetRunes:
 		return errEnough
 	case e.until == 0 && len(e.kept) > 2*keptBytes:
 		cut := len(e.kept) - keptBytes

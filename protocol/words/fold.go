@@ -1,4 +1,4 @@
-package search
+package words
 
 import (
 	"sync"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// fold appends the form of a character in which texts are compared: without case, accents and compatibility forms. The
+// Fold appends the form of a character in which texts are compared: without case, accents and compatibility forms. The
 // result is empty for a character that does not matter, such as an accent or a soft hyphen, and may be several
 // characters ("ß" becomes "ss").
-func fold(dst []byte, c rune) []byte {
+func Fold(dst []byte, c rune) []byte {
 	switch {
 	case c < utf8.RuneSelf:
 		if 'A' <= c && c <= 'Z' {
@@ -21,6 +21,8 @@ func fold(dst []byte, c rune) []byte {
 		return append(dst, byte(c))
 	case c < foldedRunes:
 		return append(dst, foldTable()[c]...)
+	case c >= wideForms && c < wideForms+wideCount:
+		return append(dst, foldTable()[foldedRunes+c-wideForms]...)
 	case c >= 0x4e00 && c <= 0x9fff || c >= 0xac00 && c <= 0xd7a3 || c >= 0x3041 && c <= 0x3096 || c >= 0x30a1 && c <= 0x30fa:
 		return utf8.AppendRune(dst, c) // ideographs, Hangul and kana have one form only
 	default:
@@ -28,13 +30,21 @@ func fold(dst []byte, c rune) []byte {
 	}
 }
 
-// foldedRunes is the number of characters whose folded form is computed once. It includes the alphabets with case.
-const foldedRunes = 0x2100
+// The characters whose folded form is computed once: the alphabets with case, the punctuation of East Asian texts, and the wide and
+// narrow forms of letters and punctuation.
+const (
+	foldedRunes = 0x3400
+	wideForms   = 0xff00
+	wideCount   = 0xf0
+)
 
 var foldTable = sync.OnceValue(func() []string {
-	table := make([]string, foldedRunes)
-	for c := range table {
-		table[c] = foldSlowly(rune(c))
+	table := make([]string, foldedRunes+wideCount)
+	for c := range rune(foldedRunes) {
+		table[c] = foldSlowly(c)
+	}
+	for c := range rune(wideCount) {
+		table[foldedRunes+c] = foldSlowly(wideForms + c)
 	}
 	return table
 })
@@ -100,9 +110,9 @@ var ignoredMarks = &unicode.RangeTable{
 	LatinOffset: 1,
 }
 
-// unspaced reports whether a folded character belongs to a script that puts no spaces between words, or whose words
+// Unspaced reports whether a folded character belongs to a script that puts no spaces between words, or whose words
 // carry suffixes that readers take for separate words, as Korean does. Such text is cut into pairs of characters.
-func unspaced(c rune) bool {
+func Unspaced(c rune) bool {
 	switch {
 	case c < 0x0e00:
 		return false
@@ -113,8 +123,8 @@ func unspaced(c rune) bool {
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// inWord reports whether a folded character is part of a word.
-func inWord(c rune) bool {
+// InWord reports whether a folded character is part of a word.
+func InWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 	}
