@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run build release test fuzz mutants nightly check format generate crash chaos upgrade replay bench compare bench-web soak bench-go lint openapi generated check-files go debian-run debian-test FORCE
+.PHONY: help run build release test fuzz mutants nightly check format generate messages crash chaos upgrade replay bench compare bench-web soak bench-go lint openapi generated check-files go debian-run debian-test FORCE
 
 BUILD_SHA := $(shell git rev-parse HEAD 2>/dev/null)
 # The commit is stamped here because Go's own stamping fails in a clone that belongs to another user.
@@ -85,13 +85,16 @@ check-files:
 generate: bin/turnstone-race web/node_modules ## generate files from the code: reference pages, the OpenAPI document, schemas
 	@made() { "$${@:2}" > "$$1.new" && mv "$$1.new" "$$1"; }; \
 	made docs/configuration.md bin/turnstone-race config doc; \
-	made docs/messages.md node web/messages.mjs; \
 	made protocol/openapi.json bin/turnstone-race openapi; \
 	made protocol/events.schema.json bin/turnstone-race openapi --events
 	go run -race ./protocol/typescript web/src/generated/events.ts
 	go test -race ./protocol -update
 	npm --prefix web run --silent generate
 	npm --prefix web run --silent typecheck
+
+messages: ## print every text of the app in its languages, side by side, into tmp/messages.md
+	@mkdir -p tmp
+	node web/messages.mjs > tmp/messages.md
 
 CRASH_FOR ?= 30m
 SEED ?= 0

@@ -1,4 +1,4 @@
-// Prints docs/messages.md: every message of the app in its languages, side by side, for readers and translators.
+// Prints every message of the app in its languages, side by side, for readers and translators.
 import { readdirSync, readFileSync } from "node:fs";
 
 const folder = new URL("src/messages/", import.meta.url);
@@ -7,7 +7,7 @@ const cell = (text) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
 console.log(`# Messages of the web app
 
-Every text of the app, generated from \`web/src/messages\` by \`make generate\`. A message with braces is an ICU message; the build
+Every text of the app, from \`web/src/messages\`. A message with braces is an ICU message; the build
 parses it.`);
 for (const file of readdirSync(new URL("en/", folder)).filter((name) => name.endsWith(".json"))) {
   const [english, ...others] = languages.map((language) =>
