@@ -99,10 +99,10 @@ messages: ## print every text of the app in its languages, side by side, into tm
 CRASH_FOR ?= 30m
 SEED ?= 0
 crash: debian-test go ## run the crash tester for CRASH_FOR, and write its results to reliability.json
-	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
+	go test -race -v ./tests/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
 
 CHAOS_FOR ?= 3m
-CHAOS = go test -v ./cmd/turnstone/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.program=$(abspath bin/turnstone)
+CHAOS = go test -v ./tests/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.program=$(abspath bin/turnstone)
 chaos: debian-test build ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
 	$(CHAOS)
 
@@ -114,7 +114,7 @@ upgrade: debian-test build ## make chaos with a deploy from the program of an ea
 	$(CHAOS) -chaos.old=$(abspath bin/turnstone-old)
 
 replay: debian-test go ## repeat the faults and choices of a failed run of the crash tester: SEED=…, or BUNDLE=… (its folder)
-	go test -race -v ./cmd/turnstone/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
+	go test -race -v ./tests/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) $(if $(BUNDLE),-crash.bundle=$(abspath $(BUNDLE)))
 
 # bench and soak build the program that they measure, unless PROGRAM names one that exists.
 PROGRAM ?=

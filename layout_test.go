@@ -62,10 +62,9 @@ var layers = map[string][]string{
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
 		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
-		"cmd/turnstone/browser", "cmd/turnstone/chaos", "cmd/turnstone/crash", "cmd/turnstone/failpoints", "cmd/turnstone/faults", "cmd/turnstone/restore", // tests
 	},
 	"web":   {"web"},
-	"tests": {"tests/exhaustion"},
+	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},
 }
 
 // webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from

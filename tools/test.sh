@@ -14,12 +14,12 @@ timeout=45m
 test=(go test -count=1 -vet=off -json -timeout "$timeout")
 factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
-suites=(./http ./cmd/turnstone ./cmd/turnstone/crash ./persistence/turns ./providers/extract)
+suites=(./http ./cmd/turnstone ./tests/crash ./persistence/turns ./providers/extract)
 # These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
 # suites above run the same code with it, and make nightly runs these with it too.
 clients=(
-	./cmd/turnstone/browser ./tests/exhaustion ./cmd/turnstone/faults ./cmd/turnstone/failpoints ./cmd/turnstone/chaos
-	./cmd/turnstone/restore
+	./tests/browser ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/chaos
+	./tests/restore
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { hangGuard } from "./browser/hang-guard";
 
-/** Settings of the tests in a real Chromium against a running service; cmd/turnstone/browser starts both. */
+/** Settings of the tests in a real Chromium against a running service; tests/browser starts both. */
 export const settings = {
   environment: "node",
   isolate: false, // the files that run in one process use one browser

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	webFolder = "../../../web"
+	webFolder = "../../web"
 	// killReserve is the time before the limit of the package at which a run that hangs is killed. The suites then fail.
 	killReserve = 30 * time.Second
 	// maxRetries is the number of tests of a run that get a second try if CI is set; otherwise none does. `make test`
@@ -116,7 +116,7 @@ func (all results) replace(t *testing.T, names []string, second results) {
 }
 
 // noticeFile receives a line for each notice; `make test` prints it above its summary.
-const noticeFile = "../../../tmp/notices"
+const noticeFile = "../../tmp/notices"
 
 // addNotice appends a line to the notices of `make test`.
 func addNotice(text string) error {

@@ -27,7 +27,7 @@ var (
 // page returns the sections of docs/backup.md by their headings.
 func page(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/backup.md")
+	text, err := os.ReadFile("../../docs/backup.md")
 	if err != nil {
 		t.Fatal(err)
 	}
