@@ -64,7 +64,7 @@ var layers = map[string][]string{
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
 	},
 	"web":   {"web"},
-	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},
+	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},
 }
 
 // webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from
