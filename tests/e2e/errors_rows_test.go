@@ -349,7 +349,7 @@ func whileAllSlotsAreTaken(t *testing.T, s *errorSite) *http.Request {
 func (s *errorSite) awaitWaiting(t *testing.T, count int) {
 	t.Helper()
 	sitetest.Eventually(t, "the requests wait", func() bool {
-		return strings.Count(s.internal(t, "GET", s.Internal, "/debug/pprof/goroutine?debug=2", ""), "uploads.(*Host).await(") == count
+		return strings.Count(s.internal(t, "GET", s.Internal, "/debug/pprof/goroutine?debug=2", ""), "upload.(*Host).await(") == count
 	})
 }
 
