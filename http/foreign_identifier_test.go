@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"encoding/json"
 	testflag "flag"
 	"fmt"
@@ -183,7 +184,9 @@ func (w *recordingProxy) note(message pgproto3.Message) {
 	case *pgproto3.DataRow:
 		size := 0
 		for _, value := range m.Values {
-			size += len(value)
+			if len(bytes.Trim(value, "0123456789")) > 0 { // the identifier of a transaction gets longer with time
+				size += len(value)
+			}
 		}
 		w.received = append(w.received, fmt.Sprintf("row of %d bytes", size))
 	case *pgproto3.CommandComplete:
