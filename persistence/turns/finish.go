@@ -20,14 +20,14 @@ import (
 // the next turn from the queue, if the queue continues. Repeating a finish that was committed succeeds without an
 // effect. If that finish started a turn, the repetition does not return it; the node finds it when it compares its
 // turns with its actors.
-func (t *Store) FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
+func (t *Store) FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error) {
 	replay, err := t.buildReplay(ctx, finish)
 	if err != nil {
 		return nil, fmt.Errorf("folding the log of a turn: %w", err)
 	}
 	var f *turnFinish
 	err = t.db.InTx(ctx, finish.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		f = &turnFinish{Finish: finish, turns: t, tx: tx, replay: replay}
+		f = &turnFinish{Finish: finish, on: on, turns: t, tx: tx, replay: replay}
 		return f.run(ctx)
 	})
 	if err == nil || errors.Is(err, errNoChange) {
@@ -78,6 +78,7 @@ func (t *Store) buildRepairedReplay(ctx context.Context, finish *turnlog.Finish)
 // turnFinish is one attempt at a finish.
 type turnFinish struct {
 	*turnlog.Finish
+	on      turnlog.Runner
 	turns   *Store
 	tx      *pg.Tx
 	replay  *replayRow
@@ -291,16 +292,16 @@ func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) error {
 	if f.State == protocol.TurnCompleted && !f.PauseQueue {
 		next = f.next
 	}
-	if next == nil || f.deleted || f.DropQueue || f.Begin == nil {
+	if next == nil || f.deleted || f.DropQueue || f.on.Begin == nil {
 		return nil
 	}
 	plan, err := queuedTurn(ctx, f.tx, turnPlan{
-		account: f.AccountID, conversation: f.Spec.ConversationID, owner: f.Owner, at: millis(f.At),
-	}, next, 1, f.MaxLiveTurns)
+		account: f.AccountID, conversation: f.Spec.ConversationID, owner: f.on.NodeID, at: millis(f.At),
+	}, next, 1, f.on.MaxLiveTurns)
 	if err != nil || plan == nil {
 		return err
 	}
-	spec, begin, err := plan.begin(f.Begin)
+	spec, begin, err := plan.begin(f.on.Begin)
 	if err != nil {
 		f.turns.log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", f.Spec.ConversationID), zap.Error(err))
 		return nil

@@ -121,8 +121,8 @@ func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, 
 
 // StartNext plans a turn for the first queued item of a conversation. The caller has locked the conversation, and no
 // turn is live in it. The batch stores the turn; both results are nil if nothing is queued or the turn has to wait.
-func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, log *zap.Logger) (*turnlog.Started, *pgx.Batch, error) {
-	plan := turnPlan{account: queue.AccountID, conversation: queue.ConversationID, owner: queue.Owner, at: millis(queue.At)}
+func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, on turnlog.Runner, log *zap.Logger) (*turnlog.Started, *pgx.Batch, error) {
+	plan := turnPlan{account: queue.AccountID, conversation: queue.ConversationID, owner: on.NodeID, at: millis(queue.At)}
 	rows, err := tx.Query(ctx, nextQueuedSQL, plan.account, plan.conversation)
 	if err != nil {
 		return nil, nil, err
@@ -131,11 +131,11 @@ func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, log *zap.Lo
 	if err != nil || len(items) == 0 {
 		return nil, nil, err
 	}
-	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, queue.MaxLiveTurns)
+	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, on.MaxLiveTurns)
 	if err != nil || planned == nil {
 		return nil, nil, err
 	}
-	spec, first, err := planned.begin(queue.Begin)
+	spec, first, err := planned.begin(on.Begin)
 	if err != nil {
 		log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
 		return nil, nil, nil

@@ -37,18 +37,24 @@ const claimWaits = 2
 // StartTurn starts a turn, in one transaction of two round trips. If a turn is live, it does what start.IfBusy
 // specifies. Concurrent starts in one conversation lock its row in turn; the lock on the account's row protects the
 // limit of live turns. Concurrent starts of new conversations share a transaction.
-func (t *Store) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+func (t *Store) StartTurn(ctx context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
 	if shareable(start) {
-		return t.startShared(ctx, start)
+		return t.startShared(ctx, request{start, on})
 	}
-	return t.startAlone(ctx, start)
+	return t.startAlone(ctx, request{start, on})
 }
 
-func (t *Store) startAlone(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+// request is a start and the node that is to run the turn.
+type request struct {
+	*turnlog.Start
+	on turnlog.Runner
+}
+
+func (t *Store) startAlone(ctx context.Context, start request) (*turnlog.StartResult, error) {
 	for waited := 1; ; waited++ {
-		s := &turnStart{Start: start}
+		s := &turnStart{request: start}
 		err := t.db.InTxAfter(ctx, start.AccountID, func(batch *pgx.Batch) {
-			*s = turnStart{Start: start, turn: protocol.NewTurnID()}
+			*s = turnStart{request: start, turn: protocol.NewTurnID()}
 			s.queueRead(batch)
 		}, func(ctx context.Context, tx *pg.Tx) error {
 			s.tx = tx
@@ -72,7 +78,7 @@ var errNoChange = errors.New("nothing was changed")
 
 // turnStart is one attempt at a start.
 type turnStart struct {
-	*turnlog.Start
+	request
 	tx       *pg.Tx
 	claiming bool // the claim of the Idempotency-Key is not decided yet
 	result   *turnlog.StartResult
@@ -171,7 +177,7 @@ func (s *turnStart) run(ctx context.Context) error {
 	if err := s.checkHead(); err != nil {
 		return err
 	}
-	if err := s.facts.refuse(s.MaxLiveTurns); err != nil {
+	if err := s.facts.refuse(s.on.MaxLiveTurns); err != nil {
 		return err
 	}
 	if err := s.choose(ctx); err != nil {
@@ -202,7 +208,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 			QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile))
 		batch.Queue(accounts.LockAccountSQL, s.AccountID)
 	}
-	batch.Queue(startFactsSQL, s.AccountID, s.Owner, s.ConversationID, s.ProjectID).QueryRow(s.facts.scan)
+	batch.Queue(startFactsSQL, s.AccountID, s.on.NodeID, s.ConversationID, s.ProjectID).QueryRow(s.facts.scan)
 }
 
 // checkProject returns an error unless the project of the conversation, if there is one, takes turns.
@@ -315,7 +321,7 @@ func firstProfile(candidates ...*protocol.Profile) protocol.Profile {
 // choose decides on which branch the turn is, after which message, and which message it answers.
 func (s *turnStart) choose(ctx context.Context) error {
 	s.plan = turnPlan{
-		account: s.AccountID, turn: s.turn, owner: s.Owner, at: millis(s.At), requested: s.profile(), input: s.Input, attachments: s.Attachments,
+		account: s.AccountID, turn: s.turn, owner: s.on.NodeID, at: millis(s.At), requested: s.profile(), input: s.Input, attachments: s.Attachments,
 		branch: s.conversation.branch, parent: s.conversation.head, depth: s.conversation.headDepth, previous: s.conversation.headProfile,
 		project: &s.facts.project, session: s.SessionID,
 	}
@@ -383,7 +389,7 @@ func (s *turnStart) chooseSibling(ctx context.Context) error {
 
 // store writes the turn and commits.
 func (s *turnStart) store(ctx context.Context) error {
-	spec, begin, err := s.plan.begin(s.Begin)
+	spec, begin, err := s.plan.begin(s.on.Begin)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func shareable(start *turnlog.Start) bool {
 
 // sharedStart is a start that waits for its group.
 type sharedStart struct {
-	*turnlog.Start
+	request
 	ctx   context.Context //nolint:containedctx // of the caller that waits; used if the start is alone in its group
 	taken chan struct{}   // closed when its group starts
 	done  chan struct{}   // closed when the start is decided
@@ -45,8 +45,8 @@ type sharedStart struct {
 
 // startShared starts a turn in a new conversation together with concurrent starts. Each start is refused or fails
 // separately: if the group fails, each of its starts runs alone, unless it is unknown whether the group was committed.
-func (t *Store) startShared(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
-	s := &sharedStart{Start: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+func (t *Store) startShared(ctx context.Context, start request) (*turnlog.StartResult, error) {
+	s := &sharedStart{request: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
 	t.starts.Add(s)
 	select {
 	case <-s.done:
@@ -100,7 +100,7 @@ func (t *Store) runStartGroup(waiting []*sharedStart) {
 	switch len(group) {
 	case 0:
 	case 1:
-		group[0].result, group[0].err = t.startAlone(group[0].ctx, group[0].Start)
+		group[0].result, group[0].err = t.startAlone(group[0].ctx, group[0].request)
 	default:
 		t.startTogether(group)
 	}
@@ -184,7 +184,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 	var owners []protocol.NodeID
 	var hashes [][]byte // nil element: no key
 	for _, s := range g.members {
-		accounts, owners = append(accounts, s.AccountID), append(owners, s.Owner)
+		accounts, owners = append(accounts, s.AccountID), append(owners, s.on.NodeID)
 		var hash []byte
 		if s.Idempotency != nil {
 			hash = idempotency.KeyHash(*s.Idempotency)
@@ -244,15 +244,15 @@ func keyOf(s *sharedStart) idempotency.AccountKey {
 
 // plan decides one start and adds its row.
 func (g *startGroup) plan(s *sharedStart, f *groupFacts) error {
-	if err := f.refuse(s.MaxLiveTurns); err != nil {
+	if err := f.refuse(s.on.MaxLiveTurns); err != nil {
 		return err
 	}
 	plan := &turnPlan{
-		account: s.AccountID, turn: protocol.NewTurnID(), owner: s.Owner, at: millis(s.At), input: s.Input,
+		account: s.AccountID, turn: protocol.NewTurnID(), owner: s.on.NodeID, at: millis(s.At), input: s.Input,
 		requested:    firstProfile(&s.Profile, f.defaultProfile),
 		conversation: protocol.NewConversationID(), branch: protocol.NewBranchID(), newConversation: true, temporary: s.Temporary,
 	}
-	spec, begin, err := plan.begin(s.Begin)
+	spec, begin, err := plan.begin(s.on.Begin)
 	if err != nil {
 		return err
 	}
