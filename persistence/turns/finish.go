@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"go.uber.org/zap"
 
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
@@ -287,7 +286,7 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 
 // queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that
 // interrupts this turn. If the turn cannot start, the item stays queued and a sweep starts it.
-func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) error {
+func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) (err error) {
 	next := f.promoted
 	if f.State == protocol.TurnCompleted && !f.PauseQueue {
 		next = f.next
@@ -295,19 +294,9 @@ func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) error {
 	if next == nil || f.deleted || f.DropQueue || f.on.Begin == nil {
 		return nil
 	}
-	plan, err := queuedTurn(ctx, f.tx, turnPlan{
-		account: f.AccountID, conversation: f.Spec.ConversationID, owner: f.on.NodeID, at: millis(f.At),
-	}, next, 1, f.on.MaxLiveTurns)
-	if err != nil || plan == nil {
-		return err
-	}
-	spec, begin, err := plan.begin(f.on.Begin)
-	if err != nil {
-		f.turns.log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", f.Spec.ConversationID), zap.Error(err))
-		return nil
-	}
-	f.started = &turnlog.Started{Spec: spec, Begin: begin, Epoch: 1}
-	return plan.queueStarted(batch, spec, begin)
+	queue := &turnlog.Queue{AccountID: f.AccountID, ConversationID: f.Spec.ConversationID, At: f.At}
+	f.started, err = startQueued(ctx, f.tx, batch, queue, f.on, next, 1, f.turns.log)
+	return err
 }
 
 // TitleArgs is the job that generates an automatic title of a conversation.

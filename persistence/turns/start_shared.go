@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -142,7 +141,7 @@ func (t *Store) startTogether(group []*sharedStart) {
 type startGroup struct {
 	members []*sharedStart
 	facts   []groupFacts
-	columns startColumns
+	rows    []*turnRow // of stored
 	stored  []*sharedStart
 }
 
@@ -159,16 +158,15 @@ select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout',
 	// Locked in order, so that two groups cannot deadlock.
 	lockAccountsSQL = `
 select account_id from accounts where account_id = any ($1) order by account_id for no key update`
-	groupFactsSQL = `
-select (select count(*) from turns where account_id = g.account_id and ` + conversations.LiveStates + `),
-       exists (select from nodes where node_id = g.owner and not dead and not draining),
-       (select settings ->> 'default_profile' from account_settings where account_id = g.account_id),
+)
+
+var groupFactsSQL = `
+select ` + accountFacts("g.account_id", "g.owner") + `,
        exists (select from accounts where account_id = g.account_id),
        coalesce((select true from idempotency i
            where i.account_id = g.account_id and i.key_hash = g.key_hash limit 1), false)
 from unnest($1::uuid[], $2::uuid[], $3::bytea[]) with ordinality as g (account_id, owner, key_hash, n)
 order by n`
-)
 
 func (g *startGroup) reset(group []*sharedStart) {
 	*g = startGroup{members: group, facts: make([]groupFacts, 0, len(group))}
@@ -195,7 +193,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 	batch.Queue(lockAccountsSQL, accounts)
 	batch.Queue(groupFactsSQL, accounts, owners, hashes).Query(func(rows pgx.Rows) error {
 		var f groupFacts
-		_, err := pgx.ForEachRow(rows, []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.known, &f.claimed}, func() error {
+		_, err := pgx.ForEachRow(rows, append(f.account(), &f.known, &f.claimed), func() error {
 			g.facts = append(g.facts, f)
 			f.defaultProfile = nil // the next row must not share the pointer
 			return nil
@@ -230,7 +228,7 @@ func (g *startGroup) run(ctx context.Context, tx *pg.Tx) error {
 		return errNoChange
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(storeNewTurnsSQL, g.columns.arguments()...)
+	queueNewTurns(batch, g.rows)
 	return tx.CommitWith(ctx, batch)
 }
 
@@ -244,18 +242,19 @@ func keyOf(s *sharedStart) idempotency.AccountKey {
 
 // plan decides one start and adds its row.
 func (g *startGroup) plan(s *sharedStart, f *groupFacts) error {
-	if err := f.refuse(s.on.MaxLiveTurns); err != nil {
-		return err
-	}
-	plan := &turnPlan{
-		account: s.AccountID, turn: protocol.NewTurnID(), owner: s.on.NodeID, at: millis(s.At), input: s.Input,
-		requested:    firstProfile(&s.Profile, f.defaultProfile),
-		conversation: protocol.NewConversationID(), branch: protocol.NewBranchID(), newConversation: true, temporary: s.Temporary,
-	}
-	spec, begin, err := plan.begin(s.on.Begin)
+	_, plan, err := decide(s.Start, &f.startFacts, s.on.MaxLiveTurns) // a start that is shareable starts a turn, or is refused
 	if err != nil {
 		return err
 	}
-	s.result = &turnlog.StartResult{Spec: spec, Begin: begin}
-	return g.columns.add(plan, spec, begin, s.Idempotency)
+	plan.turn = protocol.NewTurnID()
+	row, err := plan.begin(s.on)
+	if err != nil {
+		return err
+	}
+	row.key = s.Idempotency
+	if err := row.encode(); err != nil {
+		return err
+	}
+	s.result, g.rows = &turnlog.StartResult{Spec: row.spec, Begin: row.begin}, append(g.rows, row)
+	return nil
 }
