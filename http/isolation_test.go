@@ -121,7 +121,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		t.Cleanup(store.Close)
 		const live = 50
 		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
-			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: live, Logger: log}),
+			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, log),
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
 			MaxLiveTurns: live, Logger: log,
 		}, upload.Config{})

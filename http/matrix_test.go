@@ -383,7 +383,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	store := c.DB.StartTurns(turns.Options{Logger: c.Log})
 	t.Cleanup(store.Close)
 	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
-		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB, nodes.DirectoryOptions{MaxLiveTurns: live}),
+		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB, nil),
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(c.DB.FileTexts), MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t),
 	}, c.uploads)

@@ -47,12 +47,12 @@ type memoryTurns struct {
 	over   bool   // the turn is finished
 }
 
-func (m *memoryTurns) StartTurn(_ context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+func (m *memoryTurns) StartTurn(_ context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
 	spec := &turnlog.Spec{
 		AccountID: start.AccountID, TurnID: protocol.NewTurnID(), ConversationID: protocol.NewConversationID(), BranchID: protocol.NewBranchID(),
 		UserMessageID: protocol.NewMessageID(), AssistantMessageID: protocol.NewMessageID(), Requested: protocol.ProfileBalanced, Input: start.Input, CreatedAt: time.Now(),
 	}
-	begin, err := start.Begin(spec)
+	begin, err := on.Begin(spec)
 	m.add(begin.Frames, begin.Last)
 	return &turnlog.StartResult{Spec: spec, Begin: begin}, err
 }
@@ -68,7 +68,7 @@ func (m *memoryTurns) Append(batch *turnlog.Append, done func(error)) {
 	done(nil)
 }
 
-func (m *memoryTurns) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
+func (m *memoryTurns) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog.Runner) (*turnlog.Started, error) {
 	m.add(finish.Frames, finish.Last)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 // Store contains the methods of turn.Store, turn.Log, turn.Ownership and node.Directory that the suite calls. It repeats
 // them because the tests of package turn import this package, so it cannot import turn.
 type Store interface {
-	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	StartTurn(ctx context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error)
 	Append(batch *turnlog.Append, done func(error))
-	FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error)
+	FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error)
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
 	TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error)
 	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
@@ -103,8 +103,8 @@ type turn struct {
 // start starts a turn on a node. Its first transition has one event.
 func (f *fixture) start(node protocol.NodeID) *turn {
 	f.Helper()
-	result, err := f.StartTurn(f.Context(), &turnlog.Start{
-		AccountID: f.account, Owner: node, Input: "hello", MaxLiveTurns: 10, At: time.Now(),
+	result, err := f.StartTurn(f.Context(), &turnlog.Start{AccountID: f.account, Input: "hello", At: time.Now()}, turnlog.Runner{
+		NodeID: node, MaxLiveTurns: 10,
 		Begin: func(spec *turnlog.Spec) (turnlog.Begin, error) {
 			spec.Routing = protocol.TurnRouting{Profile: protocol.ProfileBalanced, ModelID: "m"}
 			frames, err := protocol.AppendEvents(nil, spec.TurnID, 1, time.Now(), []protocol.Payload{&protocol.TurnStarted{
@@ -277,7 +277,7 @@ func (u *turn) end() *turnlog.Finish {
 			AccountID: u.account, TurnID: u.spec.TurnID, Owner: u.node, Epoch: u.epoch, First: u.last + 1, Last: u.last + 1, Frames: frames,
 			State: protocol.TurnCompleted,
 		},
-		Spec: u.spec, StopReason: protocol.StopEndTurn, Status: protocol.MessageComplete, ModelID: "m", At: time.Now(), MaxLiveTurns: 10,
+		Spec: u.spec, StopReason: protocol.StopEndTurn, Status: protocol.MessageComplete, ModelID: "m", At: time.Now(),
 	}
 }
 
@@ -285,10 +285,10 @@ func testFinish(f *fixture) {
 	u := f.start(f.node)
 	fenced := u.end()
 	fenced.Epoch++
-	_, err := f.FinishTurn(f.Context(), fenced)
+	_, err := f.FinishTurn(f.Context(), fenced, turnlog.Runner{})
 	f.wantFenced("an end with another epoch", err)
 	end := u.end()
-	if next, err := f.FinishTurn(f.Context(), end); next != nil || err != nil {
+	if next, err := f.FinishTurn(f.Context(), end, turnlog.Runner{}); next != nil || err != nil {
 		f.Fatalf("FinishTurn returned %+v, %v", next, err)
 	}
 	u.last, u.frames = end.Last, append(bytes.Clone(u.frames), end.Frames...)
@@ -299,7 +299,7 @@ func testFinish(f *fixture) {
 		f.Errorf("the log of the ended turn:\n%s", got)
 	}
 	f.wantFenced("an append after the end", u.try(u.next(1)))
-	_, err = f.FinishTurn(f.Context(), u.end())
+	_, err = f.FinishTurn(f.Context(), u.end(), turnlog.Runner{})
 	f.wantFenced("a second end", err)
 	if own, err := f.OwnTurns(f.Context(), f.node); len(own) != 0 || err != nil {
 		f.Errorf("the node still owns %+v, %v", own, err)

@@ -45,7 +45,7 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 		Append: *batch, Spec: spec, StopReason: end.Reason, Usage: end.Usage, Error: end.Err,
 		ModelID: m.Routing().ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Parked: end.Parked,
 		PauseQueue: end.State != protocol.TurnCompleted, DropQueue: end.CancelQueue, Repaired: end.Repaired,
-		At: time.Now(), MaxLiveTurns: h.maxLiveTurns, Begin: h.Begin,
+		At: time.Now(),
 	}
 	if end.WithoutParts {
 		f.Parts = nil
@@ -55,7 +55,7 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 		for {
 			var next *turnlog.Started
 			err := h.slots.use(h.Context(), func() (failed error) {
-				next, failed = h.store.FinishTurn(h.Context(), f)
+				next, failed = h.store.FinishTurn(h.Context(), f, h.runner())
 				return failed
 			})
 			if err == nil {

@@ -10,19 +10,21 @@ import (
 
 // CreateFollowUp adds a follow-up to a queue. If no turn of the conversation is live, it starts one on this node.
 func (h *Host) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
-	if err := prepareQueue(ctx, h, &f.Queue, true); err != nil {
+	on, err := queueRunner(ctx, h, f.AccountID, true)
+	if err != nil {
 		return nil, err
 	}
-	item, started, err := h.followUps.CreateFollowUp(ctx, f)
+	item, started, err := h.followUps.CreateFollowUp(ctx, f, on)
 	return continueQueue(ctx, h, item, started, err)
 }
 
 // ChangeFollowUp changes a follow-up. If that lets the queue continue, it starts the next turn on this node.
 func (h *Host) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error) {
-	if err := prepareQueue(ctx, h, &change.Queue, change.State == protocol.FollowUpQueued); err != nil {
+	on, err := queueRunner(ctx, h, change.AccountID, change.State == protocol.FollowUpQueued)
+	if err != nil {
 		return nil, err
 	}
-	item, started, err := h.followUps.ChangeFollowUp(ctx, change)
+	item, started, err := h.followUps.ChangeFollowUp(ctx, change, on)
 	return continueQueue(ctx, h, item, started, err)
 }
 
@@ -30,10 +32,11 @@ func (h *Host) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChang
 // stored before that turn is cancelled; a repeat continues after a failure in between. An error of the cancel means
 // that the outcome is unknown.
 func (h *Host) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error) {
-	if err := prepareQueue(ctx, h, &promotion.Queue, true); err != nil {
+	on, err := queueRunner(ctx, h, promotion.AccountID, true)
+	if err != nil {
 		return nil, err
 	}
-	item, live, started, err := h.followUps.PromoteFollowUp(ctx, promotion)
+	item, live, started, err := h.followUps.PromoteFollowUp(ctx, promotion, on)
 	if item, err = continueQueue(ctx, h, item, started, err); err != nil || live == nil {
 		return item, err
 	}
@@ -43,18 +46,18 @@ func (h *Host) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpP
 	return item, failpoint.After(failpoint.PromoteAfterCommit, h.CancelTurn(ctx, promotion.AccountID, *live, protocol.CancelledByUser, protocol.CancelTurn))
 }
 
-// prepareQueue makes the node run the next turn of a queue, unless it drains: then another node, or the next process,
-// continues the queue. A change that can start a turn is refused when the token budget is used up.
-func prepareQueue(ctx context.Context, h *Host, queue *turnlog.Queue, starts bool) error {
+// queueRunner returns this node as the one that runs the next turn of a queue, unless it drains: then another node, or
+// the next process, continues the queue. A change that can start a turn is refused when the token budget is used up.
+func queueRunner(ctx context.Context, h *Host, account protocol.AccountID, starts bool) (turnlog.Runner, error) {
 	if budget := h.calls.metered.Budget; budget != nil && starts {
-		if err := budget.Check(ctx, queue.AccountID); err != nil {
-			return err
+		if err := budget.Check(ctx, account); err != nil {
+			return turnlog.Runner{}, err
 		}
 	}
-	if !h.Draining() {
-		queue.Owner, queue.Begin, queue.MaxLiveTurns = h.node.ID, h.Begin, h.maxLiveTurns
+	if h.Draining() {
+		return turnlog.Runner{}, nil
 	}
-	return nil
+	return h.runner(), nil
 }
 
 // continueQueue runs the turn that a change of a queue has started, if there is one.

@@ -123,21 +123,6 @@ func (h *Host) Load() turnlog.NodeLoad {
 	return turnlog.NodeLoad{Live: h.Running(), Capacity: h.capacity}
 }
 
-// Begin returns the first transition of a turn and sets spec.Routing; see turnlog.Start. It is deterministic: the
-// events have the time spec.CreatedAt.
-func (h *Host) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
-	spec.Routing = h.calls.routes.Resolve(spec.Requested, spec.PreviousProfile, spec.Input)
-	b := h.newMachine(spec).NewBatch()
-	b.Begin()
-	frames, err := protocol.AppendEvents(nil, spec.TurnID, 1, spec.CreatedAt, b.Events)
-	state, accepts := b.State()
-	return turnlog.Begin{Frames: frames, Last: b.Sequence(), State: state, Accepts: accepts, Payloads: b.Events}, err
-}
-
-func (h *Host) newMachine(spec *turnlog.Spec) *machine.Machine {
-	return machine.New(spec, h.turnTools, h.calls.model.Continues())
-}
-
 // StartTurn commits a turn and runs it on this node. While another turn of the conversation is live, it does what
 // start.IfBusy specifies instead. When the result has a Spec, Follow can read that turn.
 func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
@@ -155,12 +140,11 @@ func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 			return nil, err
 		}
 	}
-	start.Owner, start.Begin, start.MaxLiveTurns = h.node.ID, h.Begin, h.maxLiveTurns
 	if err := failpoint.Before(failpoint.ChatBeforeTurnRow); err != nil {
 		return nil, err
 	}
 	ctx, span := h.observer.Start(ctx, "turn start")
-	result, err := h.store.StartTurn(ctx, start)
+	result, err := h.store.StartTurn(ctx, start, h.runner())
 	err = failpoint.After(failpoint.ChatBeforeTurnRow, err)
 	observe.End(span, err)
 	if err != nil {
@@ -239,7 +223,7 @@ func (h *Host) Adopt(ctx context.Context) (more bool, err error) {
 		return more, nil
 	}
 	limit := h.Room()
-	started, err := h.ownership.StartStalledQueues(ctx, h.node.ID, limit, h.Begin)
+	started, err := h.ownership.StartStalledQueues(ctx, h.runner(), limit)
 	for _, turn := range started {
 		h.run(ctx, turn)
 	}

@@ -64,16 +64,16 @@ func newMemory() *memory {
 	return &memory{turns: map[protocol.TurnID]*memoryTurn{}, nodes: map[protocol.NodeID]*memoryNode{}}
 }
 
-func (s *memory) StartTurn(_ context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+func (s *memory) StartTurn(_ context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
 	spec := newSpec()
 	spec.AccountID, spec.Input, spec.Requested, spec.CreatedAt = start.AccountID, start.Input, protocol.ProfileBalanced, time.Now()
-	begin, err := start.Begin(spec)
+	begin, err := on.Begin(spec)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	owner := start.Owner
+	owner := on.NodeID
 	s.turns[spec.TurnID] = &memoryTurn{
 		spec: spec, owner: &owner, epoch: 1, state: begin.State, accepts: begin.Accepts, last: begin.Last, frames: begin.Frames,
 	}
@@ -110,7 +110,7 @@ func (s *memory) store(batch *turnlog.Append) error {
 	return nil
 }
 
-func (s *memory) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
+func (s *memory) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog.Runner) (*turnlog.Started, error) {
 	if s.onFinish != nil {
 		if err := s.onFinish(); err != nil {
 			return nil, err
@@ -126,12 +126,12 @@ func (s *memory) FinishTurn(_ context.Context, finish *turnlog.Finish) (*turnlog
 	return nil, nil //nolint:nilnil // no next turn was started
 }
 
-func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, *turnlog.Started, error) {
+func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChange, on turnlog.Runner) (*protocol.FollowUp, *turnlog.Started, error) {
 	item := &protocol.FollowUp{FollowUpID: change.FollowUpID, State: change.State}
-	if change.Begin == nil {
+	if on.Begin == nil {
 		return item, nil, nil
 	}
-	started, err := s.StartTurn(context.Background(), &turnlog.Start{AccountID: change.AccountID, Owner: change.Owner, Begin: change.Begin})
+	started, err := s.StartTurn(context.Background(), &turnlog.Start{AccountID: change.AccountID}, on)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,18 +139,18 @@ func (s *memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChang
 	return item, &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
 }
 
-func (s *memory) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, *turnlog.Started, error) {
-	return s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued})
+func (s *memory) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp, on turnlog.Runner) (*protocol.FollowUp, *turnlog.Started, error) {
+	return s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: f.Queue, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}, on)
 }
 
 // PromoteFollowUp returns s.interrupted as the turn to cancel. If there is none, it starts the follow-up.
-func (s *memory) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+func (s *memory) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion, on turnlog.Runner) (
 	*protocol.FollowUp, *protocol.TurnID, *turnlog.Started, error,
 ) {
 	if s.interrupted != nil && promotion.Interrupt {
 		return &protocol.FollowUp{FollowUpID: promotion.FollowUpID, State: protocol.FollowUpQueued}, s.interrupted, nil, nil
 	}
-	item, started, err := s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: promotion.Queue, FollowUpID: promotion.FollowUpID})
+	item, started, err := s.ChangeFollowUp(ctx, &turnlog.FollowUpChange{Queue: promotion.Queue, FollowUpID: promotion.FollowUpID}, on)
 	return item, nil, started, err
 }
 
@@ -381,14 +381,14 @@ func (s *memory) Leave(_ context.Context, node protocol.NodeID) error {
 	return nil
 }
 
-func (s *memory) StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(*turnlog.Spec) (turnlog.Begin, error)) (all []turnlog.Started, _ error) {
+func (s *memory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) (all []turnlog.Started, _ error) {
 	s.mu.Lock()
 	s.queueChecks++
 	count := min(limit, s.stalled)
 	s.stalled -= count
 	s.mu.Unlock()
 	for range count {
-		started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "next", Owner: node, Begin: begin})
+		started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "next"}, on)
 		if err != nil {
 			return all, err
 		}

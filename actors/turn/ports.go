@@ -14,9 +14,9 @@ import (
 // any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method
 // that cannot determine the outcome returns protocol.CodeUnavailable.
 type Store interface {
-	// StartTurn starts a turn, in one transaction. While another turn of the conversation is live, it does what
+	// StartTurn starts a turn that the node on runs, in one transaction. While another turn of the conversation is live, it does what
 	// start.IfBusy specifies instead.
-	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	StartTurn(ctx context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error)
 	// Append passes a batch to the journal and never blocks. done is called once, from a journal goroutine, with nil,
 	// with turnlog.ErrFenced, or with the error that makes the batch itself impossible to store. Database outages are
 	// not reported: the journal retries the same bytes until they are stored or fenced, or until the journal is closed
@@ -24,8 +24,8 @@ type Store interface {
 	// and done gets nil.
 	Append(batch *turnlog.Append, done func(error))
 	// FinishTurn stores the last batch, the final message and the changes to the queue, in one transaction, and starts
-	// the next turn from the queue. It returns nil when it started none.
-	FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error)
+	// the next turn from the queue, on the node on. It returns nil when it started none.
+	FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error)
 	// LoadTurn reads everything that a node needs to adopt a turn.
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
 	// RepairTurn reads the readable part of a turn whose log LoadTurn cannot read. The returned frames are contiguous:
@@ -37,15 +37,15 @@ type Store interface {
 
 // FollowUpStore changes the queues of follow-ups. Package persistence implements it on Postgres. Each method is one
 // transaction. If the change lets the queue continue and no turn of the conversation is live, the same transaction
-// starts the next turn; started is nil when it started none. Errors are those of a Store.
+// starts the next turn on the node on; started is nil when it started none. Errors are those of a Store.
 type FollowUpStore interface {
 	// CreateFollowUp adds a follow-up to the end of its queue.
-	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp, on turnlog.Runner) (item *protocol.FollowUp, started *turnlog.Started, err error)
 	// ChangeFollowUp edits, holds, releases or cancels a follow-up.
-	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (item *protocol.FollowUp, started *turnlog.Started, err error)
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange, on turnlog.Runner) (item *protocol.FollowUp, started *turnlog.Started, err error)
 	// PromoteFollowUp moves a follow-up to the front of its queue and releases it. live is the turn that has to be
 	// cancelled now, if there is one: at its end the follow-up starts. A repeat has no second effect.
-	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion, on turnlog.Runner) (
 		item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error)
 }
 
@@ -76,5 +76,5 @@ type Ownership interface {
 	Release(ctx context.Context, node protocol.NodeID) (int, error)
 	// StartStalledQueues starts turns for at most limit stalled queues: those with queued follow-ups but without a live
 	// turn.
-	StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int, begin func(spec *turnlog.Spec) (turnlog.Begin, error)) ([]turnlog.Started, error)
+	StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error)
 }

@@ -191,7 +191,7 @@ func (p *doctorChecks) database(ctx context.Context) finding {
 	}
 	defer db.Close()
 	if f.err = db.Ready(ctx); f.err == nil {
-		p.leases, f.err = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{}).Leases(ctx)
+		p.leases, f.err = nodes.NewDirectory(db.DB, nil).Leases(ctx)
 	}
 	return f
 }

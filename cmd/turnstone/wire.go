@@ -220,7 +220,7 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 	if err != nil {
 		return err
 	}
-	s.nodes = nodes.NewDirectory(s.db.DB, nodes.DirectoryOptions{MaxLiveTurns: s.config.Limits.MaxLiveTurns, Logger: s.log})
+	s.nodes = nodes.NewDirectory(s.db.DB, s.log)
 	s.node = node.New(node.Config{
 		Directory: s.nodes, Cluster: peers, Predecessor: predecessor, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Logger: s.log,
 		Fenced: func() {

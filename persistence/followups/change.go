@@ -23,11 +23,11 @@ const changeFollowUpSQL = `
 
 // ChangeFollowUp changes an item of the queue if it still has the version that the account saw. If the item is now
 // queued and no turn is live, the transaction also starts the first queued item. started is nil if it started none.
-func (s *Store) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (
+func (s *Store) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange, on turnlog.Runner) (
 	item *protocol.FollowUp, started *turnlog.Started, err error,
 ) {
 	err = s.db.InTx(ctx, change.AccountID, func(ctx context.Context, tx *pg.Tx) (err error) {
-		item, started, err = s.change(ctx, tx, change)
+		item, started, err = s.change(ctx, tx, change, on)
 		return err
 	})
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChan
 	return item, started, nil
 }
 
-func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpChange) (
+func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpChange, on turnlog.Runner) (
 	item *protocol.FollowUp, started *turnlog.Started, err error,
 ) {
 	locked, item, err := lockFollowUp(ctx, tx, &change.Queue, change.FollowUpID)
@@ -66,7 +66,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, nil, err
 	}
-	started, batch, err = s.startNext(ctx, tx, &change.Queue, locked.LiveTurnID, item)
+	started, batch, err = s.startNext(ctx, tx, &change.Queue, on, locked.LiveTurnID, item)
 	if err != nil {
 		return nil, nil, err
 	}

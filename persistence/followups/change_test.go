@@ -33,7 +33,7 @@ func TestAHeldFollowUpStartsWhenItIsReleased(t *testing.T) {
 	})
 	held := itemsOf(w, conversation)
 
-	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, held["two"], protocol.FollowUpQueued))
+	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, held["two"], protocol.FollowUpQueued), w.Runner)
 	w.Must(err)
 	if started == nil || started.Spec.Input != "two" || started.Epoch != 1 || *started.Spec.FollowUpID != item.FollowUpID {
 		t.Fatalf("releasing it started %+v", started)
@@ -51,7 +51,7 @@ func TestAHeldFollowUpStartsWhenItIsReleased(t *testing.T) {
 	change := w.Change(conversation, held["three"], protocol.FollowUpQueued)
 	edited := "four"
 	change.Content = &edited
-	if _, started, err = w.DB.FollowUps.ChangeFollowUp(t.Context(), change); err != nil || started == nil || started.Spec.Input != edited {
+	if _, started, err = w.DB.FollowUps.ChangeFollowUp(t.Context(), change, w.Runner); err != nil || started == nil || started.Spec.Input != edited {
 		t.Errorf("editing and releasing it started %+v, %v", started, err)
 	}
 }
@@ -62,7 +62,7 @@ func TestAReleasedFollowUpWaitsForTheLiveTurnAndForItsNode(t *testing.T) {
 	conversation := turn.Spec.ConversationID
 	second, third := w.Queued(conversation, "two"), w.Queued(conversation, "three")
 	for _, state := range []protocol.FollowUpState{protocol.FollowUpHeld, protocol.FollowUpQueued, protocol.FollowUpHeld} {
-		item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, second, state))
+		item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, second, state), w.Runner)
 		if err != nil || started != nil || item.State != state || item.Version != second.Version+1 {
 			t.Fatalf("%s while a turn is live: %+v started %+v, %v", state, item, started, err)
 		}
@@ -74,8 +74,7 @@ func TestAReleasedFollowUpWaitsForTheLiveTurnAndForItsNode(t *testing.T) {
 		w.Simulate(started.Spec, started.Begin).End(nil)
 	}
 	draining := w.Change(conversation, second, protocol.FollowUpQueued)
-	draining.Begin = nil
-	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), draining)
+	item, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), draining, turnlog.Runner{})
 	if err != nil || started != nil || item.State != protocol.FollowUpQueued {
 		t.Errorf("by a draining node: %+v started %+v, %v", item, started, err)
 	}
@@ -88,7 +87,7 @@ func TestAFollowUpChangeNeedsTheCurrentVersion(t *testing.T) {
 	item := w.Queued(conversation, "two")
 	refused := func(what string, change *turnlog.FollowUpChange, code protocol.Code) {
 		t.Helper()
-		if _, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), change); protocol.CodeOf(err) != code {
+		if _, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), change, w.Runner); protocol.CodeOf(err) != code {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -106,11 +105,11 @@ func TestAFollowUpChangeNeedsTheCurrentVersion(t *testing.T) {
 	missing.FollowUpID = protocol.NewFollowUpID()
 	refused("an unknown follow-up", missing, protocol.CodeNotFound)
 
-	same, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpQueued))
+	same, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpQueued), w.Runner)
 	if err != nil || same.Version != item.Version {
 		t.Errorf("in the state that it has: %+v, %v", same, err)
 	}
-	cancelled, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpCancelled))
+	cancelled, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpCancelled), w.Runner)
 	if err != nil || cancelled.State != protocol.FollowUpCancelled {
 		t.Fatalf("cancelled: %+v, %v", cancelled, err)
 	}
@@ -131,7 +130,7 @@ func TestConcurrentReleasesOfAFollowUpStartOneTurn(t *testing.T) {
 	begun := make(chan *turnlog.Started, 8)
 	for range cap(begun) {
 		all.Go(func() {
-			_, started, err := w.DB.FollowUps.ChangeFollowUp(context.Background(), w.Change(conversation, item, protocol.FollowUpQueued))
+			_, started, err := w.DB.FollowUps.ChangeFollowUp(context.Background(), w.Change(conversation, item, protocol.FollowUpQueued), w.Runner)
 			if err != nil && protocol.CodeOf(err) != protocol.CodeStaleVersion {
 				t.Error(err)
 			}

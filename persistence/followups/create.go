@@ -17,9 +17,9 @@ import (
 // CreateFollowUp adds a follow-up to the end of a queue. In an archived project, the error is a conflict with the project.
 // If no turn is live, the transaction also starts the first
 // queued item, which is the new one unless the queue was stalled. started is nil if it started none.
-func (s *Store) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error) {
+func (s *Store) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp, on turnlog.Runner) (item *protocol.FollowUp, started *turnlog.Started, err error) {
 	err = s.db.InTx(ctx, f.AccountID, func(ctx context.Context, tx *pg.Tx) (err error) {
-		item, started, err = s.create(ctx, tx, f)
+		item, started, err = s.create(ctx, tx, f, on)
 		return err
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (ite
 	return item, started, nil
 }
 
-func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp) (item *protocol.FollowUp, started *turnlog.Started, err error) {
+func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp, on turnlog.Runner) (item *protocol.FollowUp, started *turnlog.Started, err error) {
 	locked, err := conversations.LockConversation(ctx, tx, f.AccountID, f.ConversationID)
 	if err != nil {
 		return nil, nil, err
@@ -43,7 +43,7 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp) (
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, nil, err
 	}
-	if started, batch, err = s.startNext(ctx, tx, &f.Queue, locked.LiveTurnID, item); err != nil {
+	if started, batch, err = s.startNext(ctx, tx, &f.Queue, on, locked.LiveTurnID, item); err != nil {
 		return nil, nil, err
 	}
 	if err := idempotency.StoreResponseIn(ctx, tx, item); err != nil {

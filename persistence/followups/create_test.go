@@ -11,7 +11,7 @@ import (
 // create adds a follow-up to a queue, as a node does.
 func create(w *storetest.World, conversation protocol.ConversationID, content string) (*protocol.FollowUp, *turnlog.Started) {
 	w.Helper()
-	item, started, err := w.DB.FollowUps.CreateFollowUp(w.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: content})
+	item, started, err := w.DB.FollowUps.CreateFollowUp(w.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: content}, w.Runner)
 	w.Must(err)
 	return item, started
 }
@@ -44,12 +44,11 @@ func TestAFollowUpThatIsCreatedWhileNoTurnIsLiveStarts(t *testing.T) {
 func TestACreatedFollowUpWaitsForASlotAndForANodeThatRunsTurns(t *testing.T) {
 	w := storetest.NewWorld(t)
 	conversation := storetest.NewConversation(t, w.DB, w.Account, "Queue").ConversationID
-	full := &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: "one"}
+	full := w.Runner
 	full.MaxLiveTurns = 0
-	draining := &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: "two"}
-	draining.Begin = nil
-	for what, f := range map[string]*turnlog.NewFollowUp{"at the limit of live turns": full, "by a draining node": draining} {
-		if item, started, err := w.DB.FollowUps.CreateFollowUp(t.Context(), f); err != nil || started != nil || item.State != protocol.FollowUpQueued {
+	for what, on := range map[string]turnlog.Runner{"at the limit of live turns": full, "by a draining node": {}} {
+		f := &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: what}
+		if item, started, err := w.DB.FollowUps.CreateFollowUp(t.Context(), f, on); err != nil || started != nil || item.State != protocol.FollowUpQueued {
 			t.Errorf("%s: %+v started %+v, %v", what, item, started, err)
 		}
 	}
@@ -65,11 +64,11 @@ func TestAFollowUpIsCreatedOnlyInAConversationOfItsAccountAndInAQueueThatIsNotFu
 	conversation := w.Start(w.Request(nil, "one")).Spec.ConversationID
 	foreign := &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: "two"}
 	foreign.AccountID = w.OtherAccount()
-	_, _, err := w.DB.FollowUps.CreateFollowUp(t.Context(), foreign)
+	_, _, err := w.DB.FollowUps.CreateFollowUp(t.Context(), foreign, w.Runner)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	for range protocol.MaxFollowUps {
 		create(w, conversation, "more")
 	}
-	_, _, err = w.DB.FollowUps.CreateFollowUp(t.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: "one too many"})
+	_, _, err = w.DB.FollowUps.CreateFollowUp(t.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(conversation), Content: "one too many"}, w.Runner)
 	storetest.WantCode(t, err, protocol.CodeTooManyFollowUps)
 }

@@ -31,11 +31,11 @@ const (
 // ends in any way; live then names the turn that the caller must cancel. A repeat changes nothing, also after the item
 // has started. The error is protocol.CodeConflict if the item was cancelled, or the project of the conversation is
 // archived.
-func (s *Store) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (
+func (s *Store) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion, on turnlog.Runner) (
 	item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error,
 ) {
 	err = s.db.InTx(ctx, promotion.AccountID, func(ctx context.Context, tx *pg.Tx) (err error) {
-		item, live, started, err = s.promote(ctx, tx, promotion)
+		item, live, started, err = s.promote(ctx, tx, promotion, on)
 		return err
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUp
 	return item, live, started, nil
 }
 
-func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.FollowUpPromotion) (
+func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.FollowUpPromotion, on turnlog.Runner) (
 	item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error,
 ) {
 	locked, item, err := lockFollowUp(ctx, tx, &promotion.Queue, promotion.FollowUpID)
@@ -65,7 +65,7 @@ func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.Follo
 	if err := moveToFront(ctx, tx, promotion, item, live); err != nil {
 		return nil, nil, nil, err
 	}
-	started, batch, err := s.startNext(ctx, tx, &promotion.Queue, locked.LiveTurnID, item)
+	started, batch, err := s.startNext(ctx, tx, &promotion.Queue, on, locked.LiveTurnID, item)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -18,7 +18,7 @@ type promotion struct {
 func promote(w *storetest.World, conversation protocol.ConversationID, item *protocol.FollowUp, interrupt bool) (p promotion, err error) {
 	p.item, p.live, p.started, err = w.DB.FollowUps.PromoteFollowUp(w.Context(), &turnlog.FollowUpPromotion{
 		Queue: w.QueueOf(conversation), FollowUpID: item.FollowUpID, Interrupt: interrupt,
-	})
+	}, w.Runner)
 	return p, err
 }
 
@@ -46,7 +46,7 @@ func wantStates(w *storetest.World, conversation protocol.ConversationID, want m
 func TestAPromotedFollowUpIsTheNextOne(t *testing.T) {
 	w := storetest.NewWorld(t)
 	turn, conversation := busyQueue(w)
-	held, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, itemsOf(w, conversation)["four"], protocol.FollowUpHeld))
+	held, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, itemsOf(w, conversation)["four"], protocol.FollowUpHeld), w.Runner)
 	w.Must(err)
 	promoted, err := promote(w, conversation, held, false)
 	if err != nil || promoted.live != nil || promoted.started != nil || promoted.item.State != protocol.FollowUpQueued || promoted.item.Version != held.Version+1 {
@@ -117,12 +117,12 @@ func TestAPromotionAppliesOnlyToTheTurnThatItInterrupts(t *testing.T) {
 	}{
 		"held afterwards": {func(w *storetest.World, conversation protocol.ConversationID) {
 			for _, state := range []protocol.FollowUpState{protocol.FollowUpHeld, protocol.FollowUpQueued} {
-				_, _, err := w.DB.FollowUps.ChangeFollowUp(w.Context(), w.Change(conversation, itemsOf(w, conversation)["four"], state))
+				_, _, err := w.DB.FollowUps.ChangeFollowUp(w.Context(), w.Change(conversation, itemsOf(w, conversation)["four"], state), w.Runner)
 				w.Must(err)
 			}
 		}, cancelled, protocol.FollowUpHeld},
 		"the queue is cancelled too": {nil, func(f *turnlog.Finish) { cancelled(f); f.DropQueue = true }, protocol.FollowUpCancelled},
-		"no slot at the end":         {nil, func(f *turnlog.Finish) { cancelled(f); f.MaxLiveTurns = 0 }, protocol.FollowUpQueued},
+		"no slot at the end":         {func(w *storetest.World, _ protocol.ConversationID) { w.Runner.MaxLiveTurns = 0 }, cancelled, protocol.FollowUpQueued},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := storetest.NewWorld(t)
@@ -187,13 +187,13 @@ func TestOnlyAWaitingFollowUpOfTheAccountIsPromoted(t *testing.T) {
 	item := itemsOf(w, conversation)["two"]
 	foreign := turnlog.FollowUpPromotion{Queue: w.QueueOf(conversation), FollowUpID: item.FollowUpID}
 	foreign.AccountID = w.OtherAccount()
-	_, _, _, err := w.DB.FollowUps.PromoteFollowUp(t.Context(), &foreign)
+	_, _, _, err := w.DB.FollowUps.PromoteFollowUp(t.Context(), &foreign, w.Runner)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	_, err = promote(w, protocol.NewConversationID(), item, true)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	_, err = promote(w, conversation, &protocol.FollowUp{FollowUpID: protocol.NewFollowUpID()}, true)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
-	_, _, err = w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpCancelled))
+	_, _, err = w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpCancelled), w.Runner)
 	w.Must(err)
 	_, err = promote(w, conversation, item, true)
 	storetest.WantCode(t, err, protocol.CodeConflict)

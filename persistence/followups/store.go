@@ -69,13 +69,13 @@ func checkProject(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, locked *
 
 // startNext starts the next turn of a queue if the item is queued, no turn is live and the node runs turns. The returned
 // batch, which may be nil, stores the turn. If the item itself becomes the turn, startNext updates it.
-func (s *Store) startNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, live *protocol.TurnID, item *protocol.FollowUp) (
+func (s *Store) startNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, on turnlog.Runner, live *protocol.TurnID, item *protocol.FollowUp) (
 	*turnlog.Started, *pgx.Batch, error,
 ) {
-	if item.State != protocol.FollowUpQueued || live != nil || queue.Begin == nil {
+	if item.State != protocol.FollowUpQueued || live != nil || on.Begin == nil {
 		return nil, nil, nil
 	}
-	started, batch, err := turns.StartNext(ctx, tx, queue, s.log)
+	started, batch, err := turns.StartNext(ctx, tx, queue, on, s.log)
 	if err == nil && started != nil && *started.Spec.FollowUpID == item.FollowUpID {
 		item.State, item.TurnID, item.Version = protocol.FollowUpStarted, &started.Spec.TurnID, item.Version+1
 	}

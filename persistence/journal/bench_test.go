@@ -46,15 +46,15 @@ func BenchmarkJournal(b *testing.B) {
 	w := &storetest.World{T: &testing.T{}, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(b, db)}
 	w.Turns = db.StartTurns(turns.Options{})
 	b.Cleanup(w.Turns.Close)
-	w.Directory = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{})
+	w.Directory = nodes.NewDirectory(db.DB, nil)
 	if err := w.Directory.Register(b.Context(), turnlog.NewNode{NodeID: w.Node}); err != nil {
 		b.Fatal(err)
 	}
+	w.Runner = turnlog.Runner{NodeID: w.Node, MaxLiveTurns: benchTurns, Begin: storetest.BeginTurn}
 	live := make([]*storetest.Turn, benchTurns)
 	for i := range live {
 		start := w.Request(nil, "hello")
-		start.MaxLiveTurns = benchTurns
-		result, err := w.Turns.StartTurn(b.Context(), start)
+		result, err := w.Turns.StartTurn(b.Context(), start, w.Runner)
 		if err != nil {
 			b.Fatal(err)
 		}

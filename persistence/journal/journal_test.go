@@ -79,7 +79,7 @@ func TestManyTurnsShareAStatement(t *testing.T) {
 	turns := make([]*storetest.Turn, 100)
 	for i := range turns {
 		start := w.Request(nil, "hello")
-		start.MaxLiveTurns = len(turns)
+		w.Runner.MaxLiveTurns = len(turns)
 		turns[i] = w.Start(start)
 	}
 	var pending sync.WaitGroup
@@ -163,7 +163,7 @@ func TestOneBadAppendFailsAlone(t *testing.T) {
 	batches := make([]*turnlog.Append, turns)
 	for i := range batches {
 		start := w.Request(nil, "hello")
-		start.MaxLiveTurns = turns
+		w.Runner.MaxLiveTurns = turns
 		batches[i] = w.Start(start).Chunk(1)
 	}
 	batches[bad].Records = []turnlog.Record{{Kind: "no such kind", Body: []byte("{}")}}   // class 23
@@ -188,7 +188,7 @@ func TestAnAppendThatIsRefusedAgainAndAgainFailsAloneAndHoldsUpNoOther(t *testin
 	batches := make([]*turnlog.Append, turns)
 	for i := range batches {
 		start := w.Request(nil, "hello")
-		start.MaxLiveTurns = turns
+		w.Runner.MaxLiveTurns = turns
 		batches[i] = w.Start(start).Chunk(1)
 	}
 	w.Database.Admin(t, `create table refused (turn_id uuid, account_id uuid)`)

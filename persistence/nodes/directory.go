@@ -15,28 +15,22 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// DirectoryOptions are optional, except for MaxLiveTurns.
-type DirectoryOptions struct {
-	MaxLiveTurns int // per account, for turns that are started from stalled queues
-	Logger       *zap.Logger
-}
-
 // Directory manages the lease of this node and the turns that it takes over. It uses the engine's pool, so that the
 // leases of a busy node do not wait behind requests.
 type Directory struct {
-	db      *pg.DB
-	options DirectoryOptions
+	db  *pg.DB
+	log *zap.Logger
 
 	mu    sync.Mutex
 	swept queuedItem // guarded by mu: the last queued item that a sweep examined; zero: start with the oldest
 }
 
-// NewDirectory returns a directory. It needs no closing.
-func NewDirectory(db *pg.DB, options DirectoryOptions) *Directory {
-	if options.Logger == nil {
-		options.Logger = zap.NewNop()
+// NewDirectory returns a directory, whose log may be nil. It needs no closing.
+func NewDirectory(db *pg.DB, log *zap.Logger) *Directory {
+	if log == nil {
+		log = zap.NewNop()
 	}
-	return &Directory{db: db, options: options}
+	return &Directory{db: db, log: log}
 }
 
 // run runs a batch as the engine: across accounts, as one implicit transaction.

@@ -47,16 +47,14 @@ type queuedItem struct {
 
 // StartStalledQueues starts turns for stalled queues: queues that the end of a turn should have continued but could
 // not.
-func (d *Directory) StartStalledQueues(ctx context.Context, node protocol.NodeID, limit int,
-	begin func(spec *turnlog.Spec) (turnlog.Begin, error),
-) ([]turnlog.Started, error) {
-	found, err := d.stalledQueues(ctx, limit)
+func (d *Directory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error) {
+	found, err := d.stalledQueues(ctx, on.MaxLiveTurns, limit)
 	if err != nil {
 		return nil, err
 	}
 	var started []turnlog.Started
 	for _, queue := range found {
-		turn, err := d.startQueue(ctx, node, queue.account, queue.id, begin)
+		turn, err := d.startQueue(ctx, queue, on)
 		if err != nil {
 			return started, fmt.Errorf("starting a turn for a stalled queue: %w", err)
 		}
@@ -68,12 +66,12 @@ func (d *Directory) StartStalledQueues(ctx context.Context, node protocol.NodeID
 }
 
 // stalledQueues returns at most limit conversations whose queue is stalled. It continues where the last sweep ended.
-func (d *Directory) stalledQueues(ctx context.Context, limit int) (found []ownedConversation, err error) {
+func (d *Directory) stalledQueues(ctx context.Context, maxLive, limit int) (found []ownedConversation, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var items []queuedItem
 	batch := &pgx.Batch{}
-	args := []any{stalledAge, d.options.MaxLiveTurns, d.swept.CreatedAt, d.swept.FollowUp, stalledScanLimit}
+	args := []any{stalledAge, maxLive, d.swept.CreatedAt, d.swept.FollowUp, stalledScanLimit}
 	batch.Queue(stalledQueuesSQL, args...).Query(func(rows pgx.Rows) (err error) {
 		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[queuedItem])
 		return err
@@ -105,20 +103,16 @@ type ownedConversation struct {
 
 // startQueue checks again under the lock of the conversation, as its account, and starts the next turn of the queue;
 // nil if nothing is to be started.
-func (d *Directory) startQueue(ctx context.Context, node protocol.NodeID, account protocol.AccountID, conversation protocol.ConversationID,
-	begin func(spec *turnlog.Spec) (turnlog.Begin, error),
-) (started *turnlog.Started, err error) {
-	err = d.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+func (d *Directory) startQueue(ctx context.Context, queue ownedConversation, on turnlog.Runner) (started *turnlog.Started, err error) {
+	err = d.db.InTx(ctx, queue.account, func(ctx context.Context, tx *pg.Tx) error {
 		started = nil
-		locked, err := conversations.LockConversation(ctx, tx, account, conversation)
+		locked, err := conversations.LockConversation(ctx, tx, queue.account, queue.id)
 		if err != nil || locked.LiveTurnID != nil {
 			return err
 		}
-		queue := turnlog.Queue{
-			AccountID: account, ConversationID: conversation, At: time.Now(), Owner: node, MaxLiveTurns: d.options.MaxLiveTurns, Begin: begin,
-		}
 		var batch *pgx.Batch
-		if started, batch, err = turns.StartNext(ctx, tx, &queue, d.options.Logger); err != nil || started == nil {
+		next := turnlog.Queue{AccountID: queue.account, ConversationID: queue.id, At: time.Now()}
+		if started, batch, err = turns.StartNext(ctx, tx, &next, on, d.log); err != nil || started == nil {
 			return err
 		}
 		return tx.CommitWith(ctx, batch)

@@ -34,6 +34,8 @@ type World struct {
 	Directory *nodes.Directory
 	Node      protocol.NodeID
 	Account   protocol.AccountID
+	// Runner is the node as it passes itself to the store. Its limit is MaxLiveTurns, and its turns begin with BeginTurn.
+	Runner turnlog.Runner
 }
 
 // MaxLiveTurns is the limit of live turns per account in a World.
@@ -50,9 +52,10 @@ func NewWorld(t *testing.T) *World {
 func NewWorldOn(t *testing.T, database pgtest.Database, db *persistence.Stores) *World {
 	t.Helper()
 	w := &World{T: t, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(t, db)}
+	w.Runner = turnlog.Runner{NodeID: w.Node, MaxLiveTurns: MaxLiveTurns, Begin: BeginTurn}
 	w.Turns = db.StartTurns(turns.Options{Logger: zaptest.NewLogger(t)})
 	t.Cleanup(w.Turns.Close)
-	w.Directory = nodes.NewDirectory(db.DB, nodes.DirectoryOptions{MaxLiveTurns: MaxLiveTurns})
+	w.Directory = nodes.NewDirectory(db.DB, nil)
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: w.Node}))
 	return w
 }
@@ -78,14 +81,13 @@ func BeginTurn(spec *turnlog.Spec) (turnlog.Begin, error) {
 // Request returns the start of a turn; a nil conversation means a new one.
 func (w *World) Request(conversation *protocol.ConversationID, input string) *turnlog.Start {
 	return &turnlog.Start{
-		AccountID: w.Account, Owner: w.Node, ConversationID: conversation, Input: input, MaxLiveTurns: MaxLiveTurns,
-		At: time.Now(), Begin: BeginTurn,
+		AccountID: w.Account, ConversationID: conversation, Input: input, At: time.Now(),
 	}
 }
 
 // Try starts a turn and returns the result.
 func (w *World) Try(start *turnlog.Start) (*turnlog.StartResult, error) {
-	return w.Turns.StartTurn(w.Context(), start)
+	return w.Turns.StartTurn(w.Context(), start, w.Runner)
 }
 
 // Start starts a turn, and fails the test if it does not start.
@@ -184,7 +186,7 @@ func (l *Turn) Finish() *turnlog.Finish {
 		},
 		Spec: l.Spec, StopReason: protocol.StopEndTurn, Usage: usage, ModelID: "scripted-1", Status: protocol.MessageComplete,
 		Parts: []protocol.Part{{Type: protocol.PartText, PartID: protocol.DerivePartID(l.Spec.TurnID, 1), Text: "answer"}},
-		At:    time.Now(), MaxLiveTurns: MaxLiveTurns, Begin: BeginTurn,
+		At:    time.Now(),
 	}
 }
 
@@ -196,7 +198,7 @@ func (l *Turn) End(change func(*turnlog.Finish)) *turnlog.Started {
 	if change != nil {
 		change(finish)
 	}
-	started, err := l.w.Turns.FinishTurn(l.w.Context(), finish)
+	started, err := l.w.Turns.FinishTurn(l.w.Context(), finish, l.w.Runner)
 	l.w.Must(err)
 	l.Stored(&finish.Append)
 	return started
@@ -238,11 +240,9 @@ func (w *World) Queued(conversation protocol.ConversationID, text string) *proto
 	return result.FollowUp
 }
 
-// QueueOf returns the queue of a conversation and the node of the World, as a node passes them to the store.
+// QueueOf returns the queue of a conversation.
 func (w *World) QueueOf(conversation protocol.ConversationID) turnlog.Queue {
-	return turnlog.Queue{
-		AccountID: w.Account, ConversationID: conversation, At: time.Now(), Owner: w.Node, MaxLiveTurns: MaxLiveTurns, Begin: BeginTurn,
-	}
+	return turnlog.Queue{AccountID: w.Account, ConversationID: conversation, At: time.Now()}
 }
 
 // Change returns the change of a follow-up to a state.

@@ -20,11 +20,17 @@ type Started struct {
 	Alone  bool // it could not start with the group
 }
 
+// Request is a start and the node that is to run the turn.
+type Request struct {
+	Start *turnlog.Start
+	On    turnlog.Runner
+}
+
 // StartTogether starts turns as one group, and then one by one those that could not start with the group.
-func (t *Store) StartTogether(ctx context.Context, starts ...*turnlog.Start) []Started {
+func (t *Store) StartTogether(ctx context.Context, starts ...Request) []Started {
 	group := make([]*sharedStart, len(starts))
 	for i, start := range starts {
-		group[i] = &sharedStart{Start: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+		group[i] = &sharedStart{request: request{start.Start, start.On}, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
 	}
 	t.runStartGroup(group)
 	started := make([]Started, len(starts))
@@ -32,7 +38,7 @@ func (t *Store) StartTogether(ctx context.Context, starts ...*turnlog.Start) []S
 		<-s.done
 		started[i] = Started{s.result, s.err, s.alone}
 		if s.alone {
-			started[i].Result, started[i].Err = t.startAlone(ctx, s.Start)
+			started[i].Result, started[i].Err = t.startAlone(ctx, s.request)
 		}
 	}
 	return started

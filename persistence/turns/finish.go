@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"go.uber.org/zap"
 
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
@@ -20,14 +19,14 @@ import (
 // the next turn from the queue, if the queue continues. Repeating a finish that was committed succeeds without an
 // effect. If that finish started a turn, the repetition does not return it; the node finds it when it compares its
 // turns with its actors.
-func (t *Store) FinishTurn(ctx context.Context, finish *turnlog.Finish) (*turnlog.Started, error) {
+func (t *Store) FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error) {
 	replay, err := t.buildReplay(ctx, finish)
 	if err != nil {
 		return nil, fmt.Errorf("folding the log of a turn: %w", err)
 	}
 	var f *turnFinish
 	err = t.db.InTx(ctx, finish.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		f = &turnFinish{Finish: finish, turns: t, tx: tx, replay: replay}
+		f = &turnFinish{Finish: finish, on: on, turns: t, tx: tx, replay: replay}
 		return f.run(ctx)
 	})
 	if err == nil || errors.Is(err, errNoChange) {
@@ -78,6 +77,7 @@ func (t *Store) buildRepairedReplay(ctx context.Context, finish *turnlog.Finish)
 // turnFinish is one attempt at a finish.
 type turnFinish struct {
 	*turnlog.Finish
+	on      turnlog.Runner
 	turns   *Store
 	tx      *pg.Tx
 	replay  *replayRow
@@ -286,27 +286,17 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 
 // queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that
 // interrupts this turn. If the turn cannot start, the item stays queued and a sweep starts it.
-func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) error {
+func (f *turnFinish) queueNext(ctx context.Context, batch *pgx.Batch) (err error) {
 	next := f.promoted
 	if f.State == protocol.TurnCompleted && !f.PauseQueue {
 		next = f.next
 	}
-	if next == nil || f.deleted || f.DropQueue || f.Begin == nil {
+	if next == nil || f.deleted || f.DropQueue || f.on.Begin == nil {
 		return nil
 	}
-	plan, err := queuedTurn(ctx, f.tx, turnPlan{
-		account: f.AccountID, conversation: f.Spec.ConversationID, owner: f.Owner, at: millis(f.At),
-	}, next, 1, f.MaxLiveTurns)
-	if err != nil || plan == nil {
-		return err
-	}
-	spec, begin, err := plan.begin(f.Begin)
-	if err != nil {
-		f.turns.log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", f.Spec.ConversationID), zap.Error(err))
-		return nil
-	}
-	f.started = &turnlog.Started{Spec: spec, Begin: begin, Epoch: 1}
-	return plan.queueStarted(batch, spec, begin)
+	queue := &turnlog.Queue{AccountID: f.AccountID, ConversationID: f.Spec.ConversationID, At: f.At}
+	f.started, err = startQueued(ctx, f.tx, batch, queue, f.on, next, 1, f.turns.log)
+	return err
 }
 
 // TitleArgs is the job that generates an automatic title of a conversation.

@@ -232,7 +232,7 @@ func TestQueueSweepsAreBoundedAndMissNoQueue(t *testing.T) {
 			values ($1, gen_random_uuid(), $2, 'queued', 'x', 1, now() - interval '1 hour')`, w.Account, idle.Spec.ConversationID)
 		var begun []int
 		for range 4 {
-			started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn)
+			started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
 			w.Must(err)
 			begun = append(begun, len(started))
 			for _, turn := range started {
@@ -244,7 +244,7 @@ func TestQueueSweepsAreBoundedAndMissNoQueue(t *testing.T) {
 		}
 		// The fourth sweep started again with the oldest queue; two more reach the end.
 		for range 2 {
-			_, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn)
+			_, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
 			w.Must(err)
 		}
 	}

@@ -216,7 +216,7 @@ func readingAQueueSkipsStartedFollowUps(t *testing.T, w meteredWorld) {
 	wantPages(w.World, "queueing", 150, func() { queue() })
 	wantPages(w.World, "changing an item", 80, func() {
 		item.Version++
-		_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpHeld))
+		_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(conversation, item, protocol.FollowUpHeld), w.Runner)
 		if err != nil && protocol.CodeOf(err) != protocol.CodeStaleVersion {
 			t.Error(err)
 		}

@@ -267,15 +267,15 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 	storetest.WantCode(t, err, protocol.CodeConflict)
 	for name, release := range map[string]func() error{
 		"released": func() error {
-			_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued))
+			_, _, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued), w.Runner)
 			return err
 		},
 		"promoted": func() error {
-			_, _, _, err := w.DB.FollowUps.PromoteFollowUp(t.Context(), &turnlog.FollowUpPromotion{Queue: w.QueueOf(id), FollowUpID: item.FollowUpID})
+			_, _, _, err := w.DB.FollowUps.PromoteFollowUp(t.Context(), &turnlog.FollowUpPromotion{Queue: w.QueueOf(id), FollowUpID: item.FollowUpID}, w.Runner)
 			return err
 		},
 		"created": func() error {
-			_, _, err := w.DB.FollowUps.CreateFollowUp(t.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(id), Content: "x"})
+			_, _, err := w.DB.FollowUps.CreateFollowUp(t.Context(), &turnlog.NewFollowUp{Queue: w.QueueOf(id), Content: "x"}, w.Runner)
 			return err
 		},
 	} {
@@ -289,14 +289,14 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 	_, err = w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "", nil)
 	storetest.WantCode(t, err, protocol.CodeConflict)
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 hour'`)
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn); err != nil || len(started) != 0 {
+	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("the sweep started %d turns, %v", len(started), err)
 	}
 	w.archive(false)
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn); err != nil || len(started) != 0 {
+	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("after the archive: %d turns, %v; what it held stays held", len(started), err)
 	}
-	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued)); err != nil || started == nil {
+	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued), w.Runner); err != nil || started == nil {
 		t.Errorf("released after the archive: %+v, %v", started, err)
 	}
 }
@@ -305,14 +305,17 @@ func TestAQueueInADeletedProjectContinuesAfterItsRestoration(t *testing.T) {
 	w := newProjectWorld(t)
 	turn := w.Start(w.request(nil, "hello"))
 	w.Queued(turn.Spec.ConversationID, "later")
-	turn.End(func(f *turnlog.Finish) { f.Begin = nil }) // the node that ended the turn could not start the next one
+	runner := w.Runner
+	w.Runner = turnlog.Runner{} // the node that ended the turn could not start the next one
+	turn.End(nil)
+	w.Runner = runner
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 hour'`)
 	w.delete()
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn); err != nil || len(started) != 0 {
+	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("the sweep started %d turns of a hidden conversation, %v", len(started), err)
 	}
 	w.restore()
-	started, err := w.Directory.StartStalledQueues(t.Context(), w.Node, 10, storetest.BeginTurn)
+	started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
 	if err != nil || len(started) != 1 || started[0].Spec.ProjectID == nil || *started[0].Spec.ProjectID != w.project {
 		t.Errorf("after the restoration: %+v, %v", started, err)
 	}
@@ -527,7 +530,7 @@ func TestWhatWasLeftQueuedInAnArchivedProjectIsHeldInTheActiveOne(t *testing.T) 
 	if n := w.Count(`select count(*) from follow_ups where state = 'held' and version = 2`); n != 1 {
 		t.Error("the item is not held")
 	}
-	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(turn.Spec.ConversationID, item, protocol.FollowUpQueued)); protocol.CodeOf(err) != protocol.CodeStaleVersion {
+	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(turn.Spec.ConversationID, item, protocol.FollowUpQueued), w.Runner); protocol.CodeOf(err) != protocol.CodeStaleVersion {
 		t.Errorf("started %v, %v", started, err)
 	}
 }

@@ -92,38 +92,49 @@ update follow_ups set state = 'started', turn_id = $4, version = version + 1
 where account_id = $1 and conversation_id = $2 and follow_up_id = $3`
 )
 
-// queuedTurn reads what a turn from the queue depends on and plans the turn. It returns nil if the turn has to wait,
-// because the account is at its limit, the node accepts no turns, or the project of the conversation is not active. ending is the number of live turns that end in this
-// transaction.
-func queuedTurn(ctx context.Context, tx *pg.Tx, plan turnPlan, item *queueItem, ending, maxLive int) (*turnPlan, error) {
-	var c startConversation
+// startQueued plans the turn of an item of a queue, and adds the statements to batch that store it. It returns nil if the
+// turn has to wait: it is refused now, or it cannot begin, which is logged. If a turn is live in the conversation, it ends
+// in this transaction; ending is the number of live turns of the account that end in it.
+func startQueued(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, queue *turnlog.Queue, on turnlog.Runner, item *queueItem, ending int, log *zap.Logger) (
+	*turnlog.Started, error,
+) {
+	next := request{&turnlog.Start{
+		AccountID: queue.AccountID, ConversationID: &queue.ConversationID, At: queue.At, Input: item.Content, Attachments: item.Attachments,
+	}, on}
+	if item.Profile != nil {
+		next.Profile = *item.Profile
+	}
 	var f startFacts
-	batch := &pgx.Batch{}
-	batch.Queue(accounts.LockAccountSQL, plan.account)
-	batch.Queue(startFactsSQL, plan.account, plan.owner, plan.conversation, nil).QueryRow(f.scan)
-	batch.Queue(lockForTurnSQL, plan.account, plan.conversation).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
-	batch.Queue(branchHeadSQL, plan.account, plan.conversation).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile)
-	})
-	if err := tx.Run(ctx, batch); err != nil {
+	reads := &pgx.Batch{}
+	next.queueConversation(reads, &f.conversation)
+	reads.Queue(accounts.LockAccountSQL, queue.AccountID)
+	next.queueFacts(reads, &f)
+	if err := tx.Run(ctx, reads); err != nil {
 		return nil, err
 	}
-	if !f.ownerAlive || f.liveTurns-ending >= maxLive || !c.found || !f.project.takesTurns() {
-		return nil, nil
+	f.liveTurns, f.conversation.live = f.liveTurns-ending, nil
+	does, plan, refused := decide(next.Start, &f, on.MaxLiveTurns)
+	if refused != nil || does != startsTurn {
+		return nil, nil //nolint:nilerr // the turn waits
 	}
 	plan.turn, plan.followUp = protocol.NewTurnID(), &item.FollowUpID
-	plan.input, plan.attachments = item.Content, item.Attachments
-	plan.requested = firstProfile(item.Profile, c.profile, f.project.defaultProfile, f.defaultProfile)
-	plan.branch, plan.parent, plan.depth, plan.previous = c.branch, c.head, c.headDepth, c.headProfile
-	plan.project = &f.project
-	return &plan, nil
+	row, err := plan.begin(on)
+	if err != nil {
+		log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
+		return nil, nil
+	}
+	if err := row.queue(batch); err != nil {
+		return nil, err
+	}
+	batch.Queue(startFollowUpSQL, plan.account, plan.conversation, item.FollowUpID, plan.turn)
+	batch.Queue(TouchQueueSQL, plan.account, plan.conversation)
+	return &turnlog.Started{Spec: row.spec, Begin: row.begin, Epoch: 1}, nil
 }
 
 // StartNext plans a turn for the first queued item of a conversation. The caller has locked the conversation, and no
 // turn is live in it. The batch stores the turn; both results are nil if nothing is queued or the turn has to wait.
-func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, log *zap.Logger) (*turnlog.Started, *pgx.Batch, error) {
-	plan := turnPlan{account: queue.AccountID, conversation: queue.ConversationID, owner: queue.Owner, at: millis(queue.At)}
-	rows, err := tx.Query(ctx, nextQueuedSQL, plan.account, plan.conversation)
+func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, on turnlog.Runner, log *zap.Logger) (*turnlog.Started, *pgx.Batch, error) {
+	rows, err := tx.Query(ctx, nextQueuedSQL, queue.AccountID, queue.ConversationID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,28 +142,10 @@ func StartNext(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, log *zap.Lo
 	if err != nil || len(items) == 0 {
 		return nil, nil, err
 	}
-	planned, err := queuedTurn(ctx, tx, plan, items[0], 0, queue.MaxLiveTurns)
-	if err != nil || planned == nil {
-		return nil, nil, err
-	}
-	spec, first, err := planned.begin(queue.Begin)
-	if err != nil {
-		log.Error("a turn from the queue cannot start", zap.Stringer("conversation_id", plan.conversation), zap.Error(err))
-		return nil, nil, nil
-	}
 	batch := &pgx.Batch{}
-	if err := planned.queueStarted(batch, spec, first); err != nil {
+	started, err := startQueued(ctx, tx, batch, queue, on, items[0], 0, log)
+	if started == nil {
 		return nil, nil, err
 	}
-	return &turnlog.Started{Spec: spec, Begin: first, Epoch: 1}, batch, nil
-}
-
-// queueStarted adds the statements that store a turn from the queue.
-func (p *turnPlan) queueStarted(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Begin) error {
-	if err := p.queue(batch, spec, begin); err != nil {
-		return err
-	}
-	batch.Queue(startFollowUpSQL, p.account, p.conversation, *p.followUp, p.turn)
-	batch.Queue(TouchQueueSQL, p.account, p.conversation)
-	return nil
+	return started, batch, nil
 }

@@ -30,7 +30,7 @@ func TestADamagedTurnIsEndedAndReadWithoutAGap(t *testing.T) {
 	}
 	finish := turn.Finish()
 	finish.Spec, finish.Repaired = stored.Spec, true
-	_, err = w.Turns.FinishTurn(t.Context(), finish)
+	_, err = w.Turns.FinishTurn(t.Context(), finish, w.Runner)
 	w.Must(err)
 	log := turn.Read(0, 1<<20)
 	if !bytes.Equal(log, append(stored.Frames, finish.Frames...)) {
@@ -73,7 +73,7 @@ end $$`)
 		w.Must(err)
 		finish := turn.Finish()
 		finish.Spec, finish.Repaired = stored.Spec, true
-		_, err = w.Turns.FinishTurn(t.Context(), finish)
+		_, err = w.Turns.FinishTurn(t.Context(), finish, w.Runner)
 		w.Must(err)
 		log, last, err := w.Turns.TurnFrames(t.Context(), w.Account, turn.Spec.TurnID, 0, 1<<20)
 		if err != nil || last != finish.Last || !bytes.Equal(log, append(stored.Frames, finish.Frames...)) {

@@ -17,13 +17,14 @@ func TestAHostileAccountFailsOnlyItsOwnStart(t *testing.T) {
 	w := storetest.NewWorld(t)
 	key := protocol.IdempotencyKey{Method: "POST", Path: "/chat", Key: "\xff\x00"}
 	hostile, odd := requestOf(w, pgtest.Account(t, w.DB), "text"), requestOf(w, pgtest.Account(t, w.DB), "with a key of any bytes")
-	hostile.Begin = func(spec *turnlog.Spec) (turnlog.Begin, error) {
+	odd.Idempotency = &key
+	requests := on(w.Runner, w.Request(nil, "one"), hostile, odd, requestOf(w, pgtest.Account(t, w.DB), "two"))
+	requests[1].On.Begin = func(spec *turnlog.Spec) (turnlog.Begin, error) {
 		begin, err := storetest.BeginTurn(spec)
 		spec.Routing.ModelID = "\xff\x00"
 		return begin, err
 	}
-	odd.Idempotency = &key
-	started := w.Turns.StartTogether(t.Context(), w.Request(nil, "one"), hostile, odd, requestOf(w, pgtest.Account(t, w.DB), "two"))
+	started := w.Turns.StartTogether(t.Context(), requests...)
 	for i, s := range started {
 		if (s.Err != nil) != (i == 1) {
 			t.Errorf("the result of %d is %v", i, s.Err)
@@ -42,7 +43,7 @@ func TestAnOutageEndsAGroupOfStartsAtOnce(t *testing.T) {
 	w := storetest.NewWorldOn(t, database, db)
 	other := pgtest.Account(t, w.DB)
 	w.Must(db.InTx(t.Context(), w.Account, func(context.Context, *pg.Tx) error { // holds the only connection
-		for i, s := range w.Turns.StartTogether(t.Context(), w.Request(nil, "one"), requestOf(w, other, "two")) {
+		for i, s := range w.Turns.StartTogether(t.Context(), on(w.Runner, w.Request(nil, "one"), requestOf(w, other, "two"))...) {
 			if protocol.CodeOf(s.Err) != protocol.CodeUnavailable || s.Alone {
 				t.Errorf("the result of %d is %v (alone: %t)", i, s.Err, s.Alone)
 			}
@@ -63,7 +64,7 @@ func TestAGroupOfStartsWhoseConnectionBreaksBeginsOneByOne(t *testing.T) {
 	w := storetest.NewWorldOn(t, database, db)
 	other := pgtest.Account(t, w.DB)
 	cut.CutRequest("no key update")
-	for _, s := range w.Turns.StartTogether(t.Context(), w.Request(nil, "one"), requestOf(w, other, "two")) {
+	for _, s := range w.Turns.StartTogether(t.Context(), on(w.Runner, w.Request(nil, "one"), requestOf(w, other, "two"))...) {
 		wantStarted(w, s, true)
 	}
 }

@@ -124,7 +124,7 @@ func TestNothingOfASharedTripIsLeftOnItsConnection(t *testing.T) {
 			return err
 		},
 		"starts": func() error {
-			return w.Turns.StartTogether(t.Context(), w.Request(nil, "a"), requestOf(w, two, "b"))[1].Err
+			return w.Turns.StartTogether(t.Context(), on(w.Runner, w.Request(nil, "a"), requestOf(w, two, "b"))...)[1].Err
 		},
 		"in a Tx":     func() error { return inTx(func(*pg.Tx) error { return nil }) },
 		"rolled back": func() error { return expectError(inTx(func(*pg.Tx) error { return failure }), failure) },

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -33,7 +32,7 @@ func shareable(start *turnlog.Start) bool {
 
 // sharedStart is a start that waits for its group.
 type sharedStart struct {
-	*turnlog.Start
+	request
 	ctx   context.Context //nolint:containedctx // of the caller that waits; used if the start is alone in its group
 	taken chan struct{}   // closed when its group starts
 	done  chan struct{}   // closed when the start is decided
@@ -45,8 +44,8 @@ type sharedStart struct {
 
 // startShared starts a turn in a new conversation together with concurrent starts. Each start is refused or fails
 // separately: if the group fails, each of its starts runs alone, unless it is unknown whether the group was committed.
-func (t *Store) startShared(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
-	s := &sharedStart{Start: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
+func (t *Store) startShared(ctx context.Context, start request) (*turnlog.StartResult, error) {
+	s := &sharedStart{request: start, ctx: ctx, taken: make(chan struct{}), done: make(chan struct{})}
 	t.starts.Add(s)
 	select {
 	case <-s.done:
@@ -100,7 +99,7 @@ func (t *Store) runStartGroup(waiting []*sharedStart) {
 	switch len(group) {
 	case 0:
 	case 1:
-		group[0].result, group[0].err = t.startAlone(group[0].ctx, group[0].Start)
+		group[0].result, group[0].err = t.startAlone(group[0].ctx, group[0].request)
 	default:
 		t.startTogether(group)
 	}
@@ -142,7 +141,7 @@ func (t *Store) startTogether(group []*sharedStart) {
 type startGroup struct {
 	members []*sharedStart
 	facts   []groupFacts
-	columns startColumns
+	rows    []*turnRow // of stored
 	stored  []*sharedStart
 }
 
@@ -159,16 +158,15 @@ select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout',
 	// Locked in order, so that two groups cannot deadlock.
 	lockAccountsSQL = `
 select account_id from accounts where account_id = any ($1) order by account_id for no key update`
-	groupFactsSQL = `
-select (select count(*) from turns where account_id = g.account_id and ` + conversations.LiveStates + `),
-       exists (select from nodes where node_id = g.owner and not dead and not draining),
-       (select settings ->> 'default_profile' from account_settings where account_id = g.account_id),
+)
+
+var groupFactsSQL = `
+select ` + accountFacts("g.account_id", "g.owner") + `,
        exists (select from accounts where account_id = g.account_id),
        coalesce((select true from idempotency i
            where i.account_id = g.account_id and i.key_hash = g.key_hash limit 1), false)
 from unnest($1::uuid[], $2::uuid[], $3::bytea[]) with ordinality as g (account_id, owner, key_hash, n)
 order by n`
-)
 
 func (g *startGroup) reset(group []*sharedStart) {
 	*g = startGroup{members: group, facts: make([]groupFacts, 0, len(group))}
@@ -184,7 +182,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 	var owners []protocol.NodeID
 	var hashes [][]byte // nil element: no key
 	for _, s := range g.members {
-		accounts, owners = append(accounts, s.AccountID), append(owners, s.Owner)
+		accounts, owners = append(accounts, s.AccountID), append(owners, s.on.NodeID)
 		var hash []byte
 		if s.Idempotency != nil {
 			hash = idempotency.KeyHash(*s.Idempotency)
@@ -195,7 +193,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 	batch.Queue(lockAccountsSQL, accounts)
 	batch.Queue(groupFactsSQL, accounts, owners, hashes).Query(func(rows pgx.Rows) error {
 		var f groupFacts
-		_, err := pgx.ForEachRow(rows, []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.known, &f.claimed}, func() error {
+		_, err := pgx.ForEachRow(rows, append(f.account(), &f.known, &f.claimed), func() error {
 			g.facts = append(g.facts, f)
 			f.defaultProfile = nil // the next row must not share the pointer
 			return nil
@@ -230,7 +228,7 @@ func (g *startGroup) run(ctx context.Context, tx *pg.Tx) error {
 		return errNoChange
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(storeNewTurnsSQL, g.columns.arguments()...)
+	queueNewTurns(batch, g.rows)
 	return tx.CommitWith(ctx, batch)
 }
 
@@ -244,18 +242,19 @@ func keyOf(s *sharedStart) idempotency.AccountKey {
 
 // plan decides one start and adds its row.
 func (g *startGroup) plan(s *sharedStart, f *groupFacts) error {
-	if err := f.refuse(s.MaxLiveTurns); err != nil {
-		return err
-	}
-	plan := &turnPlan{
-		account: s.AccountID, turn: protocol.NewTurnID(), owner: s.Owner, at: millis(s.At), input: s.Input,
-		requested:    firstProfile(&s.Profile, f.defaultProfile),
-		conversation: protocol.NewConversationID(), branch: protocol.NewBranchID(), newConversation: true, temporary: s.Temporary,
-	}
-	spec, begin, err := plan.begin(s.Begin)
+	_, plan, err := decide(s.Start, &f.startFacts, s.on.MaxLiveTurns) // a start that is shareable starts a turn, or is refused
 	if err != nil {
 		return err
 	}
-	s.result = &turnlog.StartResult{Spec: spec, Begin: begin}
-	return g.columns.add(plan, spec, begin, s.Idempotency)
+	plan.turn = protocol.NewTurnID()
+	row, err := plan.begin(s.on)
+	if err != nil {
+		return err
+	}
+	row.key = s.Idempotency
+	if err := row.encode(); err != nil {
+		return err
+	}
+	s.result, g.rows = &turnlog.StartResult{Spec: row.spec, Begin: row.begin}, append(g.rows, row)
+	return nil
 }

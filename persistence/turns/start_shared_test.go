@@ -22,6 +22,14 @@ func requestOf(w *storetest.World, account protocol.AccountID, input string) *tu
 	return start
 }
 
+// on returns requests to start turns that a node runs.
+func on(node turnlog.Runner, starts ...*turnlog.Start) (requests []turns.Request) {
+	for _, start := range starts {
+		requests = append(requests, turns.Request{Start: start, On: node})
+	}
+	return requests
+}
+
 func wantStarted(w *storetest.World, s turns.Started, alone bool) *storetest.Turn {
 	w.Helper()
 	if s.Err != nil || s.Result == nil || s.Result.Spec == nil || s.Alone != alone {
@@ -35,7 +43,7 @@ func TestStartsOfManyAccountsShareATransaction(t *testing.T) {
 	other := pgtest.Account(t, w.DB)
 	temporary := requestOf(w, other, "secret")
 	temporary.Temporary = true
-	started := w.Turns.StartTogether(t.Context(), w.Request(nil, "mine"), temporary, requestOf(w, w.Account, "mine too"))
+	started := w.Turns.StartTogether(t.Context(), on(w.Runner, w.Request(nil, "mine"), temporary, requestOf(w, w.Account, "mine too"))...)
 	for i, s := range started {
 		turn := wantStarted(w, s, false)
 		start := []*turnlog.Start{w.Request(nil, "mine"), temporary, w.Request(nil, "mine too")}[i]
@@ -66,12 +74,12 @@ func TestStartsOfManyAccountsShareATransaction(t *testing.T) {
 func TestStartsOfAGroupAreRefusedOneByOne(t *testing.T) {
 	w := storetest.NewWorld(t)
 	other, unknownNode := pgtest.Account(t, w.DB), requestOf(w, pgtest.Account(t, w.DB), "by an unknown node")
-	unknownNode.Owner = protocol.NewNodeID()
-	starts := []*turnlog.Start{requestOf(w, protocol.NewAccountID(), "nobody's"), unknownNode, requestOf(w, other, "other")}
+	requests := on(w.Runner, requestOf(w, protocol.NewAccountID(), "nobody's"), unknownNode, requestOf(w, other, "other"))
+	requests[1].On.NodeID = protocol.NewNodeID()
 	for range storetest.MaxLiveTurns + 2 {
-		starts = append(starts, w.Request(nil, "mine"))
+		requests = append(requests, on(w.Runner, w.Request(nil, "mine"))...)
 	}
-	started := w.Turns.StartTogether(t.Context(), starts...)
+	started := w.Turns.StartTogether(t.Context(), requests...)
 	if s := started[0]; s.Err == nil || !s.Alone {
 		t.Errorf("a start of an unknown account: %+v", s)
 	}
@@ -97,14 +105,14 @@ func TestAKeyStartsOneTurnInAGroup(t *testing.T) {
 		return start
 	}
 	other := pgtest.Account(t, w.DB)
-	started := w.Turns.StartTogether(t.Context(), keyed(w.Account, "one", "a"), keyed(w.Account, "one", "a"), keyed(other, "two", "b"), w.Request(nil, "none"))
+	started := w.Turns.StartTogether(t.Context(), on(w.Runner, keyed(w.Account, "one", "a"), keyed(w.Account, "one", "a"), keyed(other, "two", "b"), w.Request(nil, "none"))...)
 	first := wantStarted(w, started[0], false)
 	if again := started[1]; again.Err != nil || !again.Result.Replayed || again.Result.Spec.TurnID != first.Spec.TurnID {
 		t.Errorf("the repeat is %+v", again)
 	}
 	wantStarted(w, started[2], false)
 	wantStarted(w, started[3], false)
-	started = w.Turns.StartTogether(t.Context(), keyed(w.Account, "changed", "c"), keyed(other, "two", "b"))
+	started = w.Turns.StartTogether(t.Context(), on(w.Runner, keyed(w.Account, "changed", "c"), keyed(other, "two", "b"))...)
 	if code := protocol.CodeOf(started[0].Err); code != protocol.CodeIdempotencyMismatch {
 		t.Errorf("another body is %s", code)
 	}
@@ -125,8 +133,9 @@ func TestABadStartFailsAlone(t *testing.T) {
 	} {
 		w := storetest.NewWorld(t)
 		bad := requestOf(w, pgtest.Account(t, w.DB), "bad")
-		bad.Begin = begin
-		started := w.Turns.StartTogether(t.Context(), w.Request(nil, "good"), bad)
+		requests := on(w.Runner, w.Request(nil, "good"), bad)
+		requests[1].On.Begin = begin
+		started := w.Turns.StartTogether(t.Context(), requests...)
 		if started[0].Err != nil || started[1].Err == nil {
 			t.Errorf("%s: %+v", name, started)
 		}
@@ -147,7 +156,7 @@ func TestAGroupOfStartsWhoseReplyWasLostIsStartedOnce(t *testing.T) {
 	t.Cleanup(db.Close)
 	w := storetest.NewWorldOn(t, database, db)
 	cut.CutReply("COMMIT\x00")
-	for _, s := range w.Turns.StartTogether(t.Context(), w.Request(nil, "one"), w.Request(nil, "two")) {
+	for _, s := range w.Turns.StartTogether(t.Context(), on(w.Runner, w.Request(nil, "one"), w.Request(nil, "two"))...) {
 		wantStarted(w, s, false)
 	}
 	turns, err := pg.Row(t.Context(), w.DB.DB, w.Account, pgx.RowTo[int], `select count(*) from turns`)

@@ -119,16 +119,16 @@ func TestFinishFoldsTheTurn(t *testing.T) {
 	turn := w.Start(w.Request(nil, "hello"))
 	turn.Append(3)
 	finish := turn.Finish()
-	started, err := w.Turns.FinishTurn(t.Context(), finish)
+	started, err := w.Turns.FinishTurn(t.Context(), finish, w.Runner)
 	if err != nil || started != nil {
 		t.Fatalf("%v, %v", started, err)
 	}
-	if again, err := w.Turns.FinishTurn(t.Context(), finish); err != nil || again != nil {
+	if again, err := w.Turns.FinishTurn(t.Context(), finish, w.Runner); err != nil || again != nil {
 		t.Errorf("the same finish again: %v, %v", again, err)
 	}
 	foreign := *finish
 	foreign.Epoch++
-	if _, err := w.Turns.FinishTurn(t.Context(), &foreign); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Turns.FinishTurn(t.Context(), &foreign, w.Runner); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("another epoch's finish: %v", err)
 	}
 	read, err := w.Turns.GetTurn(t.Context(), w.Account, turn.Spec.TurnID)
@@ -160,13 +160,14 @@ func TestAStartStoresAProvisionalTitleAndHowTheProfileWasChosen(t *testing.T) {
 	existing := storetest.NewConversation(t, w.DB, w.Account, "").ConversationID
 	for name, conversation := range map[string]*protocol.ConversationID{"new": nil, "existing": &existing} {
 		request := w.Request(conversation, "  Refactor the\n parser, please")
-		request.Begin = func(spec *turnlog.Spec) (turnlog.Begin, error) {
+		w.Runner.Begin = func(spec *turnlog.Spec) (turnlog.Begin, error) {
 			begin, err := storetest.BeginTurn(spec)
 			spec.Routing.Profile, spec.Routing.Reason = protocol.ProfileCoding, "The message is about software work."
 			spec.Routing.Intelligence = protocol.Intelligence{Requested: protocol.ProfileAuto, Resolved: protocol.ProfileCoding}
 			return begin, err
 		}
 		turn := w.Start(request)
+		w.Runner.Begin = storetest.BeginTurn
 		id := turn.Spec.ConversationID
 		turn.End(func(f *turnlog.Finish) { f.State, f.Status = protocol.TurnCancelled, protocol.MessageCancelled })
 		read := func() *protocol.Conversation {
@@ -492,15 +493,17 @@ func TestStalledQueuesAreStarted(t *testing.T) {
 	start.IfBusy = protocol.BusyQueue
 	_, err := w.Try(start)
 	w.Must(err)
-	if started := turn.End(func(f *turnlog.Finish) { f.MaxLiveTurns = 0 }); started != nil {
+	w.Runner.MaxLiveTurns = 0
+	if started := turn.End(nil); started != nil {
 		t.Fatal("a turn started over the limit")
 	}
+	w.Runner.MaxLiveTurns = storetest.MaxLiveTurns
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 minute'`)
 	var sweeps sync.WaitGroup
 	begun := make(chan []turnlog.Started, 4)
 	for range cap(begun) {
 		sweeps.Go(func() {
-			started, err := w.Directory.StartStalledQueues(context.Background(), w.Node, 10, storetest.BeginTurn)
+			started, err := w.Directory.StartStalledQueues(context.Background(), w.Runner, 10)
 			if err != nil {
 				t.Error(err)
 			}
@@ -570,7 +573,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	if err := w.Append(turn.Chunk(1)); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("the dead node appended: %v", err)
 	}
-	if _, err := w.Turns.FinishTurn(t.Context(), turn.Finish()); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Turns.FinishTurn(t.Context(), turn.Finish(), w.Runner); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("the dead node finished the turn: %v", err)
 	}
 	w.Node, turn.Epoch = successor, 2
@@ -621,7 +624,7 @@ func TestOrphansAreClaimedOnce(t *testing.T) {
 	const turns = 30
 	for range turns {
 		start := w.Request(nil, "hello")
-		start.MaxLiveTurns = turns
+		w.Runner.MaxLiveTurns = turns
 		w.Start(start)
 	}
 	w.Must(w.Directory.Leave(t.Context(), w.Node))

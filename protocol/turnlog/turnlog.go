@@ -49,10 +49,19 @@ type Begin struct {
 	Payloads []protocol.Payload
 }
 
-// Start is a request to the store to start a turn, in one transaction.
+// Runner is the node that runs the turns that the store starts, passed to the store beside the request. The zero value
+// is a node that runs no new turn, because it drains.
+type Runner struct {
+	NodeID       protocol.NodeID // owns the turns, with epoch 1
+	MaxLiveTurns int             // per account
+	// Begin returns the first transition. It is pure. It receives the spec with every identifier set and with Requested
+	// resolved from the request and the conversation, and also sets spec.Routing.
+	Begin func(spec *Spec) (Begin, error)
+}
+
+// Start is a client's request to start a turn. Nothing changes it.
 type Start struct {
 	AccountID      protocol.AccountID
-	Owner          protocol.NodeID          // the node that will run the turn, with epoch 1
 	ConversationID *protocol.ConversationID // nil: a new conversation
 	Input          string
 	Attachments    []protocol.FileID // the input has a text, or at least one of them
@@ -63,13 +72,9 @@ type Start struct {
 	Temporary      bool
 	ProjectID      *protocol.ProjectID // of a new conversation; nil: none
 	SessionID      *protocol.SessionID // of the request, for the work history of a project
-	MaxLiveTurns   int
 	Idempotency    *protocol.IdempotencyKey
 	RequestID      string // for the log
 	At             time.Time
-	// Begin returns the first transition. It is pure. It receives the spec with every identifier set and with Requested
-	// resolved from the request and the conversation, and also sets spec.Routing.
-	Begin func(spec *Spec) (Begin, error)
 }
 
 // ExpectedHead is the head message that the client saw; a nil ID means an empty branch.
@@ -94,16 +99,11 @@ type StoredStart struct {
 	Receipt  *protocol.SteeringReceipt
 }
 
-// Queue names the follow-up queue of a conversation and the node that would run its next turn.
+// Queue names the follow-up queue of a conversation, and the time of a change.
 type Queue struct {
 	AccountID      protocol.AccountID
 	ConversationID protocol.ConversationID
 	At             time.Time
-
-	// Set by the node that would run the next turn of the queue. Without Begin, no turn is started.
-	Owner        protocol.NodeID
-	MaxLiveTurns int
-	Begin        func(spec *Spec) (Begin, error)
 }
 
 // NewFollowUp is a follow-up that is added to the end of its queue.
@@ -174,21 +174,18 @@ const (
 // Finish is the last batch of a turn, with the final message and the changes to the queue that are stored with it.
 type Finish struct {
 	Append
-	Spec         *Spec
-	StopReason   protocol.StopReason
-	Usage        protocol.Usage
-	Error        *protocol.TurnError
-	ModelID      string
-	Parts        []protocol.Part // of the assistant's message, final
-	Status       protocol.MessageStatus
-	Parked       []ParkedInput // returned steering inputs, which become held follow-ups
-	PauseQueue   bool          // queued follow-ups become held: at every end except completed
-	DropQueue    bool          // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
-	Repaired     bool          // part of the log cannot be read; see actors.TurnStore.RepairTurn
-	At           time.Time
-	MaxLiveTurns int
-	// Begin returns the first transition of the next turn from the queue; see Start.Begin.
-	Begin func(spec *Spec) (Begin, error)
+	Spec       *Spec
+	StopReason protocol.StopReason
+	Usage      protocol.Usage
+	Error      *protocol.TurnError
+	ModelID    string
+	Parts      []protocol.Part // of the assistant's message, final
+	Status     protocol.MessageStatus
+	Parked     []ParkedInput // returned steering inputs, which become held follow-ups
+	PauseQueue bool          // queued follow-ups become held: at every end except completed
+	DropQueue  bool          // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
+	Repaired   bool          // part of the log cannot be read; see actors.TurnStore.RepairTurn
+	At         time.Time
 }
 
 // ParkedInput is a returned steering input that becomes a held follow-up.

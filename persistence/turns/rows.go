@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,41 +18,27 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// turnPlan is a turn that is about to start: everything is decided, nothing is stored. A start by a client and a start
-// from the queue both use it.
-type turnPlan struct {
-	account      protocol.AccountID
-	conversation protocol.ConversationID
-	turn         protocol.TurnID
-	owner        protocol.NodeID
-	at           time.Time
-	requested    protocol.Profile
-	input        string
-	attachments  []protocol.FileID
+// turnRow is a turn that is about to be stored: its plan, its specification and its first events.
+type turnRow struct {
+	*turnPlan
+	owner protocol.NodeID
+	spec  *turnlog.Spec
+	begin turnlog.Begin
+	key   *protocol.IdempotencyKey // that the statement of the rows claims; nil: none
 
-	branch protocol.BranchID
-	parent *protocol.MessageID // the message before the user's
-	depth  int                 // of parent; 0: none
-	// previous is the profile of the answer before, or of the answer that is regenerated; nil: there is none.
-	previous *protocol.Profile
-	// existingMessage is an existing user message, at depth: only an assistant message is added.
-	existingMessage *protocol.MessageID
-	// forkedFrom is the branch from which a new branch starts; nil: the turn is on an existing branch.
-	forkedFrom      *protocol.BranchID
-	newConversation bool
-	temporary       bool
-	followUp        *protocol.FollowUpID
-	project         *projectFacts       // nil: no project
-	session         *protocol.SessionID // of the request; nil: the service starts the turn
+	// Set by encode.
+	specText, parts string  // JSON
+	routing         *string // JSON; nil: the user chose the profile
 }
 
-// answerExisting plans a turn that answers an existing message.
-func (p *turnPlan) answerExisting(message protocol.MessageID, parent *protocol.MessageID, parts []protocol.Part, attachments []protocol.FileID) {
-	p.existingMessage, p.parent, p.input, p.attachments = &message, parent, userText(parts), attachments
-}
-
-// begin builds the spec with its identifiers and calls begin for the first transition.
-func (p *turnPlan) begin(begin func(*turnlog.Spec) (turnlog.Begin, error)) (*turnlog.Spec, turnlog.Begin, error) {
+// begin generates the identifiers, builds the specification, and makes the first transition.
+func (p *turnPlan) begin(on turnlog.Runner) (*turnRow, error) {
+	if p.newConversation {
+		p.conversation = protocol.NewConversationID()
+	}
+	if p.newConversation || p.forkedFrom != nil {
+		p.branch = protocol.NewBranchID()
+	}
 	spec := &turnlog.Spec{
 		AccountID: p.account, TurnID: p.turn, ConversationID: p.conversation, BranchID: p.branch,
 		AssistantMessageID: protocol.NewMessageID(), ParentMessageID: p.parent, FollowUpID: p.followUp,
@@ -66,13 +53,13 @@ func (p *turnPlan) begin(begin func(*turnlog.Spec) (turnlog.Begin, error)) (*tur
 		spec.PreviousProfile = *p.previous
 	}
 	p.project.specify(spec)
-	first, err := begin(spec)
-	return spec, first, err
+	first, err := on.Begin(spec)
+	return &turnRow{turnPlan: p, owner: on.NodeID, spec: spec, begin: first}, err
 }
 
 // specify stores in the spec what the project determines for the whole turn.
 func (p *projectFacts) specify(spec *turnlog.Spec) {
-	if p == nil || p.id == nil {
+	if p.id == nil {
 		return
 	}
 	spec.ProjectID, spec.InstructionsVersion = p.id, p.instructions
@@ -85,7 +72,7 @@ func (p *projectFacts) specify(spec *turnlog.Spec) {
 
 // queueWork adds the statements that record the turn in the work history of its project.
 func (p *turnPlan) queueWork(batch *pgx.Batch) {
-	if p.project == nil || p.project.id == nil {
+	if p.project.id == nil {
 		return
 	}
 	work := projects.Work{SessionID: p.session, ConversationID: &p.conversation}
@@ -134,15 +121,74 @@ update conversations
 set live_turn_id = @turn, message_count = message_count + 1 + @new_question::bool::int, last_activity_at = @at,
     provisional_title = coalesce(nullif(provisional_title, ''), @title)
 where account_id = @account and conversation_id = @conversation`
+)
 
-	// storeNewTurnsSQL creates many conversations with one turn each, for several accounts.
-	storeNewTurnsSQL = `
+// newTurnColumns are the values of turns in new conversations, which storeNewTurnsSQL gets as one array a column.
+var newTurnColumns = []column{
+	columnOf("account_id", "uuid", func(r *turnRow) protocol.AccountID { return r.account }),
+	columnOf("conversation_id", "uuid", func(r *turnRow) protocol.ConversationID { return r.conversation }),
+	columnOf("branch_id", "uuid", func(r *turnRow) protocol.BranchID { return r.branch }),
+	columnOf("turn_id", "uuid", func(r *turnRow) protocol.TurnID { return r.turn }),
+	columnOf("question", "uuid", func(r *turnRow) protocol.MessageID { return r.spec.UserMessageID }),
+	columnOf("answer", "uuid", func(r *turnRow) protocol.MessageID { return r.spec.AssistantMessageID }),
+	columnOf("owner", "uuid", func(r *turnRow) protocol.NodeID { return r.owner }),
+	columnOf("temporary", "bool", func(r *turnRow) bool { return r.temporary }),
+	columnOf("parts", "text", func(r *turnRow) string { return r.parts }),
+	columnOf("attachments", "text", func(r *turnRow) string { return arrayText(r.attachments) }),
+	columnOf("spec", "text", func(r *turnRow) string { return r.specText }),
+	columnOf("profile", "text", func(r *turnRow) string { return string(r.spec.Routing.Profile) }),
+	columnOf("model", "text", func(r *turnRow) string { return r.spec.Routing.ModelID }),
+	columnOf("routing", "text", func(r *turnRow) *string { return r.routing }),
+	columnOf("state", "text", func(r *turnRow) string { return string(r.begin.State) }),
+	columnOf("accepts", "bool", func(r *turnRow) bool { return r.begin.Accepts }),
+	columnOf("last", "bigint", func(r *turnRow) int64 { return r.begin.Last }),
+	columnOf("frames", "bytea", func(r *turnRow) []byte { return r.begin.Frames }),
+	columnOf("at", "timestamptz", func(r *turnRow) time.Time { return r.at }),
+	columnOf("key_hash", "bytea", func(r *turnRow) []byte {
+		if r.key == nil {
+			return nil
+		}
+		return idempotency.KeyHash(*r.key)
+	}),
+	columnOf("body_hash", "bytea", func(r *turnRow) []byte {
+		if r.key == nil {
+			return nil
+		}
+		return r.key.BodyHash[:]
+	}),
+	columnOf("title", "text", func(r *turnRow) string { return conversations.ProvisionalTitle(r.input) }),
+	columnOf("project_id", "uuid", func(r *turnRow) *protocol.ProjectID { return r.project.id }),
+}
+
+// column is a column of rows that a statement gets as an array.
+type column struct {
+	name, kind string
+	array      func(rows []*turnRow) any
+}
+
+func columnOf[T any](name, kind string, value func(*turnRow) T) column {
+	return column{name, kind, func(rows []*turnRow) any {
+		values := make([]T, len(rows))
+		for i, row := range rows {
+			values[i] = value(row)
+		}
+		return values
+	}}
+}
+
+// unnest returns the table of the columns, whose arrays are the parameters from $1.
+func unnest(columns []column) string {
+	arrays, names := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		arrays[i], names[i] = fmt.Sprintf("$%d::%s[]", i+1, c.kind), c.name
+	}
+	return "unnest(" + strings.Join(arrays, ", ") + ") as start (" + strings.Join(names, ", ") + ")"
+}
+
+// storeNewTurnsSQL creates many conversations with one turn each, for several accounts.
+var storeNewTurnsSQL = `
 with start as materialized (
-    select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[], $8::bool[], $9::text[],
-                         $10::text[], $11::text[], $12::text[], $13::text[], $14::bool[], $15::bigint[], $16::bytea[], $17::timestamptz[],
-                         $18::bytea[], $19::bytea[], $20::text[], $21::text[], $22::uuid[], $23::text[])
-        as start (account_id, conversation_id, branch_id, turn_id, question, answer, owner, temporary, parts,
-                  spec, profile, model, state, accepts, last, frames, at, key_hash, body_hash, routing, title, project_id, attachments)
+    select * from ` + unnest(newTurnColumns) + `
 ), claims as (
     insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
     select account_id, key_hash, '/chat', body_hash, 200, turn_id, clock_timestamp() from start where key_hash is not null
@@ -163,44 +209,56 @@ with start as materialized (
     select account_id, turn_id, conversation_id, branch_id, question, answer, null, spec::json, state, accepts, owner, 1, last + 1, at from start
 )` + insertEventsColumns + `
 select account_id, turn_id, 1, last, 1, frames from start`
-)
+
+// encode sets the values that are stored as JSON.
+func (r *turnRow) encode() error {
+	spec, err := pg.JSONText(r.spec)
+	if err != nil {
+		return err
+	}
+	parts, err := pg.JSONText(textParts(r.input))
+	if err != nil {
+		return err
+	}
+	r.specText, r.parts = string(spec), string(parts)
+	r.routing, err = routingText(&r.spec.Routing)
+	return err
+}
 
 // queue adds the statements that store the turn. The caller holds the locks, so each statement finds its row.
-func (p *turnPlan) queue(batch *pgx.Batch, spec *turnlog.Spec, begin turnlog.Begin) error {
-	if p.newConversation {
-		var columns startColumns
-		err := columns.add(p, spec, begin, nil)
-		batch.Queue(storeNewTurnsSQL, columns.arguments()...)
-		p.queueWork(batch)
+func (r *turnRow) queue(batch *pgx.Batch) error {
+	if err := r.encode(); err != nil {
 		return err
 	}
-	text, err := pg.JSONText(spec)
-	if err != nil {
-		return err
+	if r.newConversation {
+		queueNewTurns(batch, []*turnRow{r})
+		r.queueWork(batch)
+		return nil
 	}
-	parts, err := pg.JSONText(textParts(p.input))
-	if err != nil {
-		return err
-	}
-	routing, err := routingText(&spec.Routing)
-	if err != nil {
-		return err
-	}
-	p.queueBranch(batch)
-	depth := p.depth + 1 // of the user's message
-	if p.existingMessage != nil {
-		depth = p.depth
+	r.queueBranch(batch)
+	depth := r.depth + 1 // of the user's message
+	if r.existingMessage != nil {
+		depth = r.depth
 	}
 	batch.Queue(storeTurnSQL, pgx.NamedArgs{
-		"account": p.account, "conversation": p.conversation, "branch": p.branch, "turn": p.turn,
-		"question": spec.UserMessageID, "answer": spec.AssistantMessageID, "depth": depth, "parent": p.parent,
-		"parts": parts, "attachments": append([]protocol.FileID{}, p.attachments...), "new_question": p.existingMessage == nil,
-		"profile": spec.Routing.Profile, "model": spec.Routing.ModelID, "follow_up": p.followUp, "spec": text,
-		"routing": routing, "title": conversations.ProvisionalTitle(p.input),
-		"state": string(begin.State), "accepts": begin.Accepts, "owner": p.owner, "last": begin.Last, "at": p.at, "frames": begin.Frames,
+		"account": r.account, "conversation": r.conversation, "branch": r.branch, "turn": r.turn,
+		"question": r.spec.UserMessageID, "answer": r.spec.AssistantMessageID, "depth": depth, "parent": r.parent,
+		"parts": r.parts, "attachments": append([]protocol.FileID{}, r.attachments...), "new_question": r.existingMessage == nil,
+		"profile": r.spec.Routing.Profile, "model": r.spec.Routing.ModelID, "follow_up": r.followUp, "spec": r.specText,
+		"routing": r.routing, "title": conversations.ProvisionalTitle(r.input),
+		"state": string(r.begin.State), "accepts": r.begin.Accepts, "owner": r.owner, "last": r.begin.Last, "at": r.at, "frames": r.begin.Frames,
 	})
-	p.queueWork(batch)
+	r.queueWork(batch)
 	return nil
+}
+
+// queueNewTurns adds the statement that stores turns in new conversations.
+func queueNewTurns(batch *pgx.Batch, rows []*turnRow) {
+	arrays := make([]any, len(newTurnColumns))
+	for i, c := range newTurnColumns {
+		arrays[i] = c.array(rows)
+	}
+	batch.Queue(storeNewTurnsSQL, arrays...)
 }
 
 // routingText encodes how auto chose the profile; nil if the user chose it.
@@ -216,73 +274,6 @@ func routingText(routing *protocol.TurnRouting) (*string, error) {
 	}
 	encoded := string(text)
 	return &encoded, nil
-}
-
-// startColumns holds the array parameters of storeNewTurnsSQL.
-type startColumns struct {
-	accounts           []protocol.AccountID
-	conversations      []protocol.ConversationID
-	branches           []protocol.BranchID
-	turns              []protocol.TurnID
-	questions, answers []protocol.MessageID
-	owners             []protocol.NodeID
-	temporary, accepts []bool
-	parts, specs       []string
-	profiles, models   []string
-	states             []string
-	lasts              []int64
-	frames, keys       [][]byte
-	hashes             [][]byte
-	routings           []*string
-	titles             []string
-	projects           []*protocol.ProjectID
-	attachments        []string // arrays
-	ats                []time.Time
-}
-
-// add appends the row of a start in a new conversation. If key is not nil, the start claims it.
-func (c *startColumns) add(p *turnPlan, spec *turnlog.Spec, begin turnlog.Begin, key *protocol.IdempotencyKey) error {
-	text, err := pg.JSONText(spec)
-	if err != nil {
-		return err
-	}
-	parts, err := pg.JSONText(textParts(p.input))
-	if err != nil {
-		return err
-	}
-	routing, err := routingText(&spec.Routing)
-	if err != nil {
-		return err
-	}
-	c.routings, c.titles = append(c.routings, routing), append(c.titles, conversations.ProvisionalTitle(p.input))
-	var project *protocol.ProjectID
-	if p.project != nil {
-		project = p.project.id
-	}
-	c.projects = append(c.projects, project)
-	c.attachments = append(c.attachments, arrayText(p.attachments))
-	c.accounts, c.conversations = append(c.accounts, p.account), append(c.conversations, p.conversation)
-	c.branches, c.turns = append(c.branches, p.branch), append(c.turns, p.turn)
-	c.questions, c.answers = append(c.questions, spec.UserMessageID), append(c.answers, spec.AssistantMessageID)
-	c.owners, c.temporary = append(c.owners, p.owner), append(c.temporary, p.temporary)
-	c.parts, c.specs = append(c.parts, string(parts)), append(c.specs, string(text))
-	c.profiles, c.models = append(c.profiles, string(spec.Routing.Profile)), append(c.models, spec.Routing.ModelID)
-	c.states, c.accepts = append(c.states, string(begin.State)), append(c.accepts, begin.Accepts)
-	c.lasts, c.frames, c.ats = append(c.lasts, begin.Last), append(c.frames, begin.Frames), append(c.ats, p.at)
-	var name, hash []byte
-	if key != nil {
-		name, hash = idempotency.KeyHash(*key), key.BodyHash[:]
-	}
-	c.keys, c.hashes = append(c.keys, name), append(c.hashes, hash)
-	return nil
-}
-
-func (c *startColumns) arguments() []any {
-	return []any{
-		c.accounts, c.conversations, c.branches, c.turns, c.questions, c.answers, c.owners, c.temporary, c.parts,
-		c.specs, c.profiles, c.models, c.states, c.accepts, c.lasts, c.frames, c.ats, c.keys, c.hashes,
-		c.routings, c.titles, c.projects, c.attachments,
-	}
 }
 
 // arrayText returns files as the text of an array: an array of arrays would have to be rectangular.
