@@ -32,7 +32,6 @@ type chatHandlers struct {
 	messages Messages
 	streams  *router.Streams
 	now      func() time.Time
-	router   *router.Router // set by newServer after the router has its routes
 }
 
 // Turns starts, commands and follows live turns. The node implements it: it runs a turn itself or finds its owner.
@@ -131,7 +130,7 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 		w.Header().Set(router.ReplayedHeader, "true")
 		return h.streamTurn(w, r, *stored.TurnID, 0)
 	}
-	if err := h.router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
+	if err := router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
 		return err
 	}
 	start := in.Body.start(account, text, attachments, key, h.now())
@@ -305,7 +304,7 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 		return err
 	}
 	if turn.State.Terminal() { // resuming a live turn is not limited
-		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 		defer func() {

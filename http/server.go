@@ -142,10 +142,6 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	s.chat.router = s.Router
-	s.streams.Use(s.Router)
-	s.shares.SetRouter(s.Router)
-	s.files.SetRouter(s.Router)
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
 	app, err := webapp.New(config.Web, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
 	if err != nil {

@@ -40,7 +40,7 @@ func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request
 	if err != nil {
 		return err
 	}
-	if err := h.router.CheckReservedSlot(router.ExchangeOf(r.Context()), cancels(command)); err != nil {
+	if err := router.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
 		return err
 	}
 	if err := h.drawCommand(w, r, command, account); err != nil {
@@ -56,11 +56,11 @@ func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request
 // many cancels prevent an account from stopping a turn, as long as the other bucket is not exhausted.
 func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
 	if cancels(command) {
-		if err := h.router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
+		if err := router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
 		}
 	}
-	return h.router.DrawBucket(w, r, route.BucketChat, account.String())
+	return router.DrawBucket(w, r, route.BucketChat, account.String())
 }
 
 // cancels reports whether a command, nil for an approval, is a cancel.
