@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -21,7 +22,7 @@ import (
 type conversationHandlers struct {
 	store         Conversations
 	organiser     Organiser
-	turns         Turns // a deletion cancels the live turn
+	turns         chat.Turns // a deletion cancels the live turn
 	confirmations resource.Confirmations
 	keys          *auth.Keys
 }

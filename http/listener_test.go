@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/turn/machine"
+	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -214,7 +215,7 @@ func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 
 // heldCommands blocks each command of a turn until proceed is closed.
 type heldCommands struct {
-	Turns
+	chat.Turns
 	began, proceed chan struct{}
 }
 

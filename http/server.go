@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/files"
@@ -34,7 +35,7 @@ type Config struct {
 	Stores
 	Secrets   [][]byte // one secret; during a rotation two, the new one first
 	Limiter   router.Limiter
-	Turns     Turns
+	Turns     chat.Turns
 	TurnStore TurnStore
 	Uploads   files.Uploads
 	Log       *zap.Logger
@@ -86,13 +87,11 @@ type Server struct {
 	accounts      accountHandlers
 	passkeys      passkeyHandlers
 	recovery      recoveryHandlers
-	chat          chatHandlers
-	turns         turnHandlers
+	chat          chat.Handlers
 	conversations conversationHandlers
 	messages      messageHandlers
 	drafts        draftHandlers
 	branches      branchHandlers
-	followUps     followUpHandlers
 	usage         usageHandlers
 	portability   *portability.Handlers
 	projects      projects.Handlers
@@ -160,13 +159,11 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.recovery = recoveryHandlers{s.auth.Recovery}
-	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
-	s.turns = turnHandlers{s.TurnStore, keys}
+	s.chat = chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: s.Messages, FollowUps: s.FollowUps, Streams: s.streams, Limits: limits, Keys: keys, Now: s.now}
 	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
 	s.messages = messageHandlers{s.Messages, keys}
 	s.drafts = draftHandlers{s.Drafts}
 	s.branches = branchHandlers{s.Branches, keys}
-	s.followUps = followUpHandlers{s.FollowUps, s.Turns, limits, keys, s.now}
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{

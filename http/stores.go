@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	httpfiles "turnstone/http/files"
@@ -18,7 +19,6 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/files"
-	"turnstone/persistence/followups"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
 )
@@ -44,7 +44,7 @@ type Stores struct {
 	Branches             Branches
 	Messages             Messages
 	Drafts               Drafts
-	FollowUps            FollowUps
+	FollowUps            chat.FollowUps
 	Usage                Usage
 	Projects             projects.Store
 	ProjectTexts         projects.Texts
@@ -155,11 +155,10 @@ type Drafts interface {
 	PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, content string, attachments []protocol.FileID, version *int64) (draft *protocol.Draft, err error)
 }
 
-// FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
-type FollowUps interface {
-	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
-	GetFollowUp(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, followUp protocol.FollowUpID) (*protocol.FollowUp, error)
-	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
+// TurnStore reads turns.
+type TurnStore interface {
+	chat.Store
+	CountLive(ctx context.Context, account protocol.AccountID) (int64, error)
 }
 
 // Budget reports how many model tokens accounts have used today.

@@ -27,6 +27,7 @@ import (
 	"turnstone/cmd/turnstone/telemetry"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
 	"turnstone/persistence"
@@ -321,7 +322,7 @@ func (s *service) retryWhileBusy(ctx context.Context, message string, step func(
 }
 
 func (s *service) createAPI() (err error) {
-	var turns ourhttp.Turns = s.turnHost
+	var turns chat.Turns = s.turnHost
 	if s.disk != nil {
 		turns = guardedTurns{s.turnHost, s.disk}
 	}
