@@ -14,6 +14,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/chat"
+	"turnstone/http/conversations"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/files"
@@ -88,10 +89,7 @@ type Server struct {
 	passkeys      passkeyHandlers
 	recovery      recoveryHandlers
 	chat          chat.Handlers
-	conversations conversationHandlers
-	messages      messageHandlers
-	drafts        draftHandlers
-	branches      branchHandlers
+	conversations conversations.Handlers
 	usage         usageHandlers
 	portability   *portability.Handlers
 	projects      projects.Handlers
@@ -160,10 +158,10 @@ func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
 	s.recovery = recoveryHandlers{s.auth.Recovery}
 	s.chat = chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: s.Messages, FollowUps: s.FollowUps, Streams: s.streams, Limits: limits, Keys: keys, Now: s.now}
-	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
-	s.messages = messageHandlers{s.Messages, keys}
-	s.drafts = draftHandlers{s.Drafts}
-	s.branches = branchHandlers{s.Branches, keys}
+	s.conversations = conversations.Handlers{
+		Store: s.Conversations, Organiser: s.Organiser, Branches: s.Branches, Messages: s.Messages, Drafts: s.Drafts, Turns: s.Turns,
+		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
+	}
 	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{

@@ -6,6 +6,7 @@ import (
 
 	"turnstone/http/auth"
 	"turnstone/http/chat"
+	"turnstone/http/conversations"
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	httpfiles "turnstone/http/files"
@@ -17,7 +18,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
-	"turnstone/persistence/conversations"
+	storedconversations "turnstone/persistence/conversations"
 	"turnstone/persistence/files"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
@@ -39,11 +40,11 @@ type Stores struct {
 	Settings             Settings
 	StoredFiles          StoredFiles
 	Idempotency          router.Idempotency
-	Conversations        Conversations
-	Organiser            Organiser
-	Branches             Branches
-	Messages             Messages
-	Drafts               Drafts
+	Conversations        conversations.Store
+	Organiser            conversations.Organiser
+	Branches             conversations.Branches
+	Messages             conversations.Messages
+	Drafts               conversations.Drafts
 	FollowUps            chat.FollowUps
 	Usage                Usage
 	Projects             projects.Store
@@ -86,7 +87,7 @@ type owners struct {
 }
 
 type (
-	conversationOwners = *conversations.Store
+	conversationOwners = *storedconversations.Store
 	passkeyOwners      = *accounts.Passkeys
 	fileOwners         = *files.Store
 	uploadOwners       = *files.Sessions
@@ -114,45 +115,6 @@ type SecurityLog interface {
 // StoredFiles reads how much an account stores.
 type StoredFiles interface {
 	Stored(ctx context.Context, account protocol.AccountID) (used, limit files.Quota, err error)
-}
-
-// Conversations stores conversations.
-type Conversations interface {
-	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
-	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
-	ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error)
-	PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, write *conversations.ConversationWrite, version *int64) (conversation *protocol.Conversation, created bool, err error)
-	SetTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string, version *int64) (conversation *protocol.Conversation, err error)
-	MarkRead(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID) (conversation *protocol.Conversation, err error)
-	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
-}
-
-// Organiser changes where lists show conversations.
-type Organiser interface {
-	SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, archived bool, version *int64) (conversation *protocol.Conversation, err error)
-	SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, pinned bool, version *int64) (conversation *protocol.Conversation, err error)
-}
-
-// Branches stores the branches of conversations.
-type Branches interface {
-	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
-	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
-	GetBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID) (*protocol.Branch, error)
-	RenameBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID, name string, version *int64) (renamed *protocol.Branch, err error)
-	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
-	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string, session *protocol.SessionID) (fork *protocol.Conversation, err error)
-}
-
-// Messages reads messages.
-type Messages interface {
-	Messages(ctx context.Context, account protocol.AccountID, query *conversations.MessageQuery) (*conversations.MessagePage, error)
-	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
-}
-
-// Drafts stores drafts.
-type Drafts interface {
-	Draft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Draft, error)
-	PutDraft(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, content string, attachments []protocol.FileID, version *int64) (draft *protocol.Draft, err error)
 }
 
 // TurnStore reads turns.
