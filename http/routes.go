@@ -11,12 +11,10 @@ import (
 func (s *Server) table() []route.Route {
 	return slices.Concat(
 		s.system.routes(),
-		s.accounts.routes(),
-		s.passkeys.routes(),
-		s.recovery.routes(),
+		s.accounts.Routes(),
 		s.chat.Routes(),
 		s.conversations.Routes(),
-		s.usage.routes(),
+		s.usage.Routes(),
 		s.portability.Routes(),
 		s.projects.Routes(),
 		s.feedback.Routes(),

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
+	"turnstone/http/accounts"
 	"turnstone/http/auth"
 	"turnstone/http/chat"
 	"turnstone/http/conversations"
@@ -27,6 +28,7 @@ import (
 	"turnstone/http/search"
 	"turnstone/http/shares"
 	"turnstone/http/sse"
+	"turnstone/http/usage"
 	"turnstone/http/webapp"
 	"turnstone/protocol"
 )
@@ -63,7 +65,7 @@ type Config struct {
 	AttachmentPictures bool          // every model accepts pictures
 	MaxUploadBytes     int64         // of one file; 0: 100 MiB
 	UploadLifetime     time.Duration // of an upload session; 0: 1 h
-	Budget             Budget        // of model tokens; nil: no limit
+	Budget             usage.Budget  // of model tokens; nil: no limit
 	Web                fs.FS         // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
@@ -85,12 +87,10 @@ type Server struct {
 	streams   *router.Streams
 
 	system        systemHandlers
-	accounts      accountHandlers
-	passkeys      passkeyHandlers
-	recovery      recoveryHandlers
+	accounts      accounts.Handlers
 	chat          chat.Handlers
 	conversations conversations.Handlers
-	usage         usageHandlers
+	usage         usage.Handlers
 	portability   *portability.Handlers
 	projects      projects.Handlers
 	feedback      feedback.Handlers
@@ -154,15 +154,16 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
 	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily, s.Abilities}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
-	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
-	s.recovery = recoveryHandlers{s.auth.Recovery}
+	s.accounts = accounts.Handlers{
+		Auth: s.auth, Sessions: s.Sessions, Settings: s.Settings, SecurityLog: s.SecurityLog, Files: s.StoredFiles, Turns: s.TurnStore,
+		Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: keys, Now: s.now,
+	}
 	s.chat = chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: s.Messages, FollowUps: s.FollowUps, Streams: s.streams, Limits: limits, Keys: keys, Now: s.now}
 	s.conversations = conversations.Handlers{
 		Store: s.Conversations, Organiser: s.Organiser, Branches: s.Branches, Messages: s.Messages, Drafts: s.Drafts, Turns: s.Turns,
 		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
 	}
-	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
+	s.usage = usage.Handlers{Store: s.Usage, Budget: s.Budget, Keys: keys, Now: s.now}
 	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
 	s.projects = projects.Handlers{
 		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns, Uploads: s.Uploads,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"turnstone/http/accounts"
 	"turnstone/http/auth"
 	"turnstone/http/chat"
 	"turnstone/http/conversations"
@@ -15,12 +16,11 @@ import (
 	"turnstone/http/router"
 	"turnstone/http/search"
 	"turnstone/http/shares"
+	"turnstone/http/usage"
 	"turnstone/persistence"
-	"turnstone/persistence/accounts"
-	"turnstone/persistence/audit"
+	storedaccounts "turnstone/persistence/accounts"
 	storedconversations "turnstone/persistence/conversations"
 	"turnstone/persistence/files"
-	"turnstone/persistence/usage"
 	"turnstone/protocol"
 )
 
@@ -36,9 +36,9 @@ type Stores struct {
 	Passkeys             auth.PasskeyStore
 	PasskeyFlows         auth.PasskeyFlows
 	Audit                auth.Audit
-	SecurityLog          SecurityLog
-	Settings             Settings
-	StoredFiles          StoredFiles
+	SecurityLog          accounts.SecurityLog
+	Settings             accounts.Settings
+	StoredFiles          accounts.StoredFiles
 	Idempotency          router.Idempotency
 	Conversations        conversations.Store
 	Organiser            conversations.Organiser
@@ -46,7 +46,7 @@ type Stores struct {
 	Messages             conversations.Messages
 	Drafts               conversations.Drafts
 	FollowUps            chat.FollowUps
-	Usage                Usage
+	Usage                usage.Store
 	Projects             projects.Store
 	ProjectTexts         projects.Texts
 	ProjectConversations projects.Conversations
@@ -88,50 +88,21 @@ type owners struct {
 
 type (
 	conversationOwners = *storedconversations.Store
-	passkeyOwners      = *accounts.Passkeys
+	passkeyOwners      = *storedaccounts.Passkeys
 	fileOwners         = *files.Store
 	uploadOwners       = *files.Sessions
 )
 
-// Sessions stores sessions. auth.Sessions has the methods that authentication needs.
-type Sessions interface {
-	auth.Sessions
-	ListSessions(ctx context.Context, account protocol.AccountID, query *accounts.SessionQuery) (page []protocol.Device, next *accounts.SessionPosition, err error)
-	LiveSessions(ctx context.Context, owners map[protocol.SessionID]protocol.AccountID, now time.Time) ([]protocol.SessionID, error)
-	ListenSessions(ctx context.Context, notify func(protocol.SessionID)) error
-}
-
-// Settings stores the settings of accounts.
-type Settings interface {
-	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
-	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
-}
-
-// SecurityLog reads the security events of accounts.
-type SecurityLog interface {
-	ListEntries(ctx context.Context, account protocol.AccountID, after *audit.Position, limit int) (page []protocol.SecurityLogEntry, next *audit.Position, err error)
-}
-
-// StoredFiles reads how much an account stores.
-type StoredFiles interface {
-	Stored(ctx context.Context, account protocol.AccountID) (used, limit files.Quota, err error)
-}
-
-// TurnStore reads turns.
+// TurnStore reads turns; see package persistence/turns.
 type TurnStore interface {
 	chat.Store
-	CountLive(ctx context.Context, account protocol.AccountID) (int64, error)
+	accounts.LiveTurns
 }
 
-// Budget reports how many model tokens accounts have used today.
-type Budget interface {
-	State(ctx context.Context, account protocol.AccountID) (*protocol.TokenBudget, error)
-}
-
-// Usage stores usage records.
-type Usage interface {
-	RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time) (record *protocol.UsageRecord, err error)
-	ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *usage.Position, limit int) (page []protocol.UsageRecord, next *usage.Position, err error)
-	GetUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, record protocol.UsageID) (*protocol.UsageRecord, error)
-	SumUsage(ctx context.Context, account protocol.AccountID, query *usage.Query) (page []protocol.UsageGroup, next string, err error)
+// Sessions stores sessions.
+type Sessions interface {
+	auth.Sessions
+	accounts.Sessions
+	LiveSessions(ctx context.Context, owners map[protocol.SessionID]protocol.AccountID, now time.Time) ([]protocol.SessionID, error)
+	ListenSessions(ctx context.Context, notify func(protocol.SessionID)) error
 }
