@@ -10,7 +10,7 @@ import (
 // method of the store.
 func (s *Server) table() []route.Route {
 	return slices.Concat(
-		s.system.routes(),
+		s.system.Routes(),
 		s.accounts.Routes(),
 		s.chat.Routes(),
 		s.conversations.Routes(),

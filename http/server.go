@@ -28,6 +28,7 @@ import (
 	"turnstone/http/search"
 	"turnstone/http/shares"
 	"turnstone/http/sse"
+	"turnstone/http/system"
 	"turnstone/http/usage"
 	"turnstone/http/webapp"
 	"turnstone/protocol"
@@ -86,7 +87,7 @@ type Server struct {
 	sse       *sse.Server
 	streams   *router.Streams
 
-	system        systemHandlers
+	system        system.Handlers
 	accounts      accounts.Handlers
 	chat          chat.Handlers
 	conversations conversations.Handlers
@@ -153,7 +154,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 
 // handlers sets the handlers of each resource, with their dependencies.
 func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
-	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily, s.Abilities}
+	s.system = system.Handlers{Readiness: s.readiness, Draining: s.Draining, Environment: s.Environment, BuildSHA: s.BuildSHA, ModelFamily: s.ModelFamily, Profiles: s.Abilities}
 	s.accounts = accounts.Handlers{
 		Auth: s.auth, Sessions: s.Sessions, Settings: s.Settings, SecurityLog: s.SecurityLog, Files: s.StoredFiles, Turns: s.TurnStore,
 		Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: keys, Now: s.now,
