@@ -64,7 +64,7 @@ func getDocument(content func() ([]byte, error)) stdhttp.HandlerFunc {
 // InternalHandler serves /health, /ready and the published documents on the internal listener, which has no sign-in.
 func (s *Server) InternalHandler() stdhttp.Handler {
 	mux := stdhttp.NewServeMux()
-	s.system.Internal(mux)
+	s.system().Internal(mux)
 	for path, content := range published {
 		mux.HandleFunc("GET "+path, getDocument(content))
 	}
