@@ -25,7 +25,7 @@ func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
 	defer listener.Wait()
 	listener.Go(func() { s.listen(ctx) })
-	listener.Go(func() { s.feed.Hub.Run(ctx) })
+	listener.Go(func() { s.hub.Run(ctx) })
 	ticker, tally, opens := time.NewTicker(watchRecheck), time.NewTicker(auth.TallyInterval), time.NewTicker(shares.OpensInterval)
 	defer ticker.Stop()
 	defer tally.Stop()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/http/chat"
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
@@ -19,7 +20,7 @@ import (
 
 // endingTurns ends a turn in the database when the turn is cancelled.
 type endingTurns struct {
-	Turns
+	chat.Turns
 	db        *persistence.Stores
 	cancelled []protocol.TurnID
 	by        protocol.CancelledBy // of the last one

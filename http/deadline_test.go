@@ -119,7 +119,7 @@ func TestARequestIsRefusedInTimeWhateverDoesNotRespond(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				policy := route.Writes
-				s := frameServer(t, Config{Stores: Stores{Sessions: slowSessions{lookup: c.lookup}}, Limiter: slowLimiter(c.limiter)},
+				s := frameServer(t, Config{Sessions: slowSessions{lookup: c.lookup}, Limiter: slowLimiter(c.limiter)},
 					route.Call("GET", "/call", "call", "Calls a store.", policy, func(ctx context.Context, _ *resource.Nothing) (*resource.Body[string], error) {
 						return resource.OK(""), respondAfter(ctx, c.handler)
 					}),

@@ -61,6 +61,16 @@ func getDocument(content func() ([]byte, error)) stdhttp.HandlerFunc {
 	}
 }
 
+// InternalHandler serves /health, /ready and the published documents on the internal listener, which has no sign-in.
+func (s *Server) InternalHandler() stdhttp.Handler {
+	mux := stdhttp.NewServeMux()
+	s.system().Internal(mux)
+	for path, content := range published {
+		mux.HandleFunc("GET "+path, getDocument(content))
+	}
+	return mux
+}
+
 func generateDocument() (map[string]any, error) {
 	const anySecret = "the document needs no secret, but a Server has one"
 	s, err := New(Config{Secrets: [][]byte{[]byte(anySecret)}, BaseURL: &url.URL{Scheme: "http", Host: "localhost:8080"}})

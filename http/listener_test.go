@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/turn/machine"
+	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -182,10 +183,10 @@ func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 	w := newWorld(t, func(c *testConfig) { c.MaxRequests = most })
 	began, proceed := make(chan struct{}), make(chan struct{})
 	server, err := newServer(w.Config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[health], error) {
+		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
 			began <- struct{}{}
 			<-proceed
-			return resource.OK(health{Status: "ok"}), nil
+			return resource.OK(echoOutput{Title: "ok"}), nil
 		}))
 	})
 	if err != nil {
@@ -214,7 +215,7 @@ func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 
 // heldCommands blocks each command of a turn until proceed is closed.
 type heldCommands struct {
-	Turns
+	chat.Turns
 	began, proceed chan struct{}
 }
 

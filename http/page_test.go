@@ -134,6 +134,7 @@ func TestPagesOfTheLargestConversationsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, _ := conversationWorld(t)
 	u := signUp(t, s)
+	const maxMetadataKey, maxMetadataValue = 64, 512 // characters
 	metadata := map[string]string{}
 	for i := range 16 {
 		metadata[fmt.Sprintf("%02d", i)+strings.Repeat("\U0001F30A", maxMetadataKey-2)] = strings.Repeat("\U0001F30A", maxMetadataValue)

@@ -17,6 +17,12 @@ import (
 	"turnstone/protocol"
 )
 
+// credentialExample is a response of an authenticator that no test verifies.
+var credentialExample = route.Object{
+	"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
+	"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0", "authenticatorData": "SZYN5YgO", "signature": "MEUCIQ", "userHandle": "AZYN5YgO"},
+}
+
 const passkeyLifetime = 5 * time.Minute
 
 // authenticator is a virtual authenticator with one passkey, as a browser at an origin uses it.

@@ -27,7 +27,7 @@ type heldRoute struct {
 	running, most  atomic.Int32
 }
 
-func (h *heldRoute) serve(ctx context.Context, _ *resource.Nothing) (*resource.Body[health], error) {
+func (h *heldRoute) serve(ctx context.Context, _ *resource.Nothing) (*resource.Body[echoOutput], error) {
 	now := h.running.Add(1)
 	defer h.running.Add(-1)
 	for most := h.most.Load(); now > most && !h.most.CompareAndSwap(most, now); most = h.most.Load() {
@@ -37,7 +37,7 @@ func (h *heldRoute) serve(ctx context.Context, _ *resource.Nothing) (*resource.B
 	case <-h.proceed:
 	case <-ctx.Done():
 	}
-	return resource.OK(health{Status: "ok"}), nil
+	return resource.OK(echoOutput{Title: "ok"}), nil
 }
 
 func TestHeavyRequestsOfAnAccountWaitForEachOther(t *testing.T) {

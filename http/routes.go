@@ -3,31 +3,47 @@ package http
 import (
 	"slices"
 
+	"turnstone/http/accounts"
+	"turnstone/http/chat"
+	"turnstone/http/conversations"
+	"turnstone/http/feed"
+	"turnstone/http/feedback"
+	"turnstone/http/files"
+	"turnstone/http/portability"
+	"turnstone/http/projects"
+	"turnstone/http/resource"
 	"turnstone/http/route"
+	"turnstone/http/search"
+	"turnstone/http/system"
+	"turnstone/http/usage"
 )
 
-// table returns every route of the service. A new endpoint needs a line in the routes of its resource, a handler and a
-// method of the store.
+// table returns every route of the service. A new endpoint needs a line in the routes of its noun, a handler and a method of
+// the store; a new noun needs a package and its handlers here.
 func (s *Server) table() []route.Route {
+	db, confirmations := s.DB, resource.Confirmations{Keys: s.keys, Now: s.now}
 	return slices.Concat(
-		s.system.routes(),
-		s.accounts.routes(),
-		s.passkeys.routes(),
-		s.recovery.routes(),
-		s.chat.routes(),
-		s.turns.routes(),
-		s.conversations.routes(),
-		s.messages.routes(),
-		s.drafts.routes(),
-		s.branches.routes(),
-		s.followUps.routes(),
-		s.usage.routes(),
-		s.portability.Routes(),
-		s.projects.Routes(),
-		s.feedback.Routes(),
-		s.search.Routes(),
-		s.feed.Routes(),
+		s.system().Routes(),
+		(&accounts.Handlers{Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads, Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now}).Routes(),
+		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
+		(&conversations.Handlers{Store: db.Conversations, Organiser: db.Organiser, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts, Turns: s.Turns, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&usage.Handlers{Store: db.Usage, Budget: s.Budget, Keys: s.keys, Now: s.now}).Routes(),
+		portability.New(portability.Config{
+			Stores:   portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
+			Sessions: s.sse, Keys: s.keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now,
+		}).Routes(),
+		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Organiser: db.Organiser, Turns: s.Turns, Uploads: s.Uploads, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&feedback.Handlers{Store: db.Feedback}).Routes(),
+		search.New(db.Search, db.Projects, s.keys).Routes(),
+		(&feed.Handlers{Hub: s.hub, Store: db.Feed, Keys: s.keys, Streams: s.streams}).Routes(),
 		s.shares.Routes(),
-		s.files.Routes(),
+		files.New(files.Config{
+			Uploads: s.Uploads, Store: db.Files, Texts: db.FileTexts, Projects: db.Files, ProjectReader: db.Projects, Streams: s.streams, Sessions: s.sse, Keys: s.keys, Log: s.log, Now: s.now,
+			TextWait: s.AttachmentWait, Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
+		}).Routes(),
 	)
+}
+
+func (s *Server) system() *system.Handlers {
+	return &system.Handlers{Readiness: s.readiness, Draining: s.Draining, Environment: s.Environment, BuildSHA: s.BuildSHA, ModelFamily: s.ModelFamily, Profiles: s.Abilities}
 }

@@ -13,28 +13,28 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/feed"
-	"turnstone/http/feedback"
 	"turnstone/http/files"
-	"turnstone/http/portability"
-	"turnstone/http/projects"
 	"turnstone/http/ready"
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
-	"turnstone/http/search"
 	"turnstone/http/shares"
 	"turnstone/http/sse"
+	"turnstone/http/usage"
 	"turnstone/http/webapp"
+	"turnstone/persistence"
 	"turnstone/protocol"
 )
 
 // Config has the dependencies and settings of a Server. It must not change after New.
 type Config struct {
-	Stores
-	Secrets   [][]byte // one secret; during a rotation two, the new one first
+	DB        *persistence.Stores // nil: the routes can be described, but not used
+	Sessions  Sessions            // nil: those of DB
+	Secrets   [][]byte            // one secret; during a rotation two, the new one first
 	Limiter   router.Limiter
-	Turns     Turns
+	Turns     chat.Turns
 	TurnStore TurnStore
 	Uploads   files.Uploads
 	Log       *zap.Logger
@@ -61,7 +61,7 @@ type Config struct {
 	AttachmentPictures bool          // every model accepts pictures
 	MaxUploadBytes     int64         // of one file; 0: 100 MiB
 	UploadLifetime     time.Duration // of an upload session; 0: 1 h
-	Budget             Budget        // of model tokens; nil: no limit
+	Budget             usage.Budget  // of model tokens; nil: no limit
 	Web                fs.FS         // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
@@ -77,30 +77,14 @@ type Server struct {
 	*router.Router
 	log       *zap.Logger
 	now       func() time.Time
+	keys      *auth.Keys
+	limits    *router.Limits
 	auth      *auth.Service
 	readiness *ready.Checker
 	sse       *sse.Server
 	streams   *router.Streams
-
-	system        systemHandlers
-	accounts      accountHandlers
-	passkeys      passkeyHandlers
-	recovery      recoveryHandlers
-	chat          chatHandlers
-	turns         turnHandlers
-	conversations conversationHandlers
-	messages      messageHandlers
-	drafts        draftHandlers
-	branches      branchHandlers
-	followUps     followUpHandlers
-	usage         usageHandlers
-	portability   *portability.Handlers
-	projects      projects.Handlers
-	feedback      feedback.Handlers
-	search        *search.Handlers
-	feed          feed.Handlers
-	shares        *shares.Handlers
-	files         *files.Handlers
+	hub       *feed.Hub
+	shares    *shares.Handlers
 }
 
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
@@ -114,6 +98,12 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
+	if s.DB == nil {
+		s.DB = &persistence.Stores{}
+	}
+	if s.Sessions == nil {
+		s.Sessions = s.DB.Accounts
+	}
 	s.sse = sse.NewServer(s.log)
 	s.streams = router.NewStreams(s.sse, s.MaxStreams)
 	s.readiness = ready.New(config.Ready, config.Scanner, s.log, s.now)
@@ -121,31 +111,28 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	limits := router.NewLimits(config.Limiter, metrics)
-	keys, err := auth.NewKeys(config.Secrets)
+	s.limits = router.NewLimits(config.Limiter, metrics)
+	s.keys, err = auth.NewKeys(config.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: config.Sessions, Credentials: config.Credentials, Identities: config.Identities, Profiles: config.Profiles, Recovery: config.Recovery, Flows: config.Flows, Passkeys: config.Passkeys, PasskeyFlows: config.PasskeyFlows, Audit: config.Audit, Limits: limits, Keys: keys, Log: s.log, Now: s.now,
+		Sessions: s.Sessions, Credentials: s.DB.Accounts, Identities: s.DB.Accounts, Profiles: s.DB.Accounts, Recovery: s.DB.Recovery, Flows: s.DB.Accounts, Passkeys: s.DB.Passkeys, PasskeyFlows: s.DB.Passkeys, Audit: s.DB.Audit, Limits: s.limits, Keys: s.keys, Log: s.log, Now: s.now,
 		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, MailConfigured: config.MailConfigured, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.handlers(keys, limits)
+	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
+	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: keys, Limits: limits, Idempotency: config.Idempotency, Owners: config.Owners, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))
 	if err != nil {
 		return nil, err
 	}
-	s.chat.router = s.Router
-	s.streams.Use(s.Router)
-	s.shares.SetRouter(s.Router)
-	s.files.SetRouter(s.Router)
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
 	app, err := webapp.New(config.Web, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
@@ -156,33 +143,4 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	}
 	s.UnknownPage = app.GetUnknown
 	return s, nil
-}
-
-// handlers sets the handlers of each resource, with their dependencies.
-func (s *Server) handlers(keys *auth.Keys, limits *router.Limits) {
-	s.system = systemHandlers{s.readiness, s.Draining, s.Environment, s.BuildSHA, s.ModelFamily, s.Abilities}
-	s.accounts = accountHandlers{s.auth, s.Sessions, s.Settings, s.SecurityLog, accountLimits{s.StoredFiles, s.TurnStore, s.Budget, s.MaxLiveTurns}, keys, s.now}
-	s.passkeys = passkeyHandlers{s.auth.Passkeys, keys}
-	s.recovery = recoveryHandlers{s.auth.Recovery}
-	s.chat = chatHandlers{turns: s.Turns, store: s.TurnStore, messages: s.Messages, streams: s.streams, now: s.now}
-	s.turns = turnHandlers{s.TurnStore, keys}
-	s.conversations = conversationHandlers{s.Conversations, s.Organiser, s.Turns, resource.Confirmations{Keys: keys, Now: s.now}, keys}
-	s.messages = messageHandlers{s.Messages, keys}
-	s.drafts = draftHandlers{s.Drafts}
-	s.branches = branchHandlers{s.Branches, keys}
-	s.followUps = followUpHandlers{s.FollowUps, s.Turns, limits, keys, s.now}
-	s.usage = usageHandlers{s.Usage, s.Budget, keys, s.now}
-	s.portability = portability.New(portability.Config{Stores: s.Portability, Sessions: s.sse, Keys: keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now})
-	s.projects = projects.Handlers{
-		Store: s.Projects, Texts: s.ProjectTexts, Conversations: s.ProjectConversations, Organiser: s.ProjectOrganiser, Turns: s.Turns, Uploads: s.Uploads,
-		Confirmations: resource.Confirmations{Keys: keys, Now: s.now}, Keys: keys,
-	}
-	s.feedback = feedback.Handlers{Store: s.Feedback}
-	s.search = search.New(s.Search, s.Projects, keys)
-	s.feed = feed.Handlers{Hub: feed.NewHub(s.Feed, s.Draining, s.log), Store: s.Feed, Keys: keys, Streams: s.streams}
-	s.files = files.New(files.Config{
-		Uploads: s.Uploads, Store: s.Files, Texts: s.FileTexts, Projects: s.ProjectFiles, ProjectReader: s.Projects, Streams: s.streams, Sessions: s.sse, Keys: keys, Log: s.log, Now: s.now,
-		TextWait: s.AttachmentWait, Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,
-	})
-	s.shares = shares.New(shares.Config{Store: s.Shares, Files: s.Files, Keys: keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 }

@@ -359,7 +359,8 @@ func TestADownloadEndsWithItsShare(t *testing.T) {
 	t.Parallel()
 	const most = 8 // of one address
 	reading, aborted := make(chan struct{}), make(chan any)
-	s := shareFiles(t, func(c *testConfig) { c.Files = stuckFiles{c.DB.Files, reading} })
+	s := shareFiles(t)
+	s.shares.Files = stuckFiles{s.DB.Files, reading}
 	s.shares.Recheck = time.Millisecond
 	for range most {
 		go func() {

@@ -134,6 +134,19 @@ func TestTheTurnsOfAConversationAreListedInPages(t *testing.T) {
 	}
 }
 
+// accountState is what tests read of GET /account.
+type accountState struct {
+	protocol.Account
+	Limits struct {
+		LiveTurns quota                 `json:"live_turns"`
+		Files     quota                 `json:"files"`
+		FileBytes quota                 `json:"file_bytes"`
+		Tokens    *protocol.TokenBudget `json:"tokens"`
+	} `json:"limits"`
+}
+
+type quota struct{ Limit, Used, Left int64 }
+
 func TestTheAccountShowsItsLimits(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnstone/actors/turn/machine"
+	"turnstone/http/chat"
 	"turnstone/http/route"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -79,7 +80,7 @@ type streamingTurn struct {
 }
 
 // startStreamingTurn starts such a turn. A non-nil wrap replaces the node in the configuration of the server.
-func startStreamingTurn(t *testing.T, wrap func(*testNode) Turns) *streamingTurn {
+func startStreamingTurn(t *testing.T, wrap func(*testNode) chat.Turns) *streamingTurn {
 	t.Helper()
 	s := &streamingTurn{}
 	w := newWorld(t, func(c *testConfig) {
@@ -188,7 +189,7 @@ func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.Accou
 func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
 	t.Parallel()
 	ending := &endedBeforeCommand{}
-	s := startStreamingTurn(t, func(n *testNode) Turns {
+	s := startStreamingTurn(t, func(n *testNode) chat.Turns {
 		ending.testNode = n
 		return ending
 	})

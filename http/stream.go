@@ -1,6 +1,10 @@
 package http
 
-import "context"
+import (
+	"context"
+
+	"turnstone/http/ready"
+)
 
 // CloseStreams ends the streams whose connections were taken over; see sse.Server.Close.
 func (s *Server) CloseStreams(ctx context.Context) { s.sse.Close(ctx) }
@@ -12,3 +16,6 @@ func (s *Server) AllStreams() int { return s.streams.Slots.Open() }
 func (s *Server) OpenStreams() int {
 	return s.sse.TakenOver()
 }
+
+// Readiness checks all dependencies, at most once per second.
+func (s *Server) Readiness(ctx context.Context) ready.Readiness { return s.readiness.Check(ctx) }

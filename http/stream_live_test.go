@@ -27,6 +27,7 @@ import (
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/sse"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
@@ -157,7 +158,6 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	})
 	process.Attach(s.node.Load, s.node)
 	t.Cleanup(process.Stop)
-	server.chat.turns = s.node
 	started, err := s.node.StartTurn(t.Context(), &turnlog.Start{AccountID: s.caller.AccountID, Input: "speak"})
 	if err != nil {
 		t.Fatal(err)
@@ -173,14 +173,16 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	return s
 }
 
-// serve streams the turn to the caller.
+// serve streams the turn to the caller, with headers of its own.
 func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	router.ExchangeOf(r.Context()).Caller = s.caller
 	if err := s.server.streams.Acquire(s.caller.AccountID); err != nil {
 		return err
 	}
 	defer s.server.streams.Release(r.Context(), s.caller.AccountID)
-	return s.server.chat.streamTurn(w, r, s.turn, 0)
+	w.Header().Set("X-Turn-Id", s.turn.String())
+	w.Header().Set("Location", "/chat/turns/"+s.turn.String())
+	return s.server.streams.Serve(w, r, &sse.Stream{Reader: s.node.Follow(s.caller.AccountID, s.turn, 0)})
 }
 
 // emit makes the model emit texts.

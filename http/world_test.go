@@ -159,7 +159,6 @@ func (w *world) cookieName() string {
 // testConfig is the configuration of a world, which tests edit.
 type testConfig struct {
 	Config
-	DB       *persistence.Stores
 	database pgtest.Database
 	uploads  upload.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
@@ -214,7 +213,7 @@ func (noInspector) Encrypted(context.Context, func() (io.ReadCloser, error), str
 }
 
 // use replaces the database.
-func (c *testConfig) use(db *persistence.Stores) { c.DB, c.Stores = db, NewStores(db) }
+func (c *testConfig) use(db *persistence.Stores) { c.DB = db }
 
 // world is a Server on a database of its own.
 type world struct {

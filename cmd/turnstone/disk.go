@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	ourhttp "turnstone/http"
+	"turnstone/http/chat"
 	"turnstone/persistence/objects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -105,11 +105,11 @@ func (g *diskGuard) probe(context.Context) error {
 
 // guardedTurns refuses to start turns while the disk is nearly full.
 type guardedTurns struct {
-	ourhttp.Turns
+	chat.Turns
 	disk *diskGuard
 }
 
-// StartTurn implements http.Turns. It returns protocol.CodeUnavailable while the disk is nearly full. A repeated start
+// StartTurn implements chat.Turns. It returns protocol.CodeUnavailable while the disk is nearly full. A repeated start
 // whose turn exists is resolved before this is called.
 func (t guardedTurns) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
 	if err := t.checkSpace(); err != nil {
@@ -118,7 +118,7 @@ func (t guardedTurns) StartTurn(ctx context.Context, start *turnlog.Start) (*tur
 	return t.Turns.StartTurn(ctx, start)
 }
 
-// ChangeFollowUp implements http.Turns. While the disk is nearly full it refuses to set a follow-up to queued, because
+// ChangeFollowUp implements chat.Turns. While the disk is nearly full it refuses to set a follow-up to queued, because
 // that would let the queue start a turn.
 func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error) {
 	if change.State == protocol.FollowUpQueued {
@@ -129,7 +129,7 @@ func (t guardedTurns) ChangeFollowUp(ctx context.Context, change *turnlog.Follow
 	return t.Turns.ChangeFollowUp(ctx, change)
 }
 
-// CreateFollowUp implements http.Turns. A new follow-up can start a turn.
+// CreateFollowUp implements chat.Turns. A new follow-up can start a turn.
 func (t guardedTurns) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
 	if err := t.checkSpace(); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (t guardedTurns) CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp
 	return t.Turns.CreateFollowUp(ctx, f)
 }
 
-// PromoteFollowUp implements http.Turns. A promoted follow-up can start a turn.
+// PromoteFollowUp implements chat.Turns. A promoted follow-up can start a turn.
 func (t guardedTurns) PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error) {
 	if err := t.checkSpace(); err != nil {
 		return nil, err

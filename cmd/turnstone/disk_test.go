@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnstone/cmd/turnstone/sitetest"
-	ourhttp "turnstone/http"
+	"turnstone/http/chat"
 	"turnstone/persistence/objects/disk"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -23,7 +23,7 @@ import (
 
 // startedTurns counts the calls of StartTurn.
 type startedTurns struct {
-	ourhttp.Turns
+	chat.Turns
 	count int
 }
 

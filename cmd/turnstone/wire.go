@@ -27,6 +27,7 @@ import (
 	"turnstone/cmd/turnstone/telemetry"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
+	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
 	"turnstone/persistence"
@@ -321,12 +322,12 @@ func (s *service) retryWhileBusy(ctx context.Context, message string, step func(
 }
 
 func (s *service) createAPI() (err error) {
-	var turns ourhttp.Turns = s.turnHost
+	var turns chat.Turns = s.turnHost
 	if s.disk != nil {
 		turns = guardedTurns{s.turnHost, s.disk}
 	}
 	config := ourhttp.Config{
-		Stores: ourhttp.NewStores(s.db), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
+		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),

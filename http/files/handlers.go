@@ -84,10 +84,9 @@ type Config struct {
 // Handlers handle the requests for upload sessions and files. A Handlers has no state of its own.
 type Handlers struct {
 	Config
-	router *router.Router
 }
 
-// New returns handlers. Their streams need a call of SetRouter before.
+// New returns handlers.
 func New(config Config) *Handlers {
 	if config.MaxBytes == 0 {
 		config.MaxBytes = DefaultMaxBytes
@@ -100,6 +99,3 @@ func New(config Config) *Handlers {
 	}
 	return &Handlers{Config: config}
 }
-
-// SetRouter sets the router, which needs the routes of the handlers first.
-func (h *Handlers) SetRouter(router *router.Router) { h.router = router }

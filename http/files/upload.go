@@ -182,7 +182,7 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 		return err
 	}
 	if upload.State.Terminal() { // following an open session is not limited
-		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 	}

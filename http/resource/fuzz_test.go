@@ -3,6 +3,7 @@ package resource
 import (
 	"bytes"
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,30 @@ func FuzzCursor(f *testing.F) {
 			if at, err := open(); at != nil || protocol.CodeOf(err) != protocol.CodeInvalid {
 				t.Errorf("a cursor %s opens to %v (%v)", name, at, err)
 			}
+		}
+	})
+}
+
+// FuzzResume checks that Last-Event-ID and after accept only whole numbers from 0, each in one spelling.
+func FuzzResume(f *testing.F) {
+	for _, text := range []string{"", "0", "7", "007", "-1", "+1", " 1", "1 ", "9223372036854775807", "9223372036854775808", "1e3", "٣", "0x1", "\x00"} {
+		f.Add(text, "5")
+		f.Add("", text)
+	}
+	f.Fuzz(func(t *testing.T, header, query string) {
+		cursor, err := (&ResumeInput{LastEventID: header, After: query}).Position()
+		text := header
+		if text == "" {
+			text = query
+		}
+		switch {
+		case err != nil:
+			if protocol.CodeOf(err) != protocol.CodeInvalid {
+				t.Errorf("%q: %v", text, err)
+			}
+		case text == "" && cursor == 0:
+		case cursor < 0 || strconv.FormatInt(cursor, 10) != text:
+			t.Errorf("%q is read as %d", text, cursor)
 		}
 	})
 }

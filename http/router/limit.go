@@ -89,7 +89,7 @@ func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchan
 	case ex.Device != nil && from != route.BucketShared:
 		key = knownDevices + key
 	}
-	return rt.DrawBucket(w, r, from, key)
+	return rt.Limits.draw(r.Context(), w.Header(), from, key)
 }
 
 // DrawAlso draws from a further bucket of the caller's account, for handlers that learn from the body what a request does.
@@ -99,8 +99,8 @@ func (l *Limits) DrawAlso(ctx context.Context, from route.Bucket) error {
 }
 
 // DrawBucket draws from a bucket, for handlers that choose the bucket themselves.
-func (rt *Router) DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from route.Bucket, key string) error {
-	return rt.Limits.draw(r.Context(), w.Header(), from, key)
+func DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from route.Bucket, key string) error {
+	return ExchangeOf(r.Context()).router.Limits.draw(r.Context(), w.Header(), from, key)
 }
 
 // A request whose limiter does not respond must be refused within 300 ms. So the earlier steps, the lookups of the

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"fmt"
 	stdhttp "net/http"
 	"sync"
@@ -97,15 +98,16 @@ func (s *requestSlots) release(ex *Exchange) {
 	}
 }
 
-// CheckReservedSlot refuses a request that has a reserved slot and is not a cancel.
-func (rt *Router) CheckReservedSlot(ex *Exchange, cancels bool) error {
-	return rt.requests.checkReserved(ex, cancels)
+// CheckReservedSlot refuses the request of ctx if it has a reserved slot and is not a cancel.
+func CheckReservedSlot(ctx context.Context, cancels bool) error {
+	ex := ExchangeOf(ctx)
+	return ex.router.requests.checkReserved(ex, cancels)
 }
 
-// BeginStream releases the request slot of a request that becomes a stream: streams have a limit of their own. The
+// beginStream releases the request slot of a request that becomes a stream: streams have a limit of their own. The
 // request is counted now. The returned function logs the request and measures the stream; if the stream took over the connection, the caller calls it when the
 // stream has ended.
-func (rt *Router) BeginStream(ex *Exchange) (ended func()) {
+func (rt *Router) beginStream(ex *Exchange) (ended func()) {
 	rt.requests.release(ex)
 	rt.Metrics.request(ex.method, ex.pattern, stdhttp.StatusOK, time.Since(ex.started))
 	ex.streams = true

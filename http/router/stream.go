@@ -18,21 +18,17 @@ const (
 // from any goroutine.
 type Streams struct {
 	server *sse.Server
-	limit  int // per account
-	router *Router
+	limit  int                             // per account
 	Slots  SlotCounter[protocol.AccountID] // the open streams of each account
 }
 
-// NewStreams returns Streams without open ones. limit 0 stands for 50. Serve needs a call of Use before.
+// NewStreams returns Streams without open ones. limit 0 stands for 50.
 func NewStreams(server *sse.Server, limit int) *Streams {
 	if limit == 0 {
 		limit = defaultStreams
 	}
 	return &Streams{server: server, limit: limit}
 }
-
-// Use sets the router of the requests that become streams. The router needs the handlers, and they need the Streams.
-func (s *Streams) Use(router *Router) { s.router = router }
 
 // Acquire takes one of the stream slots of an account, before any work for the stream. The caller defers Release.
 func (s *Streams) Acquire(account protocol.AccountID) error {
@@ -59,7 +55,7 @@ func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *ss
 		return nil
 	}
 	ex := ExchangeOf(r.Context())
-	account, ended := ex.Caller.AccountID, s.router.BeginStream(ex)
+	account, ended := ex.Caller.AccountID, ex.router.beginStream(ex)
 	stream.Account, stream.Session, stream.RequestID = account, ex.Caller.SessionID, ex.ID
 	stream.Ended = func() {
 		s.Slots.Release(account)

@@ -121,7 +121,7 @@ func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 // find reads the page of a share that a request names.
 func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, shown *document) error {
 	address := auth.AddressKey(router.ExchangeOf(ctx).Address)
-	if err := h.router.DrawBucket(w, r, route.BucketShared, address); err != nil {
+	if err := router.DrawBucket(w, r, route.BucketShared, address); err != nil {
 		return err
 	}
 	number := 1

@@ -60,17 +60,13 @@ type Handlers struct {
 	slots     chan struct{} // of pages that are being rendered
 	pages     pageCache
 	downloads router.SlotCounter[string] // by address
-	router    *router.Router
 }
 
-// New returns Handlers. SetRouter must be called before the first request for a page.
+// New returns Handlers.
 func New(config Config) *Handlers {
 	config.Recheck = cmp.Or(config.Recheck, recheckInterval)
 	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots)}
 }
-
-// SetRouter sets the router that limits the requests for pages.
-func (h *Handlers) SetRouter(rt *router.Router) { h.router = rt }
 
 const (
 	inConversation = "/conversations/{conversation_id}/shares"

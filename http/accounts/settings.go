@@ -1,4 +1,4 @@
-package http
+package accounts
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"turnstone/protocol"
 )
 
-func (h *accountHandlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Settings], error) {
-	settings, err := h.settings.Settings(ctx, router.CallerOf(ctx).AccountID)
+func (h *Handlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Settings], error) {
+	settings, err := h.Settings.Settings(ctx, router.CallerOf(ctx).AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ type settingsInput struct {
 	}
 }
 
-func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*resource.Versioned[*protocol.Settings], error) {
+func (h *Handlers) putSettings(ctx context.Context, in *settingsInput) (*resource.Versioned[*protocol.Settings], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (h *accountHandlers) putSettings(ctx context.Context, in *settingsInput) (*
 	if err != nil {
 		return nil, protocol.Invalid("body.language", "must be a BCP 47 language tag, for example en or pt-BR")
 	}
-	stored, err := h.settings.PutSettings(ctx, router.CallerOf(ctx).AccountID, &protocol.Settings{
+	stored, err := h.Settings.PutSettings(ctx, router.CallerOf(ctx).AccountID, &protocol.Settings{
 		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
 		SteeringDelivery: cmp.Or(in.Body.SteeringDelivery, protocol.DeliverNextStep), DefaultProfile: in.Body.DefaultProfile,
 	}, version)

@@ -1,4 +1,4 @@
-package http
+package conversations
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type deleteConversationInput struct {
 
 // deleteConversation returns as soon as the deletion and the cancel of the live turn, if there is one, are durable. The
 // purge waits until the turn has ended.
-func (h *conversationHandlers) deleteConversation(ctx context.Context, in *deleteConversationInput) (*resource.Nothing, error) {
+func (h *Handlers) deleteConversation(ctx context.Context, in *deleteConversationInput) (*resource.Nothing, error) {
 	version, err := in.Version(nil)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: router.ExchangeOf(ctx).Requester(),
 	}
 	for range deleteAttempts {
-		live, err := h.store.DeleteConversation(ctx, caller.AccountID, deletion)
+		live, err := h.Store.DeleteConversation(ctx, caller.AccountID, deletion)
 		if err != nil || live == nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 		}
 		// The cancel is durable before the deletion: a crash in between leaves a conversation whose turn was cancelled,
 		// and the client repeats the request.
-		if err := h.turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
+		if err := h.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
 			return nil, err
 		}
 		deletion.Cancelled = &live.TurnID
@@ -48,6 +48,6 @@ func (h *conversationHandlers) deleteConversation(ctx context.Context, in *delet
 	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
 }
 
-func (h *conversationHandlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
-	return h.confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete, resource.Irreversible)
+func (h *Handlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
+	return h.Confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete, resource.Irreversible)
 }

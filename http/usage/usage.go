@@ -1,4 +1,5 @@
-package http
+// Package usage handles the requests for usage records: those of conversations, and their sums for an account.
+package usage
 
 import (
 	"context"
@@ -13,12 +14,25 @@ import (
 	"turnstone/protocol"
 )
 
-// usageHandlers handle the requests for usage records.
-type usageHandlers struct {
-	store  Usage
-	budget Budget // nil: no limit
-	keys   *auth.Keys
-	now    func() time.Time
+// Store stores usage records; see package persistence/usage.
+type Store interface {
+	RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time) (record *protocol.UsageRecord, err error)
+	ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *usage.Position, limit int) (page []protocol.UsageRecord, next *usage.Position, err error)
+	GetUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, record protocol.UsageID) (*protocol.UsageRecord, error)
+	SumUsage(ctx context.Context, account protocol.AccountID, query *usage.Query) (page []protocol.UsageGroup, next string, err error)
+}
+
+// Budget reports how many model tokens accounts have used today.
+type Budget interface {
+	State(ctx context.Context, account protocol.AccountID) (*protocol.TokenBudget, error)
+}
+
+// Handlers handle the requests for usage records.
+type Handlers struct {
+	Store  Store
+	Budget Budget // nil: no limit
+	Keys   *auth.Keys
+	Now    func() time.Time
 }
 
 // Bounds of the times in usage requests.
@@ -28,7 +42,8 @@ const (
 	clockSkew        = 5 * time.Minute // how far a client's clock may be ahead
 )
 
-func (h *usageHandlers) routes() []route.Route {
+// Routes returns the routes of usage records.
+func (h *Handlers) Routes() []route.Route {
 	const path = "/conversations/{conversation_id}/usage"
 	return []route.Route{
 		route.Call("GET", path, "listUsage", "List the usage of a conversation", route.Lists, h.listUsage).
@@ -49,17 +64,17 @@ type listUsageInput struct {
 	resource.PageInput
 }
 
-func (h *usageHandlers) listUsage(ctx context.Context, in *listUsageInput) (*resource.Body[protocol.List[protocol.UsageRecord]], error) {
+func (h *Handlers) listUsage(ctx context.Context, in *listUsageInput) (*resource.Body[protocol.List[protocol.UsageRecord]], error) {
 	scope := "usage " + in.ConversationID.String()
-	after, err := resource.OpenCursor[usage.Position](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[usage.Position](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := h.store.ListUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, after, in.Limit)
+	page, next, err := h.Store.ListUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
 }
 
 type usagePath struct {
@@ -67,8 +82,8 @@ type usagePath struct {
 	UsageID protocol.UsageID `path:"usage_id"`
 }
 
-func (h *usageHandlers) getUsage(ctx context.Context, in *usagePath) (*resource.Body[*protocol.UsageRecord], error) {
-	record, err := h.store.GetUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.UsageID)
+func (h *Handlers) getUsage(ctx context.Context, in *usagePath) (*resource.Body[*protocol.UsageRecord], error) {
+	record, err := h.Store.GetUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.UsageID)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +100,11 @@ type recordUsageInput struct {
 	}
 }
 
-func (h *usageHandlers) recordUsage(ctx context.Context, in *recordUsageInput) (*resource.CreatedOnce[protocol.UsageRecord], error) {
-	if at := in.Body.OccurredAt; at != nil && at.After(h.now().Add(clockSkew)) {
+func (h *Handlers) recordUsage(ctx context.Context, in *recordUsageInput) (*resource.CreatedOnce[protocol.UsageRecord], error) {
+	if at := in.Body.OccurredAt; at != nil && at.After(h.Now().Add(clockSkew)) {
 		return nil, protocol.Invalid("body.occurred_at", "must not be in the future")
 	}
-	record, err := h.store.RecordUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Kind, in.Body.Quantity, in.Body.Unit, in.Body.OccurredAt)
+	record, err := h.Store.RecordUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Kind, in.Body.Quantity, in.Body.Unit, in.Body.OccurredAt)
 	if err != nil {
 		return nil, err
 	}
@@ -116,19 +131,19 @@ type usageSums struct {
 	Budget *protocol.TokenBudget `json:"budget" doc:"Null if the service limits no tokens."`
 }
 
-func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[usageSums], error) {
+func (h *Handlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[usageSums], error) {
 	scope := "usage by " + in.GroupBy + " " + in.From + " " + in.To
-	at, err := resource.OpenCursor[sumPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	at, err := resource.OpenCursor[sumPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
 	if at == nil {
 		at = &sumPosition{}
-		if at.From, at.To, err = in.span(h.now()); err != nil {
+		if at.From, at.To, err = in.span(h.Now()); err != nil {
 			return nil, err
 		}
 	}
-	page, next, err := h.store.SumUsage(ctx, router.CallerOf(ctx).AccountID, &usage.Query{
+	page, next, err := h.Store.SumUsage(ctx, router.CallerOf(ctx).AccountID, &usage.Query{
 		From: at.From, To: at.To, Grouping: usage.Grouping(in.GroupBy), After: at.Key, Limit: in.Limit,
 	})
 	if err != nil {
@@ -138,9 +153,9 @@ func (h *usageHandlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resou
 	if next != "" {
 		following = &sumPosition{From: at.From, To: at.To, Key: next}
 	}
-	sums := usageSums{List: resource.Listed(router.CallerOf(ctx), h.keys, scope, page, following).Body}
-	if h.budget != nil {
-		if sums.Budget, err = h.budget.State(ctx, router.CallerOf(ctx).AccountID); err != nil {
+	sums := usageSums{List: resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, following).Body}
+	if h.Budget != nil {
+		if sums.Budget, err = h.Budget.State(ctx, router.CallerOf(ctx).AccountID); err != nil {
 			return nil, err
 		}
 	}

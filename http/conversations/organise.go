@@ -1,4 +1,4 @@
-package http
+package conversations
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // organisingRoutes are the routes that change where the lists show a conversation. path is that of a conversation.
-func (h *conversationHandlers) organisingRoutes(path string) []route.Route {
+func (h *Handlers) organisingRoutes(path string) []route.Route {
 	return []route.Route{
 		route.Call("PUT", path+"/archive", "setArchived", "Archive a conversation", route.Writes, h.setArchived).
 			DescribedAs("Moves a conversation into the archive, or back. A list shows archived conversations only if `archived` includes them; nothing else changes. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing.").
@@ -32,12 +32,12 @@ type setArchivedInput struct {
 	}
 }
 
-func (h *conversationHandlers) setArchived(ctx context.Context, in *setArchivedInput) (*resource.Versioned[protocol.Conversation], error) {
+func (h *Handlers) setArchived(ctx context.Context, in *setArchivedInput) (*resource.Versioned[protocol.Conversation], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.organiser.SetArchived(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
+	return conversationChanged(h.Organiser.SetArchived(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
 }
 
 type setPinnedInput struct {
@@ -49,10 +49,10 @@ type setPinnedInput struct {
 	}
 }
 
-func (h *conversationHandlers) setPinned(ctx context.Context, in *setPinnedInput) (*resource.Versioned[protocol.Conversation], error) {
+func (h *Handlers) setPinned(ctx context.Context, in *setPinnedInput) (*resource.Versioned[protocol.Conversation], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.organiser.SetPinned(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
+	return conversationChanged(h.Organiser.SetPinned(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
 }

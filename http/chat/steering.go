@@ -1,4 +1,4 @@
-package http
+package chat
 
 import (
 	"crypto/sha256"
@@ -6,7 +6,6 @@ import (
 	stdhttp "net/http"
 	"strings"
 
-	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -34,13 +33,13 @@ type steeringRequest struct {
 type steeringInput struct{ Body steeringRequest }
 
 // postSteering sends a command to the owner of the turn, and responds 202 once the command is durable.
-func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
+func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
 	account := router.CallerOf(r.Context()).AccountID
 	command, err := in.Body.command()
 	if err != nil {
 		return err
 	}
-	if err := h.router.CheckReservedSlot(router.ExchangeOf(r.Context()), cancels(command)); err != nil {
+	if err := router.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
 		return err
 	}
 	if err := h.drawCommand(w, r, command, account); err != nil {
@@ -54,13 +53,13 @@ func (h *chatHandlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request
 
 // drawCommand draws from the chat bucket. A cancel first draws from its reserve: neither an exhausted chat quota nor
 // many cancels prevent an account from stopping a turn, as long as the other bucket is not exhausted.
-func (h *chatHandlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
+func (h *Handlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
 	if cancels(command) {
-		if err := h.router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
+		if err := router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
 		}
 	}
-	return h.router.DrawBucket(w, r, route.BucketChat, account.String())
+	return router.DrawBucket(w, r, route.BucketChat, account.String())
 }
 
 // cancels reports whether a command, nil for an approval, is a cancel.
@@ -68,7 +67,7 @@ func cancels(command *machine.Command) bool {
 	return command != nil && command.Kind == machine.CommandCancel
 }
 
-func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
+func (h *Handlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
 	receipt, err := h.sendCommand(r, turn, command)
 	if err != nil {
 		return err
@@ -76,9 +75,9 @@ func (h *chatHandlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, tur
 	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
-func (h *chatHandlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) (protocol.SteeringReceipt, error) {
+func (h *Handlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) (protocol.SteeringReceipt, error) {
 	command.RequestID = router.RequestIDOf(r.Context())
-	receipt, err := h.turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
+	receipt, err := h.Turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
 	return receipt, failpoint.Respond(acceptedPoint(command), err)
 }
 
@@ -143,7 +142,7 @@ func inputCommand(clientID, text string, delivery protocol.Delivery) *machine.Co
 
 // steerInstead handles POST /chat with if_busy steer while a turn is live. The idempotency key of the request becomes
 // the client_steering_id of the input, so that a repeat steers once.
-func (h *chatHandlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *turnlog.Start) error {
+func (h *Handlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *turnlog.Start) error {
 	name := protocol.NewSteeringID().String()
 	if start.Idempotency != nil {
 		name = start.Idempotency.Key
@@ -159,10 +158,8 @@ func (h *chatHandlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request
 }
 
 // respondJSON writes a JSON response, for routes of streams that can also respond without a stream.
-func (h *chatHandlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
+func (h *Handlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	return response.WriteJSON(w, value)
 }
-
-var _ Turns = (*turn.Host)(nil)

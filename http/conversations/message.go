@@ -1,9 +1,8 @@
-package http
+package conversations
 
 import (
 	"context"
 
-	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -11,13 +10,7 @@ import (
 	"turnstone/protocol"
 )
 
-// messageHandlers handle the requests for messages.
-type messageHandlers struct {
-	store Messages
-	keys  *auth.Keys
-}
-
-func (h *messageHandlers) routes() []route.Route {
+func (h *Handlers) messageRoutes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
 			"List messages", route.Lists, h.listMessages).
@@ -32,8 +25,8 @@ type messagePath struct {
 	MessageID protocol.MessageID `path:"message_id"`
 }
 
-func (h *messageHandlers) getMessage(ctx context.Context, in *messagePath) (*resource.Body[*protocol.Message], error) {
-	message, err := h.store.GetMessage(ctx, router.CallerOf(ctx).AccountID, in.MessageID)
+func (h *Handlers) getMessage(ctx context.Context, in *messagePath) (*resource.Body[*protocol.Message], error) {
+	message, err := h.Messages.GetMessage(ctx, router.CallerOf(ctx).AccountID, in.MessageID)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +66,12 @@ type messagePosition struct {
 	Newer  bool              `json:"n"`
 }
 
-func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInput) (*resource.Body[messageList], error) {
+func (h *Handlers) listMessages(ctx context.Context, in *listMessagesInput) (*resource.Body[messageList], error) {
 	query, err := h.messageQuery(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.store.Messages(ctx, router.CallerOf(ctx).AccountID, query)
+	page, err := h.Messages.Messages(ctx, router.CallerOf(ctx).AccountID, query)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +92,7 @@ func (h *messageHandlers) listMessages(ctx context.Context, in *listMessagesInpu
 
 // messageQuery returns the query of a request. A cursor determines the branch, the direction and the position; other
 // parameters must not contradict it.
-func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInput) (*conversations.MessageQuery, error) {
+func (h *Handlers) messageQuery(ctx context.Context, in *listMessagesInput) (*conversations.MessageQuery, error) {
 	query := &conversations.MessageQuery{ConversationID: in.ConversationID, Limit: in.Limit, Newer: in.Direction == newer}
 	if !in.BranchID.IsZero() {
 		query.BranchID = &in.BranchID
@@ -107,7 +100,7 @@ func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInpu
 	if !in.Around.IsZero() {
 		query.Around = &in.Around
 	}
-	at, err := resource.OpenCursor[messagePosition](router.CallerOf(ctx), h.keys, in.Cursor, in.scope())
+	at, err := resource.OpenCursor[messagePosition](router.CallerOf(ctx), h.Keys, in.Cursor, in.scope())
 	if err != nil || at == nil {
 		return query, err
 	}
@@ -130,6 +123,6 @@ func (h *messageHandlers) messageQuery(ctx context.Context, in *listMessagesInpu
 
 func (in *listMessagesInput) scope() string { return "messages " + in.ConversationID.String() }
 
-func (h *messageHandlers) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
-	return resource.SealCursor(router.CallerOf(ctx), h.keys, in.scope(), &at)
+func (h *Handlers) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
+	return resource.SealCursor(router.CallerOf(ctx), h.Keys, in.scope(), &at)
 }

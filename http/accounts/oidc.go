@@ -1,4 +1,4 @@
-package http
+package accounts
 
 import (
 	"context"
@@ -18,8 +18,8 @@ type oidcStartInput struct {
 	Link     bool   `query:"link" doc:"Link the identity to the signed-in account. Requires a recent sign-in."`
 }
 
-func (h *accountHandlers) oidcStart(w stdhttp.ResponseWriter, r *stdhttp.Request, in *oidcStartInput) error {
-	target, err := h.auth.OIDC.Start(r.Context(), r, router.AuthOf(r.Context()), in.Provider, in.ReturnTo, in.Link)
+func (h *Handlers) oidcStart(w stdhttp.ResponseWriter, r *stdhttp.Request, in *oidcStartInput) error {
+	target, err := h.Auth.OIDC.Start(r.Context(), r, router.AuthOf(r.Context()), in.Provider, in.ReturnTo, in.Link)
 	if err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ type oidcCallbackInput struct {
 	Failure  string `query:"error" maxLength:"256"`
 }
 
-func (h *accountHandlers) oidcCallback(w stdhttp.ResponseWriter, r *stdhttp.Request, in *oidcCallbackInput) error {
+func (h *Handlers) oidcCallback(w stdhttp.ResponseWriter, r *stdhttp.Request, in *oidcCallbackInput) error {
 	callback := auth.Callback(*in)
-	target, err := h.auth.OIDC.Finish(r.Context(), r, router.AuthOf(r.Context()), &callback)
+	target, err := h.Auth.OIDC.Finish(r.Context(), r, router.AuthOf(r.Context()), &callback)
 	if err != nil {
 		return err
 	}
@@ -47,24 +47,24 @@ func (h *accountHandlers) oidcCallback(w stdhttp.ResponseWriter, r *stdhttp.Requ
 
 type listIdentitiesInput struct{ resource.PageInput }
 
-func (h *accountHandlers) listIdentities(ctx context.Context, in *listIdentitiesInput) (*resource.Body[protocol.List[protocol.Identity]], error) {
+func (h *Handlers) listIdentities(ctx context.Context, in *listIdentitiesInput) (*resource.Body[protocol.List[protocol.Identity]], error) {
 	const scope = "identities"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[accounts.IdentityPosition](caller, h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[accounts.IdentityPosition](caller, h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := h.auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
+	page, next, err := h.Auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(caller, h.keys, scope, page, next), nil
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
 }
 
 type identityPath struct {
 	IdentityID protocol.IdentityID `path:"identity_id"`
 }
 
-func (h *accountHandlers) unlinkIdentity(ctx context.Context, in *identityPath) (*resource.Nothing, error) {
-	return nil, h.auth.OIDC.Unlink(ctx, router.AuthOf(ctx), in.IdentityID)
+func (h *Handlers) unlinkIdentity(ctx context.Context, in *identityPath) (*resource.Nothing, error) {
+	return nil, h.Auth.OIDC.Unlink(ctx, router.AuthOf(ctx), in.IdentityID)
 }

@@ -1,4 +1,4 @@
-package http
+package accounts
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -15,28 +14,22 @@ import (
 	"turnstone/protocol"
 )
 
-// passkeyHandlers handle the requests for passkeys.
-type passkeyHandlers struct {
-	passkeys *auth.Passkeys
-	keys     *auth.Keys
-}
-
 // credentialExample is a response of an authenticator in examples.
 var credentialExample = route.Object{
 	"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
 	"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0", "authenticatorData": "SZYN5YgO", "signature": "MEUCIQ", "userHandle": "AZYN5YgO"},
 }
 
-func (h passkeyHandlers) routes() []route.Route {
+func (h *Handlers) passkeyRoutes() []route.Route {
 	const challenge = " The challenge is valid for five minutes, once, and in the browser that gets the cookie of this response."
 	return []route.Route{
-		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Lists, h.list).
+		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Lists, h.listPasskeys).
 			DescribedAs("Lists the passkeys of the account, in the order of their creation. An account has at most 20."),
-		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.rename).
+		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.renamePasskey).
 			DescribedAs("Changes the name under which the account displays the passkey. With its version in If-Match or in `version`, a passkey that has changed since is not renamed: 409 `stale_version`.").
 			WithExample(route.Object{"name": "Work laptop"}).
 			WithCodes(protocol.CodeStaleVersion),
-		route.Call("DELETE", "/account/passkeys/{passkey_id}", "deletePasskey", "Remove a passkey", route.Writes.Recent(), h.delete).
+		route.Call("DELETE", "/account/passkeys/{passkey_id}", "deletePasskey", "Remove a passkey", route.Writes.Recent(), h.deletePasskey).
 			DescribedAs("Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes. With the version of the passkey in If-Match, one that has changed since is not removed: 409 `stale_version`.").
 			WithCodes(protocol.CodeConflict, protocol.CodeStaleVersion),
 		route.Call("POST", "/auth/passkeys/register/start", "startPasskeyRegistration", "Start adding a passkey", route.Writes.Recent().Unstored(), h.startRegistration).
@@ -79,15 +72,15 @@ func (p *passkeyPosition) precedes(passkey *protocol.Passkey) bool {
 	return order > 0 || order == 0 && bytes.Compare(passkey.PasskeyID[:], p.PasskeyID[:]) > 0
 }
 
-// list returns a page of the passkeys of the account, which has at most 20 of them.
-func (h passkeyHandlers) list(ctx context.Context, in *listPasskeysInput) (*resource.Body[protocol.List[protocol.Passkey]], error) {
+// listPasskeys returns a page of the passkeys of the account, which has at most 20 of them.
+func (h *Handlers) listPasskeys(ctx context.Context, in *listPasskeysInput) (*resource.Body[protocol.List[protocol.Passkey]], error) {
 	const scope = "passkeys"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[passkeyPosition](caller, h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[passkeyPosition](caller, h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.passkeys.List(ctx, router.AuthOf(ctx))
+	page, err := h.Auth.Passkeys.List(ctx, router.AuthOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +93,7 @@ func (h passkeyHandlers) list(ctx context.Context, in *listPasskeysInput) (*reso
 		last := page[in.Limit-1]
 		next = &passkeyPosition{last.CreatedAt, last.PasskeyID}
 	}
-	return resource.Listed(caller, h.keys, scope, page, next), nil
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
 }
 
 type renamePasskeyInput struct {
@@ -112,12 +105,12 @@ type renamePasskeyInput struct {
 	}
 }
 
-func (h passkeyHandlers) rename(ctx context.Context, in *renamePasskeyInput) (*resource.Versioned[*protocol.Passkey], error) {
+func (h *Handlers) renamePasskey(ctx context.Context, in *renamePasskeyInput) (*resource.Versioned[*protocol.Passkey], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	passkey, err := h.passkeys.Rename(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
+	passkey, err := h.Auth.Passkeys.Rename(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +122,12 @@ type deletePasskeyInput struct {
 	PasskeyID protocol.PasskeyID `path:"passkey_id"`
 }
 
-func (h passkeyHandlers) delete(ctx context.Context, in *deletePasskeyInput) (*resource.Nothing, error) {
+func (h *Handlers) deletePasskey(ctx context.Context, in *deletePasskeyInput) (*resource.Nothing, error) {
 	version, err := in.Version(nil)
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.passkeys.Delete(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version})
+	return nil, h.Auth.Passkeys.Delete(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version})
 }
 
 // challenged is a request to an authenticator, with the cookie that package auth sets.
@@ -147,8 +140,8 @@ func challengedWith[T any](request *T, err error) (*challenged[T], error) {
 	return &challenged[T]{request}, nil
 }
 
-func (h passkeyHandlers) startRegistration(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyCreation], error) {
-	return challengedWith(h.passkeys.StartRegistration(ctx, router.AuthOf(ctx)))
+func (h *Handlers) startRegistration(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyCreation], error) {
+	return challengedWith(h.Auth.Passkeys.StartRegistration(ctx, router.AuthOf(ctx)))
 }
 
 type finishRegistrationInput struct {
@@ -161,16 +154,16 @@ type finishRegistrationInput struct {
 // passkeyAdded is a response that issues a session token, in the cookie that package auth sets.
 type passkeyAdded struct{ Body *protocol.AddedPasskey }
 
-func (h passkeyHandlers) finishRegistration(ctx context.Context, in *finishRegistrationInput) (*passkeyAdded, error) {
-	added, err := h.passkeys.FinishRegistration(ctx, router.AuthOf(ctx), in.Body.Name, &in.Body.Credential)
+func (h *Handlers) finishRegistration(ctx context.Context, in *finishRegistrationInput) (*passkeyAdded, error) {
+	added, err := h.Auth.Passkeys.FinishRegistration(ctx, router.AuthOf(ctx), in.Body.Name, &in.Body.Credential)
 	if err != nil {
 		return nil, err
 	}
 	return &passkeyAdded{added}, nil
 }
 
-func (h passkeyHandlers) startSignIn(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
-	return challengedWith(h.passkeys.StartSignIn(ctx, router.AuthOf(ctx)))
+func (h *Handlers) startSignIn(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
+	return challengedWith(h.Auth.Passkeys.StartSignIn(ctx, router.AuthOf(ctx)))
 }
 
 type assertionInput struct {
@@ -179,14 +172,14 @@ type assertionInput struct {
 	}
 }
 
-func (h passkeyHandlers) finishSignIn(ctx context.Context, in *assertionInput) (*signedIn, error) {
-	return signedInAs(h.passkeys.FinishSignIn(ctx, router.AuthOf(ctx), &in.Body.Credential))
+func (h *Handlers) finishSignIn(ctx context.Context, in *assertionInput) (*signedIn, error) {
+	return signedInAs(h.Auth.Passkeys.FinishSignIn(ctx, router.AuthOf(ctx), &in.Body.Credential))
 }
 
-func (h passkeyHandlers) startReauthentication(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
-	return challengedWith(h.passkeys.StartReauthentication(ctx, router.AuthOf(ctx)))
+func (h *Handlers) startReauthentication(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
+	return challengedWith(h.Auth.Passkeys.StartReauthentication(ctx, router.AuthOf(ctx)))
 }
 
-func (h passkeyHandlers) finishReauthentication(ctx context.Context, in *assertionInput) (*signedIn, error) {
-	return signedInAs(h.passkeys.FinishReauthentication(ctx, router.AuthOf(ctx), &in.Body.Credential))
+func (h *Handlers) finishReauthentication(ctx context.Context, in *assertionInput) (*signedIn, error) {
+	return signedInAs(h.Auth.Passkeys.FinishReauthentication(ctx, router.AuthOf(ctx), &in.Body.Credential))
 }

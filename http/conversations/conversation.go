@@ -1,4 +1,4 @@
-package http
+package conversations
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -17,22 +16,13 @@ import (
 	"turnstone/protocol"
 )
 
-// conversationHandlers handle the requests for conversations.
-type conversationHandlers struct {
-	store         Conversations
-	organiser     Organiser
-	turns         Turns // a deletion cancels the live turn
-	confirmations resource.Confirmations
-	keys          *auth.Keys
-}
-
 // Bounds of what a client may write to a conversation, in characters.
 const (
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
 )
 
-func (h *conversationHandlers) routes() []route.Route {
+func (h *Handlers) conversationRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return append(h.organisingRoutes(path),
 		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
@@ -75,12 +65,12 @@ type listConversationsInput struct {
 	ProjectID protocol.ProjectID `query:"project_id"`
 }
 
-func (h *conversationHandlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
+func (h *Handlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
 	var project *protocol.ProjectID
 	if !in.ProjectID.IsZero() {
 		project = &in.ProjectID
 	}
-	return resource.ListConversations(ctx, h.store, h.keys, &in.ConversationListInput, project)
+	return resource.ListConversations(ctx, h.Store, h.Keys, &in.ConversationListInput, project)
 }
 
 type createConversationInput struct {
@@ -92,7 +82,7 @@ type createConversationInput struct {
 	}
 }
 
-func (h *conversationHandlers) createConversation(ctx context.Context, in *createConversationInput) (*resource.Created[protocol.Conversation], error) {
+func (h *Handlers) createConversation(ctx context.Context, in *createConversationInput) (*resource.Created[protocol.Conversation], error) {
 	if in.Body.ProjectID != nil && in.Body.Temporary {
 		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
@@ -101,7 +91,7 @@ func (h *conversationHandlers) createConversation(ctx context.Context, in *creat
 		return nil, err
 	}
 	caller := router.CallerOf(ctx)
-	conversation, err := h.store.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
+	conversation, err := h.Store.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, Temporary: in.Body.Temporary,
 		ProjectID: in.Body.ProjectID, SessionID: &caller.SessionID,
 	})
@@ -111,8 +101,8 @@ func (h *conversationHandlers) createConversation(ctx context.Context, in *creat
 	return resource.NewCreated("", conversation), nil
 }
 
-func (h *conversationHandlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
-	page, err := h.store.ConversationPage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
+func (h *Handlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
+	page, err := h.Store.ConversationPage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +129,7 @@ type putConversationOutput struct {
 	Body     protocol.Conversation
 }
 
-func (h *conversationHandlers) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
+func (h *Handlers) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -152,7 +142,7 @@ func (h *conversationHandlers) putConversation(ctx context.Context, in *putConve
 		return nil, err
 	}
 	write := &conversations.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata, Temporary: in.Body.Temporary}
-	conversation, isNew, err := h.store.PutConversation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, write, version)
+	conversation, isNew, err := h.Store.PutConversation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, write, version)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +174,7 @@ type setTitleInput struct {
 	}
 }
 
-func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) (*resource.Versioned[protocol.Conversation], error) {
+func (h *Handlers) setTitle(ctx context.Context, in *setTitleInput) (*resource.Versioned[protocol.Conversation], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -193,7 +183,7 @@ func (h *conversationHandlers) setTitle(ctx context.Context, in *setTitleInput) 
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.store.SetTitle(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, title, version))
+	return conversationChanged(h.Store.SetTitle(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, title, version))
 }
 
 // conversationChanged returns the response with the changed conversation.
@@ -211,6 +201,6 @@ type markReadInput struct {
 	}
 }
 
-func (h *conversationHandlers) markRead(ctx context.Context, in *markReadInput) (*resource.Versioned[protocol.Conversation], error) {
-	return conversationChanged(h.store.MarkRead(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
+func (h *Handlers) markRead(ctx context.Context, in *markReadInput) (*resource.Versioned[protocol.Conversation], error) {
+	return conversationChanged(h.Store.MarkRead(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
 }

@@ -1,4 +1,5 @@
-package http
+// Package system handles the requests about the service itself: whether it runs and is ready, its version and its profiles.
+package system
 
 import (
 	"context"
@@ -13,17 +14,18 @@ import (
 	"turnstone/protocol"
 )
 
-// systemHandlers handle the requests about the service itself.
-type systemHandlers struct {
-	readiness   *ready.Checker
-	draining    func() bool // nil: never
-	environment string
-	buildSHA    string // empty: unknown
-	modelFamily string
-	profiles    []protocol.ProfileAbilities
+// Handlers handle the requests about the service itself.
+type Handlers struct {
+	Readiness   *ready.Checker
+	Draining    func() bool // nil: never
+	Environment string
+	BuildSHA    string // empty: unknown
+	ModelFamily string
+	Profiles    []protocol.ProfileAbilities
 }
 
-func (h *systemHandlers) routes() []route.Route {
+// Routes returns the routes of the service itself.
+func (h *Handlers) Routes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/health", "getHealth", "Check that the process is running", route.Policy{Public: true, NoStore: true}, h.getHealth).
 			DescribedAs("Returns 200 while the process is running. Does not contact any dependency. Intended for load balancers and process supervisors."),
@@ -41,7 +43,7 @@ type health struct {
 }
 
 // getHealth reports that the process is running. It contacts no dependency.
-func (h *systemHandlers) getHealth(context.Context, *resource.Nothing) (*resource.Body[health], error) {
+func (h *Handlers) getHealth(context.Context, *resource.Nothing) (*resource.Body[health], error) {
 	return resource.OK(health{Status: "ok"}), nil
 }
 
@@ -52,13 +54,13 @@ type readyOutput struct {
 	Body       ready.Readiness
 }
 
-func (h *systemHandlers) getReady(ctx context.Context, _ *resource.Nothing) (*readyOutput, error) {
-	return h.withStatus(h.readiness.Check(ctx)), nil
+func (h *Handlers) getReady(ctx context.Context, _ *resource.Nothing) (*readyOutput, error) {
+	return h.withStatus(h.Readiness.Check(ctx)), nil
 }
 
 // withStatus adds whether the node is draining, and the status of the response.
-func (h *systemHandlers) withStatus(report ready.Readiness) *readyOutput {
-	if h.draining != nil && h.draining() {
+func (h *Handlers) withStatus(report ready.Readiness) *readyOutput {
+	if h.Draining != nil && h.Draining() {
 		report.Status, report.Draining = ready.StatusNotReady, true
 	}
 	if report.Status != ready.StatusReady {
@@ -72,27 +74,22 @@ func mayReturnNotReady(api huma.API, op *huma.Operation) {
 	route.JSONResponse[ready.Readiness](api, op, stdhttp.StatusServiceUnavailable, "Not ready: a dependency is down, or the node is draining.")
 }
 
-// InternalHandler serves /health, /ready and the published documents on the internal listener, which has no sign-in. There, /ready has a parameter
-// that may be repeated: exclude names a check that is reported but not required. An orchestrator that takes a node out of
-// service excludes the dependencies that all nodes share, so that the fault of one does not take out all nodes.
-func (s *Server) InternalHandler() stdhttp.Handler {
-	mux := stdhttp.NewServeMux()
+// Internal serves /health and /ready on the internal listener, which has no sign-in. There, /ready has a parameter that may be
+// repeated: exclude names a check that is reported but not required. An orchestrator that takes a node out of service
+// excludes the dependencies that all nodes share, so that the fault of one does not take out all nodes.
+func (h *Handlers) Internal(mux *stdhttp.ServeMux) {
 	mux.HandleFunc("GET /health", func(w stdhttp.ResponseWriter, _ *stdhttp.Request) {
 		writeInternal(w, stdhttp.StatusOK, health{Status: "ok"})
 	})
 	mux.HandleFunc("GET /ready", func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		report, known := s.readiness.Check(r.Context()).Without(r.URL.Query()["exclude"])
+		report, known := h.Readiness.Check(r.Context()).Without(r.URL.Query()["exclude"])
 		if !known {
 			stdhttp.Error(w, "exclude does not name a check, or names one twice", stdhttp.StatusBadRequest)
 			return
 		}
-		answer := s.system.withStatus(report)
+		answer := h.withStatus(report)
 		writeInternal(w, answer.Status, answer.Body)
 	})
-	for path, content := range published {
-		mux.HandleFunc("GET "+path, getDocument(content))
-	}
-	return mux
 }
 
 func writeInternal(w stdhttp.ResponseWriter, status int, value any) {
@@ -110,17 +107,14 @@ type Version struct {
 	ModelFamily string  `json:"model_provider_family"`
 }
 
-func (h *systemHandlers) getVersion(context.Context, *resource.Nothing) (*resource.Body[Version], error) {
-	version := Version{Service: "turnstone", Environment: h.environment, ModelFamily: h.modelFamily}
-	if h.buildSHA != "" {
-		version.BuildSHA = &h.buildSHA
+func (h *Handlers) getVersion(context.Context, *resource.Nothing) (*resource.Body[Version], error) {
+	version := Version{Service: "turnstone", Environment: h.Environment, ModelFamily: h.ModelFamily}
+	if h.BuildSHA != "" {
+		version.BuildSHA = &h.BuildSHA
 	}
 	return resource.OK(version), nil
 }
 
-func (h *systemHandlers) listProfiles(context.Context, *resource.Nothing) (*resource.Body[protocol.List[protocol.ProfileAbilities]], error) {
-	return resource.OK(protocol.List[protocol.ProfileAbilities]{Data: h.profiles}), nil
+func (h *Handlers) listProfiles(context.Context, *resource.Nothing) (*resource.Body[protocol.List[protocol.ProfileAbilities]], error) {
+	return resource.OK(protocol.List[protocol.ProfileAbilities]{Data: h.Profiles}), nil
 }
-
-// Readiness checks all dependencies, at most once per second.
-func (s *Server) Readiness(ctx context.Context) ready.Readiness { return s.readiness.Check(ctx) }

@@ -1,9 +1,8 @@
-package http
+package accounts
 
 import (
 	"context"
 	stdhttp "net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,18 +15,7 @@ import (
 	"turnstone/protocol/failpoint"
 )
 
-// accountHandlers handle the requests for sessions, passwords, identities and the settings of an account.
-type accountHandlers struct {
-	auth     *auth.Service
-	sessions Sessions
-	settings Settings
-	security SecurityLog
-	limits   accountLimits
-	keys     *auth.Keys
-	now      func() time.Time
-}
-
-func (h *accountHandlers) routes() []route.Route {
+func (h *Handlers) signInRoutes() []route.Route {
 	return []route.Route{
 		route.Call("POST", "/auth/register", "register", "Create an account", route.PublicWrites, h.register).
 			DescribedAs("Creates an account and signs it in. Email addresses are compared case-insensitively. The response sets the session cookie and contains the CSRF token for subsequent requests.").
@@ -61,29 +49,6 @@ func (h *accountHandlers) routes() []route.Route {
 			DescribedAs("For browsers. The provider redirects the browser to this path. Verifies the provider's response, signs in, and redirects to the `return_to` path of the start request.").
 			WithCodes(protocol.CodeCSRF, protocol.CodeRegistrationClosed, protocol.CodeConflict, protocol.CodeEmailTaken).Documented(route.DocumentRedirect).
 			WithCookies(stdhttp.StatusFound, stdhttp.StatusUnauthorized, stdhttp.StatusForbidden, stdhttp.StatusConflict, stdhttp.StatusServiceUnavailable),
-		route.Call("GET", "/account/identities", "listIdentities", "List identities", route.Lists, h.listIdentities).
-			DescribedAs("Lists the identities at OpenID providers with which the account signs in, in the order in which they were linked. `GET /auth/oidc/{provider}/start` with `link` links another one."),
-		route.Call("DELETE", "/account/identities/{identity_id}", "unlinkIdentity", "Unlink an identity", route.Writes.Recent(), h.unlinkIdentity).
-			DescribedAs("Removes an identity from the account, which cannot sign in with it any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409, with the identity in `current`). Requires a sign-in within the last ten minutes.").
-			WithCodes(protocol.CodeConflict),
-		route.Call("GET", "/account/security-log", "listSecurityLog", "List security events", route.Lists, h.listSecurityLog).
-			DescribedAs("Lists what happened to the account: sign-ins, sessions, changes to passwords, passkeys, identities and the email address, shares, exports and deletions, and refused requests. The newest events are first. Events are kept for 400 days."),
-		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
-			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
-		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).
-			DescribedAs("Changes the email address of the account. If the service sends mails, the account keeps its address until the new one is confirmed: a link is mailed to the new address, which works for 24 hours (`POST /auth/email/verify`), the account has it as `pending_email`, and its present address is informed. The present address in the request ends such a change. Otherwise the address changes at once. If the account has a password, the new address is then its sign-in name. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
-			WithExample(route.Object{"email": "ada@example.net"}).
-			WithCodes(protocol.CodeEmailTaken, protocol.CodeStaleVersion),
-		route.Call("PUT", "/account/name", "changeName", "Change the display name", route.Writes, h.changeName).
-			DescribedAs("Changes the display name of the account. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
-			WithExample(route.Object{"display_name": "Ada Lovelace"}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("GET", "/account/settings", "getSettings", "Get the account's preferences", route.Reads, h.getSettings).
-			DescribedAs("Returns the preferences. Until they are first changed, they are the defaults, with version 0."),
-		route.Call("PUT", "/account/settings", "putSettings", "Replace the account's preferences", route.Writes, h.putSettings).
-			DescribedAs("Replaces all preferences. Pass the version that the change is based on in If-Match or in `version`; if the preferences have changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins.").
-			WithExample(route.Object{"language": "en", "theme": "system", "send_key": "enter", "busy_action": "queue", "steering_delivery": "next_step", "default_profile": "auto", "version": 3}).
-			WithCodes(protocol.CodeStaleVersion),
 	}
 }
 
@@ -107,8 +72,8 @@ func signedInAs(info protocol.SessionInfo, err error) (*signedIn, error) {
 	return &signedIn{info}, nil
 }
 
-func (h *accountHandlers) register(ctx context.Context, in *registerInput) (*signedIn, error) {
-	return signedInAs(h.auth.Register(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password, in.Body.DisplayName))
+func (h *Handlers) register(ctx context.Context, in *registerInput) (*signedIn, error) {
+	return signedInAs(h.Auth.Register(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password, in.Body.DisplayName))
 }
 
 type loginInput struct {
@@ -118,8 +83,8 @@ type loginInput struct {
 	}
 }
 
-func (h *accountHandlers) login(ctx context.Context, in *loginInput) (*signedIn, error) {
-	return signedInAs(h.auth.SignIn(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password))
+func (h *Handlers) login(ctx context.Context, in *loginInput) (*signedIn, error) {
+	return signedInAs(h.Auth.SignIn(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password))
 }
 
 // mayReturnUnauthorized documents that a route that needs no session can respond 401.
@@ -127,8 +92,8 @@ func mayReturnUnauthorized(_ huma.API, op *huma.Operation) {
 	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized)
 }
 
-func (h *accountHandlers) getSession(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.SessionInfo], error) {
-	return resource.OK(h.auth.SessionInfo(router.CallerOf(ctx))), nil
+func (h *Handlers) getSession(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.SessionInfo], error) {
+	return resource.OK(h.Auth.SessionInfo(router.CallerOf(ctx))), nil
 }
 
 // signedOut is a response that clears the session cookie, the cache and the storage of the browser.
@@ -137,41 +102,41 @@ type signedOut struct {
 	Clear  string `header:"Clear-Site-Data"`
 }
 
-func (h *accountHandlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut, error) {
-	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.auth.SignOut(ctx, router.AuthOf(ctx))); err != nil {
+func (h *Handlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut, error) {
+	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.SignOut(ctx, router.AuthOf(ctx))); err != nil {
 		return nil, err
 	}
-	return &signedOut{Cookie: h.auth.ExpiredCookie(), Clear: `"cache","storage"`}, nil
+	return &signedOut{Cookie: h.Auth.ExpiredCookie(), Clear: `"cache","storage"`}, nil
 }
 
 type listSessionsInput struct{ resource.PageInput }
 
-func (h *accountHandlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
+func (h *Handlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
 	const scope = "sessions"
-	after, err := resource.OpenCursor[accounts.SessionPosition](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[accounts.SessionPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	caller, now := router.CallerOf(ctx), h.now()
-	page, next, err := h.sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
+	caller, now := router.CallerOf(ctx), h.Now()
+	page, next, err := h.Sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
 		Current: caller.SessionID, Now: now, IdleSince: now.Add(-auth.SessionIdle), After: after, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
 }
 
 type sessionPath struct {
 	SessionID protocol.SessionID `path:"session_id"`
 }
 
-func (h *accountHandlers) endSession(ctx context.Context, in *sessionPath) (*resource.Nothing, error) {
-	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.auth.EndSession(ctx, router.AuthOf(ctx), in.SessionID))
+func (h *Handlers) endSession(ctx context.Context, in *sessionPath) (*resource.Nothing, error) {
+	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.EndSession(ctx, router.AuthOf(ctx), in.SessionID))
 }
 
-func (h *accountHandlers) endOtherSessions(ctx context.Context, _ *resource.Nothing) (*resource.Nothing, error) {
-	return nil, h.auth.EndOtherSessions(ctx, router.AuthOf(ctx))
+func (h *Handlers) endOtherSessions(ctx context.Context, _ *resource.Nothing) (*resource.Nothing, error) {
+	return nil, h.Auth.EndOtherSessions(ctx, router.AuthOf(ctx))
 }
 
 type reauthenticateInput struct {
@@ -180,8 +145,8 @@ type reauthenticateInput struct {
 	}
 }
 
-func (h *accountHandlers) reauthenticate(ctx context.Context, in *reauthenticateInput) (*signedIn, error) {
-	return signedInAs(h.auth.Reauthenticate(ctx, router.AuthOf(ctx), in.Body.Password))
+func (h *Handlers) reauthenticate(ctx context.Context, in *reauthenticateInput) (*signedIn, error) {
+	return signedInAs(h.Auth.Reauthenticate(ctx, router.AuthOf(ctx), in.Body.Password))
 }
 
 type passwordInput struct {
@@ -191,6 +156,6 @@ type passwordInput struct {
 	}
 }
 
-func (h *accountHandlers) changePassword(ctx context.Context, in *passwordInput) (*signedIn, error) {
-	return signedInAs(h.auth.ChangePassword(ctx, router.AuthOf(ctx), in.Body.CurrentPassword, in.Body.NewPassword))
+func (h *Handlers) changePassword(ctx context.Context, in *passwordInput) (*signedIn, error) {
+	return signedInAs(h.Auth.ChangePassword(ctx, router.AuthOf(ctx), in.Body.CurrentPassword, in.Body.NewPassword))
 }

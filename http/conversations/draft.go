@@ -1,4 +1,4 @@
-package http
+package conversations
 
 import (
 	"context"
@@ -9,10 +9,7 @@ import (
 	"turnstone/protocol"
 )
 
-// draftHandlers handle the requests for drafts.
-type draftHandlers struct{ store Drafts }
-
-func (h *draftHandlers) routes() []route.Route {
+func (h *Handlers) draftRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}/draft"
 	return []route.Route{
 		route.Call("GET", path, "getDraft", "Get a draft", route.Reads, h.getDraft).
@@ -25,8 +22,8 @@ func (h *draftHandlers) routes() []route.Route {
 	}
 }
 
-func (h *draftHandlers) getDraft(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.Draft], error) {
-	return draftOf(h.store.Draft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))
+func (h *Handlers) getDraft(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.Draft], error) {
+	return draftOf(h.Drafts.Draft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))
 }
 
 func draftOf(draft *protocol.Draft, err error) (*resource.Versioned[protocol.Draft], error) {
@@ -46,10 +43,10 @@ type putDraftInput struct {
 	}
 }
 
-func (h *draftHandlers) putDraft(ctx context.Context, in *putDraftInput) (*resource.Versioned[protocol.Draft], error) {
+func (h *Handlers) putDraft(ctx context.Context, in *putDraftInput) (*resource.Versioned[protocol.Draft], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return draftOf(h.store.PutDraft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
+	return draftOf(h.Drafts.PutDraft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
 }

@@ -1,4 +1,4 @@
-package http
+package conversations
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -19,13 +18,7 @@ import (
 	"turnstone/protocol"
 )
 
-// branchHandlers handle the requests for branches.
-type branchHandlers struct {
-	store Branches
-	keys  *auth.Keys
-}
-
-func (h *branchHandlers) routes() []route.Route {
+func (h *Handlers) branchRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return []route.Route{
 		route.Call("POST", path+"/branches", "createBranch",
@@ -77,21 +70,21 @@ type branchOrFork struct {
 	Body     any
 }
 
-func (h *branchHandlers) createBranch(ctx context.Context, in *createBranchInput) (*branchOrFork, error) {
+func (h *Handlers) createBranch(ctx context.Context, in *createBranchInput) (*branchOrFork, error) {
 	name, err := branchName(in.Body.Name)
 	if err != nil {
 		return nil, err
 	}
 	account := router.CallerOf(ctx).AccountID
 	if in.Body.Mode == protocol.BranchFork {
-		fork, err := h.store.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name, &router.CallerOf(ctx).SessionID)
+		fork, err := h.Branches.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name, &router.CallerOf(ctx).SessionID)
 		if err != nil {
 			return nil, err
 		}
 		return &branchOrFork{Location: resource.ConversationPath(fork.ConversationID), ETag: response.ETagOf(fork.Version), Body: fork}, nil
 	}
 	request := &protocol.BranchRequest{MessageID: in.Body.MessageID, Mode: in.Body.Mode}
-	branch, err := h.store.CreateBranch(ctx, account, in.ConversationID, request, name)
+	branch, err := h.Branches.CreateBranch(ctx, account, in.ConversationID, request, name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +109,7 @@ type renameBranchInput struct {
 	}
 }
 
-func (h *branchHandlers) renameBranch(ctx context.Context, in *renameBranchInput) (*resource.Versioned[protocol.Branch], error) {
+func (h *Handlers) renameBranch(ctx context.Context, in *renameBranchInput) (*resource.Versioned[protocol.Branch], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
@@ -125,7 +118,7 @@ func (h *branchHandlers) renameBranch(ctx context.Context, in *renameBranchInput
 	if err != nil {
 		return nil, err
 	}
-	branch, err := h.store.RenameBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
+	branch, err := h.Branches.RenameBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +130,8 @@ type branchPath struct {
 	BranchID protocol.BranchID `path:"branch_id"`
 }
 
-func (h *branchHandlers) getBranch(ctx context.Context, in *branchPath) (*resource.Versioned[protocol.Branch], error) {
-	branch, err := h.store.GetBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
+func (h *Handlers) getBranch(ctx context.Context, in *branchPath) (*resource.Versioned[protocol.Branch], error) {
+	branch, err := h.Branches.GetBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
 	if err != nil {
 		return nil, err
 	}
@@ -150,20 +143,20 @@ type listBranchesInput struct {
 	resource.PageInput
 }
 
-func (h *branchHandlers) listBranches(ctx context.Context, in *listBranchesInput) (*resource.Body[protocol.List[protocol.Branch]], error) {
+func (h *Handlers) listBranches(ctx context.Context, in *listBranchesInput) (*resource.Body[protocol.List[protocol.Branch]], error) {
 	scope := "branches " + in.ConversationID.String()
-	after, err := resource.OpenCursor[protocol.BranchID](router.CallerOf(ctx), h.keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[protocol.BranchID](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
 	if after == nil {
 		after = new(protocol.BranchID)
 	}
-	page, next, err := h.store.ListBranches(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, *after, in.Limit)
+	page, next, err := h.Branches.ListBranches(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, *after, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(router.CallerOf(ctx), h.keys, scope, page, next), nil
+	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
 }
 
 type setActiveBranchInput struct {
@@ -175,10 +168,10 @@ type setActiveBranchInput struct {
 	}
 }
 
-func (h *branchHandlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*resource.Versioned[protocol.Conversation], error) {
+func (h *Handlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*resource.Versioned[protocol.Conversation], error) {
 	version, err := in.Version(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.store.SetActiveBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
+	return conversationChanged(h.Branches.SetActiveBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
 }

@@ -1,37 +1,54 @@
-package http
+package chat
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	stdhttp "net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"go.uber.org/zap"
+
 	"turnstone/actors/turn/machine"
-	"turnstone/http/resource"
+	"turnstone/http/auth"
+	"turnstone/http/ready"
+	"turnstone/http/response"
 	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/limits"
 	"turnstone/protocol"
 )
 
-// Fuzz targets for untrusted input. Their seeds and the inputs that they found are in testdata/fuzz and run with every
-// test run. make fuzz continues from them.
+// allowAll is a limiter that allows every request.
+type allowAll struct{}
 
-// fuzzServer returns a Server with these routes and without a database.
-func fuzzServer(f *testing.F, routes ...route.Route) *Server {
+func (allowAll) Take(context.Context, string, string) (limits.Decision, error) {
+	return limits.Decision{Allowed: true}, nil
+}
+
+// fuzzRouter returns a Router with one route and without stores.
+func fuzzRouter(f *testing.F, of route.Route) *router.Router {
 	f.Helper()
-	s, err := newServer(Config{
-		Limiter: newTestLimiter(),
-		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
-		AllowedOrigins: []string{"https://app.turnstone.example"}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-	}, func(*Server) []route.Route { return routes })
+	base := &url.URL{Scheme: "https", Host: "turnstone.example"}
+	metrics, err := router.NewMetrics(nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return s
+	noLimits := router.NewLimits(allowAll{}, metrics)
+	service, err := auth.New(auth.Config{BaseURL: base, Limits: noLimits, Log: zap.NewNop(), Now: time.Now})
+	if err != nil {
+		f.Fatal(err)
+	}
+	rt, err := router.New(router.Config{Auth: service, Limits: noLimits, Readiness: ready.New(nil, "", zap.NewNop(), time.Now), Metrics: metrics, Log: zap.NewNop(), Now: time.Now, BaseURL: base}, []route.Route{of})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return rt
 }
 
 // FuzzSteering checks that every body is either refused with a client error or becomes one command within its bounds.
@@ -51,7 +68,7 @@ func FuzzSteering(f *testing.F) {
 	}
 	var command *machine.Command
 	var body steeringRequest
-	s := fuzzServer(f, route.Stream("POST", "/chat/steering", "steerTurn", "", route.Policy{Public: true}, func(w stdhttp.ResponseWriter, _ *stdhttp.Request, in *steeringInput) (err error) {
+	s := fuzzRouter(f, route.Stream("POST", "/chat/steering", "steerTurn", "", route.Policy{Public: true}, func(w stdhttp.ResponseWriter, _ *stdhttp.Request, in *steeringInput) (err error) {
 		body = in.Body
 		if command, err = in.Body.command(); err == nil {
 			w.WriteHeader(stdhttp.StatusAccepted)
@@ -62,16 +79,18 @@ func FuzzSteering(f *testing.F) {
 		command = nil
 		request := httptest.NewRequest("POST", "https://turnstone.example/chat/steering", bytes.NewReader(content))
 		request.Header.Set("Content-Type", "application/json")
-		response, p := ask(s, request)
-		switch response.StatusCode {
+		response, p := httptest.NewRecorder(), response.Problem{}
+		s.ServeHTTP(response, request)
+		switch response.Code {
 		case 400, 404, 413, 422:
+			_ = json.Unmarshal(response.Body.Bytes(), &p)
 			if p.Code == "" || p.RequestID == "" || !utf8.ValidString(p.Detail) {
-				t.Errorf("%q: the problem document of the %d is incomplete: %+v", content, response.StatusCode, p)
+				t.Errorf("%q: the problem document of the %d is incomplete: %+v", content, response.Code, p)
 			}
 			return
 		case stdhttp.StatusAccepted:
 		default:
-			t.Fatalf("%q: %d %+v", content, response.StatusCode, p)
+			t.Fatalf("%q: %d %+v", content, response.Code, p)
 		}
 		if command == nil {
 			if body.Type != "approval" || body.ApprovalID == "" || body.Decision == "" {
@@ -101,30 +120,6 @@ func FuzzSteering(f *testing.F) {
 			}
 		default:
 			t.Errorf("%q became a command of kind %v", content, command.Kind)
-		}
-	})
-}
-
-// FuzzResume checks that Last-Event-ID and after accept only whole numbers from 0, each in one spelling.
-func FuzzResume(f *testing.F) {
-	for _, text := range []string{"", "0", "7", "007", "-1", "+1", " 1", "1 ", "9223372036854775807", "9223372036854775808", "1e3", "٣", "0x1", "\x00"} {
-		f.Add(text, "5")
-		f.Add("", text)
-	}
-	f.Fuzz(func(t *testing.T, header, query string) {
-		cursor, err := (&resource.ResumeInput{LastEventID: header, After: query}).Position()
-		text := header
-		if text == "" {
-			text = query
-		}
-		switch {
-		case err != nil:
-			if protocol.CodeOf(err) != protocol.CodeInvalid {
-				t.Errorf("%q: %v", text, err)
-			}
-		case text == "" && cursor == 0:
-		case cursor < 0 || strconv.FormatInt(cursor, 10) != text:
-			t.Errorf("%q is read as %d", text, cursor)
 		}
 	})
 }

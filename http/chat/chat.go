@@ -1,4 +1,4 @@
-package http
+package chat
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	stdhttp "net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,37 +23,6 @@ import (
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
 )
-
-// chatHandlers handle the requests that start, follow and command turns.
-type chatHandlers struct {
-	turns    Turns
-	store    TurnStore
-	messages Messages
-	streams  *router.Streams
-	now      func() time.Time
-	router   *router.Router // set by newServer after the router has its routes
-}
-
-// Turns starts, commands and follows live turns. The node implements it: it runs a turn itself or finds its owner.
-type Turns interface {
-	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
-	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error)
-	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
-	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error)
-	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error)
-	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
-	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *turn.Reader
-}
-
-// TurnStore reads turns.
-type TurnStore interface {
-	GetTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.Turn, error)
-	ListTurns(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.TurnID, limit int) (page []protocol.Turn, next *protocol.TurnID, err error)
-	CountLive(ctx context.Context, account protocol.AccountID) (int64, error)
-	// StoredStart returns the result of an earlier POST /chat with this key; nil if there was none. For the same key with
-	// another body, the error is protocol.CodeIdempotencyMismatch.
-	StoredStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*turnlog.StoredStart, error)
-}
 
 // chatRequest is the body of POST /chat.
 type chatRequest struct {
@@ -104,7 +72,7 @@ func (o optionalMessageID) expected() *turnlog.ExpectedHead {
 
 // postChat starts a turn and streams it. The user's message, the turn and its first transition are committed before the
 // first byte. After that the client may disconnect; the turn continues.
-func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
+func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
 	ctx, account := r.Context(), router.CallerOf(r.Context()).AccountID
 	text, attachments, err := readInput(in.Body.Input, protocol.MaxInputRunes)
 	if err != nil {
@@ -123,18 +91,18 @@ func (h *chatHandlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if stored != nil && stored.TurnID == nil { // no stream, so no slot is needed
 		return h.repeatAccepted(w, stored.FollowUp, stored.Receipt)
 	}
-	if err := h.streams.Acquire(account); err != nil {
+	if err := h.Streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.streams.Release(ctx, account)
+	defer h.Streams.Release(ctx, account)
 	if stored != nil {
 		w.Header().Set(router.ReplayedHeader, "true")
 		return h.streamTurn(w, r, *stored.TurnID, 0)
 	}
-	if err := h.router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
+	if err := router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
 		return err
 	}
-	start := in.Body.start(account, text, attachments, key, h.now())
+	start := in.Body.start(account, text, attachments, key, h.Now())
 	start.RequestID, start.SessionID = router.RequestIDOf(ctx), &router.CallerOf(ctx).SessionID
 	return h.startOrSteer(bounded, w, r, start)
 }
@@ -145,9 +113,9 @@ const startAttempts = 3
 
 // startOrSteer starts a turn or, while a turn is live, does what if_busy requests. If the live turn ends while it is
 // being steered, the start is attempted again.
-func (h *chatHandlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *turnlog.Start) error {
+func (h *Handlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *turnlog.Start) error {
 	for attempt := 1; ; attempt++ {
-		result, err := h.turns.StartTurn(ctx, start)
+		result, err := h.Turns.StartTurn(ctx, start)
 		err = failpoint.Respond(failpoint.ChatAfterTurnRowBefore200, err)
 		switch {
 		case err != nil:
@@ -180,7 +148,7 @@ func hasEnded(err error) bool {
 }
 
 // repeatAccepted responds to a repeated request with the 202 of the first request.
-func (h *chatHandlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
+func (h *Handlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
 	w.Header().Set(router.ReplayedHeader, "true")
 	if receipt != nil {
 		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
@@ -198,11 +166,11 @@ func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 	}
 }
 
-func (h *chatHandlers) storedStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*turnlog.StoredStart, error) {
+func (h *Handlers) storedStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*turnlog.StoredStart, error) {
 	if key == nil {
 		return nil, nil //nolint:nilnil // no key, no earlier request
 	}
-	return h.store.StoredStart(ctx, account, *key)
+	return h.Store.StoredStart(ctx, account, *key)
 }
 
 func (c *chatRequest) start(account protocol.AccountID, text string, attachments []protocol.FileID, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
@@ -252,13 +220,13 @@ func onceEach(at string, files []protocol.FileID) (distinct []protocol.FileID, e
 }
 
 // streamTurn responds with the events of a turn of the caller after a sequence.
-func (h *chatHandlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
-	return h.streamReader(w, r, turn, h.turns.Follow(router.CallerOf(r.Context()).AccountID, turn, after))
+func (h *Handlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
+	return h.streamReader(w, r, turn, h.Turns.Follow(router.CallerOf(r.Context()).AccountID, turn, after))
 }
 
-func (h *chatHandlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
+func (h *Handlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
 	setTurnHeaders(w.Header(), turn)
-	return h.streams.Serve(w, r, &sse.Stream{Reader: reader})
+	return h.Streams.Serve(w, r, &sse.Stream{Reader: reader})
 }
 
 // setTurnHeaders sets the headers of every stream of a turn.
@@ -273,8 +241,8 @@ type TurnInput struct {
 	TurnID protocol.TurnID `path:"turn_id"`
 }
 
-func (h *chatHandlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Body[protocol.Turn], error) {
-	turn, err := h.store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
+func (h *Handlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Body[protocol.Turn], error) {
+	turn, err := h.Store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
 	if err != nil {
 		return nil, err
 	}
@@ -288,24 +256,24 @@ type turnEventsInput struct {
 }
 
 // getTurnEvents streams the events of a turn, live or finished, after a sequence.
-func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) (err error) {
+func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) (err error) {
 	after, err := in.Position()
 	if err != nil {
 		return err
 	}
 	account := router.CallerOf(r.Context()).AccountID
-	reader := h.turns.Follow(account, in.TurnID, after)
+	reader := h.Turns.Follow(account, in.TurnID, after)
 	if in.Mode != "snapshot" && reader.FollowsLocally() { // the turn runs on this node: no lookup is needed
 		return h.streamLive(w, r, in.TurnID, reader)
 	}
 	bounded, cancel := router.UntilFirstByte(r.Context())
 	defer cancel()
-	turn, err := h.store.GetTurn(bounded, account, in.TurnID)
+	turn, err := h.Store.GetTurn(bounded, account, in.TurnID)
 	if err != nil {
 		return err
 	}
 	if turn.State.Terminal() { // resuming a live turn is not limited
-		if err := h.router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 		defer func() {
@@ -314,10 +282,10 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 			}
 		}()
 	}
-	if err := h.streams.Acquire(account); err != nil {
+	if err := h.Streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.streams.Release(r.Context(), account)
+	defer h.Streams.Release(r.Context(), account)
 	if in.Mode == "snapshot" {
 		return h.streamSnapshot(w, r, turn)
 	}
@@ -333,73 +301,34 @@ func (h *chatHandlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Reques
 }
 
 // streamLive responds with the events of a turn that runs on this node, without a lookup.
-func (h *chatHandlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
+func (h *Handlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
 	account := router.CallerOf(r.Context()).AccountID
-	if err := h.streams.Acquire(account); err != nil {
+	if err := h.Streams.Acquire(account); err != nil {
 		return err
 	}
-	defer h.streams.Release(r.Context(), account)
+	defer h.Streams.Release(r.Context(), account)
 	return h.streamReader(w, r, turn, reader)
 }
 
 // streamSnapshot streams the message so far and then the events that follow. turn.finished is always sent as an event,
 // so the snapshot of a finished turn covers all events but that one.
-func (h *chatHandlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
+func (h *Handlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
 	account := router.CallerOf(r.Context()).AccountID
-	message, err := h.messages.GetMessage(r.Context(), account, turn.MessageID)
+	message, err := h.Messages.GetMessage(r.Context(), account, turn.MessageID)
 	if err != nil {
 		return err
 	}
 	covers := message.CoversSequence
 	if message.Status != protocol.MessageStreaming {
-		if turn, err = h.store.GetTurn(r.Context(), account, turn.TurnID); err != nil {
+		if turn, err = h.Store.GetTurn(r.Context(), account, turn.TurnID); err != nil {
 			return err
 		}
 		covers = turn.LastSequence - 1
 	}
-	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, h.now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
+	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, h.Now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
 	if err != nil {
 		return err
 	}
 	setTurnHeaders(w.Header(), turn.TurnID)
-	return h.streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.turns.Follow(account, turn.TurnID, covers)})
-}
-
-func (h *chatHandlers) routes() []route.Route {
-	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."
-	return []route.Route{
-		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).WithMaxBody(route.MaxBody).
-			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt. A message can have up to 20 files; if the account has not all of them, the response is 409 `conflict` with their states in `current`, and nothing starts. The model gets the texts of the files, or of long ones the passages that have words of the message, and cites them in `citations`. A turn waits up to a minute for a text that was not read yet.").
-			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
-			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs, protocol.CodeConflict).
-			Documented(func(api huma.API, op *huma.Operation) {
-				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
-				op.Responses["202"] = &huma.Response{
-					Description: "A turn is live. The response is the queued follow-up or the receipt of the steering input, depending on `if_busy`.",
-					Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: []*huma.Schema{
-						schemaOf[protocol.FollowUp](api), schemaOf[protocol.SteeringReceipt](api),
-					}}}},
-				}
-			}),
-		route.Call("GET", "/chat/turns/{turn_id}", "getTurn", "Get a turn", route.Reads, h.getTurn).
-			DescribedAs("Returns a live or finished turn: its state, its last sequence, the identifier of the message that it writes and, once it has ended, its usage."),
-		route.Stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Stream the events of a turn", route.Policy{Conflicts: true}, h.getTurnEvents).
-			DescribedAs("Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.").
-			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
-			Documented(func(api huma.API, op *huma.Operation) {
-				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)
-				op.Responses["204"] = &huma.Response{Description: "The turn has ended, and the client has received all of its events."}
-			}),
-		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).WithMaxBody(route.MediumBody).
-			DescribedAs("Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
-			WithExample(route.Object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{route.Object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
-			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
-			Documented(func(api huma.API, op *huma.Operation) {
-				route.JSONResponse[protocol.SteeringReceipt](api, op, stdhttp.StatusAccepted, "The command is committed. An input will be applied or returned, exactly once.")
-			}),
-	}
-}
-
-func schemaOf[T any](api huma.API) *huma.Schema {
-	return api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
+	return h.Streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.Turns.Follow(account, turn.TurnID, covers)})
 }

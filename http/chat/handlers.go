@@ -1,0 +1,62 @@
+package chat
+
+import (
+	"context"
+	"time"
+
+	"turnstone/actors/turn"
+	"turnstone/actors/turn/machine"
+	"turnstone/http/auth"
+	"turnstone/http/router"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// Turns starts, commands and follows live turns; see package actors/turn. The node implements it: it runs a turn itself or
+// finds its owner.
+type Turns interface {
+	StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error)
+	CreateFollowUp(ctx context.Context, f *turnlog.NewFollowUp) (*protocol.FollowUp, error)
+	ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange) (*protocol.FollowUp, error)
+	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion) (*protocol.FollowUp, error)
+	Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error)
+	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
+	Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *turn.Reader
+}
+
+var _ Turns = (*turn.Host)(nil)
+
+// Store reads turns; see package persistence/turns.
+type Store interface {
+	GetTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*protocol.Turn, error)
+	ListTurns(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.TurnID, limit int) (page []protocol.Turn, next *protocol.TurnID, err error)
+	// StoredStart returns the result of an earlier POST /chat with this key; nil if there was none. For the same key with
+	// another body, the error is protocol.CodeIdempotencyMismatch.
+	StoredStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*turnlog.StoredStart, error)
+}
+
+// Messages reads messages; see package persistence/conversations.
+type Messages interface {
+	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
+}
+
+// FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
+type FollowUps interface {
+	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
+	GetFollowUp(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, followUp protocol.FollowUpID) (*protocol.FollowUp, error)
+	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
+}
+
+// Handlers handle the requests that start, follow, command and list turns, and those for the queues of conversations.
+type Handlers struct {
+	Turns     Turns
+	Store     Store
+	Messages  Messages
+	FollowUps FollowUps
+	Streams   *router.Streams
+	Limits    *router.Limits
+	Keys      *auth.Keys
+	Now       func() time.Time
+}
