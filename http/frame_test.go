@@ -71,6 +71,9 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 	t.Parallel()
 	s := frameServer(t, Config{}, echoRoute())
 	const media = "application/json"
+	reasons := map[string]string{
+		"duplicate name": "two members with the same name", "not UTF-8": "valid UTF-8", "half a surrogate pair": "half of a surrogate pair", "truncated JSON": "valid JSON",
+	}
 	for _, test := range []struct {
 		name, media string
 		body        io.Reader
@@ -78,6 +81,7 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 		code        protocol.Code
 		field       string
 	}{
+		{"half a surrogate pair", media, strings.NewReader(`{"title":"\ud800"}`), 400, protocol.CodeInvalidBody, "body"},
 		{"valid", media, strings.NewReader(`{"title":"x","unknown":1}`), 200, "", ""},
 		{"charset", media + "; charset=utf-8", strings.NewReader(`{"title":"x"}`), 200, "", ""},
 		{"no media type", "", strings.NewReader(`{"title":"x"}`), 415, protocol.CodeUnsupportedMedia, ""},
@@ -104,6 +108,9 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 			}
 			if test.field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != test.field) {
 				t.Errorf("fields %+v, want %s", p.Errors, test.field)
+			}
+			if want := reasons[test.name]; !strings.Contains(p.Detail, want) {
+				t.Errorf("the detail is %q, want %q in it", p.Detail, want)
 			}
 		})
 	}

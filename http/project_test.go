@@ -315,6 +315,18 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 	if items := u.do(200, "GET", queue, nil).at("data"); len(items.([]any)) != 0 {
 		t.Errorf("a refused follow-up is queued: %v", items)
 	}
+	stored := fmt.Sprintf("/conversations/%v", conversation)
+	before := u.do(200, "GET", stored, nil).at("version")
+	for i, mode := range []string{"edit", "regenerate"} {
+		message := u.do(200, "GET", stored+"/messages", nil).at(fmt.Sprintf("data.%d.message_id", i))
+		wantField(t, u.do(409, "POST", stored+"/branches", route.Object{"message_id": message, "mode": mode}), "current.state", "archived")
+	}
+	if after := u.do(200, "GET", stored, nil).at("version"); after != before {
+		t.Errorf("refused branches changed the conversation from version %v to %v", before, after)
+	}
+	wantField(t, u.do(409, "POST", "/files/uploads", route.Object{
+		"filename": "a.txt", "media_type": "text/plain", "size": 5, "purpose": "attachment", "conversation_id": conversation,
+	}), "current.state", "archived")
 	u.do(404, "POST", "/chat", route.Object{"project_id": protocol.NewProjectID().String(), "input": []route.Object{{"type": "text", "text": "Hello"}}})
 	u.do(422, "POST", "/chat", route.Object{"project_id": id, "temporary": true, "input": []route.Object{{"type": "text", "text": "Hello"}}})
 }

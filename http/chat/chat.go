@@ -286,13 +286,12 @@ func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, i
 		return err
 	}
 	defer h.Streams.Release(r.Context(), account)
-	if in.Mode == "snapshot" {
-		return h.streamSnapshot(w, r, turn)
-	}
 	switch {
 	case turn.State.Terminal() && after >= turn.LastSequence:
 		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
 		return nil
+	case in.Mode == "snapshot":
+		return h.streamSnapshot(w, r, turn)
 	case after > turn.LastSequence:
 		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": turn.LastSequence},
 			"The turn has no event with this sequence yet. Load the turn again.")

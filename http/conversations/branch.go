@@ -25,7 +25,7 @@ func (h *Handlers) branchRoutes() []route.Route {
 			"Create a branch or fork a conversation", route.Copies, h.createBranch).
 			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
 			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
-			WithCodes(protocol.CodeTurnInProgress).
+			WithCodes(protocol.CodeTurnInProgress, protocol.CodeConflict).
 			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
 		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Lists, h.listBranches).
 			DescribedAs("Lists the branches of a conversation, oldest first. They form a tree: `parent_branch_id` and `base_message_id` name the place at which a branch starts."),

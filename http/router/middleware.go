@@ -5,6 +5,7 @@ import (
 	"fmt"
 	stdhttp "net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,11 +171,16 @@ func navigates(r *stdhttp.Request) bool {
 
 // unknownMethod handles requests whose path has routes, but none of their method.
 func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+	var has []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		if rt.mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
-			w.Header().Add("Allow", method)
+			has = append(has, method)
 		}
 	}
+	if slices.Contains(has, "GET") {
+		has = slices.Insert(has, 1, "HEAD")
+	}
+	w.Header().Set("Allow", strings.Join(has, ", "))
 	rt.refuseUnknown(w, r, protocol.Errorf(protocol.CodeMethodNotAllowed, "This path does not support this method."))
 }
 

@@ -2,7 +2,9 @@ package router
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,11 +23,28 @@ const (
 
 // checkShape reads a body once and stops at the first limit that it exceeds: one of those above, or the number of
 // elements and members that the schema allows. It runs before huma, which first decodes the whole body, validates every
-// element of an array that has too many, and panics for objects in an array whose elements must be unique. Malformed
-// JSON is no error here: the decoder of huma reports it.
+// element of an array that has too many, and panics for objects in an array whose elements must be unique. It ends at a
+// syntax error, which the decoder of huma reports.
 func checkShape(body []byte, schemas huma.Registry, schema *huma.Schema) error {
 	s := &shape{decoder: jsontext.NewDecoder(bytes.NewReader(body)), schemas: schemas}
-	return s.value(schema)
+	if err := s.value(schema); !errors.Is(err, errMalformed) {
+		return err
+	}
+	return nil
+}
+
+// errMalformed ends the check at a syntax error.
+var errMalformed = errors.New("the body is not JSON")
+
+// malformed returns the error for what the decoder refuses: errMalformed, unless another decoder may accept it.
+func malformed(err error) error {
+	switch reason := err.Error(); {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return badShape("must have no two members with the same name in an object")
+	case strings.Contains(reason, "UTF-8"), strings.Contains(reason, "surrogate"):
+		return badShape("must be valid UTF-8, without half of a surrogate pair")
+	}
+	return errMalformed
 }
 
 // shape is the state of checkShape.
@@ -48,7 +67,10 @@ func (s *shape) value(schema *huma.Schema) error {
 		return s.container(s.resolve(schema), kind == '{')
 	default:
 		raw, err := s.decoder.ReadValue()
-		if err == nil && kind == '0' && len(raw) > maxNumber {
+		if err != nil {
+			return malformed(err)
+		}
+		if kind == '0' && len(raw) > maxNumber {
 			return badShape("must have no number of more than %d bytes", maxNumber)
 		}
 		return nil
@@ -58,15 +80,17 @@ func (s *shape) value(schema *huma.Schema) error {
 // container reads an object or an array, with all that it contains.
 func (s *shape) container(schema *huma.Schema, isObject bool) error {
 	if _, err := s.decoder.ReadToken(); err != nil {
-		return nil //nolint:nilerr // huma reports the error
+		return malformed(err)
 	}
 	for count := 1; ; count++ {
 		switch s.decoder.PeekKind() {
 		case '}', ']':
-			_, _ = s.decoder.ReadToken() // it was peeked at
+			if _, err := s.decoder.ReadToken(); err != nil {
+				return malformed(err)
+			}
 			return nil
-		case 0: // malformed, or the end
-			return nil
+		case 0: // a syntax error, or the end
+			return errMalformed
 		}
 		var of *huma.Schema
 		var err error
@@ -91,7 +115,7 @@ func (s *shape) name(schema *huma.Schema, count int) (*huma.Schema, error) {
 	}
 	raw, err := s.decoder.ReadValue()
 	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // the next read fails too
+		return nil, malformed(err)
 	}
 	if len(raw) > maxName+len(`""`) {
 		return nil, badShape("must have no name of more than %d bytes", maxName)
@@ -147,8 +171,8 @@ func (s *shape) field() string {
 }
 
 // badShape returns the error of a body that exceeds a limit of all bodies.
-func badShape(format string, limit int) error {
-	message := fmt.Sprintf(format, limit)
+func badShape(format string, limit ...any) error {
+	message := fmt.Sprintf(format, limit...)
 	return &protocol.Error{
 		Code: protocol.CodeInvalidBody, Detail: "The body " + message + ".", Fields: []protocol.FieldError{{Field: "body", Message: message}},
 	}

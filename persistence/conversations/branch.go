@@ -8,6 +8,7 @@ import (
 
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 )
 
@@ -120,7 +121,8 @@ func TurnInProgress(turn protocol.TurnID) error {
 }
 
 // CreateBranch creates a new active branch for another version of a message; the next turn stores that version. The
-// previously active branch does not change. While a turn is live, the error is protocol.CodeTurnInProgress.
+// previously active branch does not change. While a turn is live, the error is protocol.CodeTurnInProgress. In an archived
+// project, it is a conflict with the project.
 func (s *Store) CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID,
 	request *protocol.BranchRequest, name string,
 ) (branch *protocol.Branch, err error) {
@@ -131,6 +133,11 @@ func (s *Store) CreateBranch(ctx context.Context, account protocol.AccountID, co
 		}
 		if locked.LiveTurnID != nil {
 			return TurnInProgress(*locked.LiveTurnID)
+		}
+		if locked.ProjectID != nil {
+			if _, err := projects.LockActive(ctx, tx, account, *locked.ProjectID); err != nil {
+				return err
+			}
 		}
 		id, err := createSiblingBranch(ctx, tx, account, conversation, request, name)
 		if err != nil {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -121,8 +122,8 @@ func (s *Sessions) UploadFrames(ctx context.Context, account protocol.AccountID,
 }
 
 const (
-	conversationExistsSQL = `
-	select 1 from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
+	conversationOfUploadSQL = `
+	select c.project_id from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
 	lockTotalsSQL = `
 	insert into file_totals (account_id) values (@account)
 	on conflict (account_id) do update set account_id = excluded.account_id
@@ -173,18 +174,21 @@ func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin
 	return made, nil
 }
 
-// checkTarget checks that the account has the conversation and the project of a session.
+// checkTarget checks that the account has the conversation and the project of a session, and that the project of either is not
+// archived.
 func checkTarget(ctx context.Context, tx *pg.Tx, spec *uploadlog.Spec, args pgx.NamedArgs) error {
+	target := spec.ProjectID
 	if spec.ConversationID != nil {
-		var one int
-		if err := tx.QueryRow(ctx, conversationExistsSQL, args).Scan(&one); err != nil {
+		var of *protocol.ProjectID
+		if err := tx.QueryRow(ctx, conversationOfUploadSQL, args).Scan(&of); err != nil {
 			return fmt.Errorf("reading the conversation of an upload: %w", err)
 		}
+		target = cmp.Or(target, of)
 	}
-	if spec.ProjectID == nil {
+	if target == nil {
 		return nil
 	}
-	project, err := projects.Read(ctx, tx, spec.AccountID, *spec.ProjectID)
+	project, err := projects.Read(ctx, tx, spec.AccountID, *target)
 	if err != nil {
 		return err
 	}

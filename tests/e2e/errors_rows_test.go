@@ -50,7 +50,7 @@ var provocations = []provocation{
 	{code: protocol.CodeMethodNotAllowed, status: 405, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada, "DELETE", "/conversations", nil)
 	}, check: func(t *testing.T, got *rawResponse) {
-		if allowed := got.Header.Values("Allow"); strings.Join(allowed, ",") != "GET,POST" {
+		if allowed := got.Header.Values("Allow"); strings.Join(allowed, ";") != "GET, HEAD, POST" {
 			t.Errorf("Allow: %v", allowed)
 		}
 	}},

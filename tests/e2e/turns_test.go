@@ -162,9 +162,11 @@ func resume(t *testing.T, s *sitetest.Site) {
 		tail.Close()
 	}
 	for _, after := range []int64{end.LastSequence, farAhead} {
-		got := u.Do(t, http.MethodGet, events, nil, "Last-Event-ID", fmt.Sprint(after)).Want(t, http.StatusNoContent, nil)
-		if len(got.Body) != 0 {
-			t.Errorf("204 with %q", got.Body)
+		for _, mode := range []string{"", "?mode=snapshot"} {
+			got := u.Do(t, http.MethodGet, events+mode, nil, "Last-Event-ID", fmt.Sprint(after)).Want(t, http.StatusNoContent, nil)
+			if len(got.Body) != 0 {
+				t.Errorf("204 with %q", got.Body)
+			}
 		}
 	}
 }

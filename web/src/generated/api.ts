@@ -4843,7 +4843,7 @@ export interface components {
         "Accept-Ranges": string;
         /**
          * @description The methods that the path has.
-         * @example GET
+         * @example GET, HEAD, POST
          */
         Allow: string;
         /**
@@ -19148,7 +19148,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `idempotency_in_progress`, `turn_in_progress`. */
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`, `turn_in_progress`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -19159,7 +19159,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "idempotency_in_progress",
+                     *       "code": "conflict",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
