@@ -59,7 +59,6 @@ type Stores struct {
 	Conversations *conversations.Store
 	Drafts        *conversations.Drafts
 	FollowUps     *followups.Store
-	Organiser     *conversations.Organiser
 	Feedback      *feedback.Store
 	Shares        *shares.Store
 	Usage         *usage.Store
@@ -95,7 +94,6 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Recovery = accounts.NewRecovery(db, s.Accounts, s.queue, s.Mails)
 	s.FollowUps = followups.New(db, config.Logger)
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
-	s.Organiser = conversations.NewOrganiser(db, s.queue)
 	s.Search = search.New(db)
 	s.Shares = shares.New(db)
 	s.hasObjects = config.Objects != nil
@@ -135,7 +133,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
 		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire),
-		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Organiser.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
+		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Conversations.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}
 	if s.hasObjects {

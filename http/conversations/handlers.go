@@ -22,8 +22,8 @@ type Store interface {
 	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
 }
 
-// Organiser changes where lists show conversations.
-type Organiser interface {
+// Placements changes where lists show conversations.
+type Placements interface {
 	SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, archived bool, version *int64) (conversation *protocol.Conversation, err error)
 	SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, pinned bool, version *int64) (conversation *protocol.Conversation, err error)
 }
@@ -58,7 +58,7 @@ type Turns interface {
 // Handlers handle the requests for conversations, their messages, branches and drafts.
 type Handlers struct {
 	Store         Store
-	Organiser     Organiser
+	Placements    Placements
 	Branches      Branches
 	Messages      Messages
 	Drafts        Drafts

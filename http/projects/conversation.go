@@ -59,7 +59,7 @@ func (h *Handlers) move(ctx context.Context, in *moveConversationInput) (*resour
 		return nil, err
 	}
 	caller := router.CallerOf(ctx)
-	moved, err := h.Organiser.MoveConversation(ctx, caller.AccountID, &conversations.Move{
+	moved, err := h.Placements.MoveConversation(ctx, caller.AccountID, &conversations.Move{
 		ConversationID: in.ConversationID, ProjectID: in.Body.ProjectID, Version: version, SessionID: &caller.SessionID,
 	})
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *Handlers) listMoveTargets(ctx context.Context, in *listMoveTargetsInput
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := h.Organiser.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	page, next, err := h.Placements.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}

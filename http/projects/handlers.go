@@ -38,8 +38,8 @@ type Conversations interface {
 	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
 }
 
-// Organiser moves conversations; see package persistence/conversations.
-type Organiser interface {
+// Placements moves conversations; see package persistence/conversations.
+type Placements interface {
 	MoveConversation(ctx context.Context, account protocol.AccountID, move *conversations.Move) (conversation *protocol.Conversation, err error)
 	ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
 }
@@ -59,7 +59,7 @@ type Handlers struct {
 	Store         Store
 	Texts         Texts
 	Conversations Conversations
-	Organiser     Organiser
+	Placements    Placements
 	Turns         Turns
 	Uploads       Uploads
 	Confirmations resource.Confirmations

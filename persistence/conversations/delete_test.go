@@ -178,8 +178,8 @@ func wantHidden(t *testing.T, db *persistence.Stores, account protocol.AccountID
 			return err
 		},
 		"title":   func() error { _, err := db.Conversations.SetTitle(ctx, account, id, "x", nil); return err },
-		"archive": func() error { _, err := db.Organiser.SetArchived(ctx, account, id, true, nil); return err },
-		"pin":     func() error { _, err := db.Organiser.SetPinned(ctx, account, id, true, nil); return err },
+		"archive": func() error { _, err := db.Conversations.SetArchived(ctx, account, id, true, nil); return err },
+		"pin":     func() error { _, err := db.Conversations.SetPinned(ctx, account, id, true, nil); return err },
 		"read":    func() error { _, err := db.Conversations.MarkRead(ctx, account, id, message); return err },
 		"draft":   func() error { _, err := db.Drafts.PutDraft(ctx, account, id, "x", nil, nil); return err },
 		"messages": func() error {

@@ -46,9 +46,9 @@ const moveSQL = `
 // MoveConversation moves a conversation. A repetition of the stored value needs no version and changes nothing. If the
 // project is archived, or the conversation is temporary, the error is a conflict. A live turn continues with the
 // instructions of the project in which it started.
-func (o *Organiser) MoveConversation(ctx context.Context, account protocol.AccountID, move *Move) (conversation *protocol.Conversation, err error) {
+func (s *Store) MoveConversation(ctx context.Context, account protocol.AccountID, move *Move) (conversation *protocol.Conversation, err error) {
 	id := move.ConversationID
-	err = o.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		locked, err := LockConversation(ctx, tx, account, id)
 		if err != nil {
 			return err
@@ -122,10 +122,10 @@ const listTargetsSQL = `
 
 // ListMoveTargets returns a page of the projects into which a conversation can be moved. It starts after a project; nil
 // starts at the beginning. next is nil at the end.
-func (o *Organiser) ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+func (s *Store) ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	after *protocol.ProjectID, limit int,
 ) (page []protocol.Project, next *protocol.ProjectID, err error) {
-	page, err = RowsOfConversation[protocol.Project](ctx, o.db, account, listTargetsSQL, pgx.NamedArgs{
+	page, err = RowsOfConversation[protocol.Project](ctx, s.db, account, listTargetsSQL, pgx.NamedArgs{
 		"account": account, "conversation": id, "after": projects.Position(after), "limit": limit + 1,
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ const conversationsOfProjectSQL = `
 
 // EraseOfProject deletes at most limit conversations of a deleted project, and enqueues the jobs that erase their content.
 // It is the step of projects.Store.PurgeProject for conversations.
-func (o *Organiser) EraseOfProject(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project protocol.ProjectID, limit int) (deleted int, err error) {
+func (s *Store) EraseOfProject(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project protocol.ProjectID, limit int) (deleted int, err error) {
 	rows, err := tx.Query(ctx, conversationsOfProjectSQL, account, project, limit)
 	if err != nil {
 		return 0, fmt.Errorf("listing the conversations of a project: %w", err)
@@ -159,7 +159,7 @@ func (o *Organiser) EraseOfProject(ctx context.Context, tx *pg.Tx, account proto
 		return 0, fmt.Errorf("deleting the conversations of a project: %w", err)
 	}
 	for _, id := range ids {
-		if err := o.queue.Insert(ctx, tx, PurgeConversationArgs{AccountID: account, ConversationID: id}); err != nil {
+		if err := s.queue.Insert(ctx, tx, PurgeConversationArgs{AccountID: account, ConversationID: id}); err != nil {
 			return 0, err
 		}
 	}

@@ -281,7 +281,7 @@ func TestConversationsMoveUnderTheVersionRule(t *testing.T) {
 		if version > 0 {
 			request.Version = &version
 		}
-		return db.Organiser.MoveConversation(t.Context(), account, request)
+		return db.Conversations.MoveConversation(t.Context(), account, request)
 	}
 	for _, step := range []struct {
 		name    string
@@ -333,15 +333,15 @@ func TestConversationsMoveUnderTheVersionRule(t *testing.T) {
 	if got := kindsOf(t, db, account, a); !slices.Equal(got, want) {
 		t.Errorf("the work history of A is %v, want %v", got, want)
 	}
-	targets, _, err := db.Organiser.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10)
+	targets, _, err := db.Conversations.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10)
 	if err != nil || len(targets) != 0 {
 		t.Errorf("targets %+v, %v: one project is archived, and the conversation is in the other", targets, err)
 	}
 	third := newProject(t, db, account, "C").ProjectID
-	if targets, _, err = db.Organiser.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10); err != nil || len(targets) != 1 || targets[0].ProjectID != third {
+	if targets, _, err = db.Conversations.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10); err != nil || len(targets) != 1 || targets[0].ProjectID != third {
 		t.Errorf("targets %+v, %v", targets, err)
 	}
-	_, _, err = db.Organiser.ListMoveTargets(t.Context(), other, c.ConversationID, nil, 10)
+	_, _, err = db.Conversations.ListMoveTargets(t.Context(), other, c.ConversationID, nil, 10)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 }
 
@@ -353,9 +353,9 @@ func TestATemporaryConversationCannotMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Organiser.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: c.ConversationID, ProjectID: &project, Version: &c.Version})
+	_, err = db.Conversations.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: c.ConversationID, ProjectID: &project, Version: &c.Version})
 	storetest.WantCode(t, err, protocol.CodeConflict)
-	if targets, _, err := db.Organiser.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10); err != nil || len(targets) != 0 {
+	if targets, _, err := db.Conversations.ListMoveTargets(t.Context(), account, c.ConversationID, nil, 10); err != nil || len(targets) != 0 {
 		t.Errorf("targets %+v, %v", targets, err)
 	}
 }
@@ -377,7 +377,7 @@ func TestSimultaneousMovesLeaveTheCountsRight(t *testing.T) {
 		if i%2 == 0 {
 			to = &a
 		}
-		_, err := db.Organiser.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: all[i].ConversationID, ProjectID: to, Version: &all[i].Version})
+		_, err := db.Conversations.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: all[i].ConversationID, ProjectID: to, Version: &all[i].Version})
 		return err
 	}) {
 		if err != nil {
@@ -412,10 +412,10 @@ func TestADeletionAndMovesExcludeEachOther(t *testing.T) {
 			_, _, err := db.Projects.DeleteProject(t.Context(), account, &projects.Deletion{Change: projects.Change{ProjectID: project.ProjectID, Version: &project.Version}})
 			return err
 		case 1:
-			_, err := db.Organiser.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: inside.ConversationID, Version: &inside.Version})
+			_, err := db.Conversations.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: inside.ConversationID, Version: &inside.Version})
 			return err
 		default:
-			_, err := db.Organiser.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: outside.ConversationID, ProjectID: &project.ProjectID, Version: &outside.Version})
+			_, err := db.Conversations.MoveConversation(t.Context(), account, &conversations.Move{ConversationID: outside.ConversationID, ProjectID: &project.ProjectID, Version: &outside.Version})
 			return err
 		}
 	})
@@ -449,7 +449,7 @@ func TestAPurgeErasesADueProjectInSteps(t *testing.T) {
 	newConversation(t, db, other, &kept)
 	deleteProject(t, db, account, project)
 	purge := func() bool {
-		done, err := db.Projects.PurgeProject(t.Context(), account, project, 2, db.Organiser.EraseOfProject)
+		done, err := db.Projects.PurgeProject(t.Context(), account, project, 2, db.Conversations.EraseOfProject)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func move(w *storetest.World, account protocol.AccountID, conversation protocol.
 	w.Helper()
 	read, err := w.DB.Conversations.Conversation(w.Context(), account, conversation)
 	w.Must(err)
-	_, err = w.DB.Organiser.MoveConversation(w.Context(), account, &conversations.Move{
+	_, err = w.DB.Conversations.MoveConversation(w.Context(), account, &conversations.Move{
 		ConversationID: conversation, ProjectID: to, Version: &read.Version,
 	})
 	w.Must(err)

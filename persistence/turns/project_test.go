@@ -94,14 +94,14 @@ func (w *projectWorld) readsOf(turn *storetest.Turn) map[string]func() error {
 			return err
 		},
 		"title":   func() error { _, err := db.Conversations.SetTitle(w.Context(), account, id, "x", nil); return err },
-		"archive": func() error { _, err := db.Organiser.SetArchived(w.Context(), account, id, false, nil); return err },
-		"pin":     func() error { _, err := db.Organiser.SetPinned(w.Context(), account, id, false, nil); return err },
+		"archive": func() error { _, err := db.Conversations.SetArchived(w.Context(), account, id, false, nil); return err },
+		"pin":     func() error { _, err := db.Conversations.SetPinned(w.Context(), account, id, false, nil); return err },
 		"move": func() error {
-			_, err := db.Organiser.MoveConversation(w.Context(), account, &conversations.Move{ConversationID: id, ProjectID: &w.project})
+			_, err := db.Conversations.MoveConversation(w.Context(), account, &conversations.Move{ConversationID: id, ProjectID: &w.project})
 			return err
 		},
 		"targets": func() error {
-			_, _, err := db.Organiser.ListMoveTargets(w.Context(), account, id, nil, 1)
+			_, _, err := db.Conversations.ListMoveTargets(w.Context(), account, id, nil, 1)
 			return err
 		},
 		"read":  func() error { _, err := db.Conversations.MarkRead(w.Context(), account, id, message); return err },
@@ -456,7 +456,7 @@ func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
 		for _, to := range []*protocol.ProjectID{nil, &w.project} {
 			c, err := w.DB.Conversations.Conversation(t.Context(), w.Account, turn.Spec.ConversationID)
 			w.Must(err)
-			_, err = w.DB.Organiser.MoveConversation(t.Context(), w.Account, &conversations.Move{ConversationID: c.ConversationID, ProjectID: to, Version: &c.Version})
+			_, err = w.DB.Conversations.MoveConversation(t.Context(), w.Account, &conversations.Move{ConversationID: c.ConversationID, ProjectID: to, Version: &c.Version})
 			w.Must(err)
 		}
 	})
@@ -474,7 +474,7 @@ func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
 	metered.analyze()
 	measure("after the deletion", 0, 1, outside)
 	wantPages(w.World, "move targets", 200, func() {
-		targets, _, err := w.DB.Organiser.ListMoveTargets(t.Context(), w.Account, outside.Spec.ConversationID, nil, 20)
+		targets, _, err := w.DB.Conversations.ListMoveTargets(t.Context(), w.Account, outside.Spec.ConversationID, nil, 20)
 		if err != nil || len(targets) != 0 {
 			t.Errorf("%d targets, %v", len(targets), err)
 		}

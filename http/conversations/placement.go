@@ -37,7 +37,7 @@ func (h *Handlers) setArchived(ctx context.Context, in *setArchivedInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Organiser.SetArchived(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
+	return conversationChanged(h.Placements.SetArchived(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Archived, version))
 }
 
 type setPinnedInput struct {
@@ -54,5 +54,5 @@ func (h *Handlers) setPinned(ctx context.Context, in *setPinnedInput) (*resource
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Organiser.SetPinned(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
+	return conversationChanged(h.Placements.SetPinned(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Pinned, version))
 }

@@ -6,19 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
-
-// Organiser changes where lists show conversations. Its methods may be called from any goroutine.
-type Organiser struct {
-	db    *pg.DB
-	queue *jobs.Queue
-}
-
-// NewOrganiser returns an organiser that enqueues its jobs in queue.
-func NewOrganiser(db *pg.DB, queue *jobs.Queue) *Organiser { return &Organiser{db: db, queue: queue} }
 
 const setArchivedSQL = `
 	update conversations
@@ -27,10 +17,10 @@ const setArchivedSQL = `
 
 // SetArchived moves a conversation into the archive or back. A repetition of the stored value needs no version and
 // changes nothing.
-func (o *Organiser) SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	archived bool, version *int64,
 ) (*protocol.Conversation, error) {
-	return o.setMark(ctx, account, id, setArchivedSQL, archived, version, func(locked *LockedConversation) bool { return locked.ArchivedAt != nil })
+	return s.setMark(ctx, account, id, setArchivedSQL, archived, version, func(locked *LockedConversation) bool { return locked.ArchivedAt != nil })
 }
 
 const setPinnedSQL = `
@@ -40,17 +30,17 @@ const setPinnedSQL = `
 
 // SetPinned pins a conversation, so that lists show it first, or removes the pin. A repetition of the stored value needs
 // no version and changes nothing.
-func (o *Organiser) SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+func (s *Store) SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	pinned bool, version *int64,
 ) (*protocol.Conversation, error) {
-	return o.setMark(ctx, account, id, setPinnedSQL, pinned, version, func(locked *LockedConversation) bool { return locked.PinnedAt != nil })
+	return s.setMark(ctx, account, id, setPinnedSQL, pinned, version, func(locked *LockedConversation) bool { return locked.PinnedAt != nil })
 }
 
 // setMark runs a statement that sets or clears a mark of a conversation. isSet reports the stored value.
-func (o *Organiser) setMark(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
+func (s *Store) setMark(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	sql string, set bool, version *int64, isSet func(*LockedConversation) bool,
 ) (conversation *protocol.Conversation, err error) {
-	err = o.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		locked, err := LockConversation(ctx, tx, account, id)
 		if err != nil {
 			return err

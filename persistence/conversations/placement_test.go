@@ -18,7 +18,7 @@ type mark struct {
 	time func(*protocol.Conversation) *time.Time
 }
 
-func marksOf(o *conversations.Organiser) map[string]mark {
+func marksOf(o *conversations.Store) map[string]mark {
 	return map[string]mark{
 		"archive": {o.SetArchived, func(c *protocol.Conversation) *time.Time { return c.ArchivedAt }},
 		"pin":     {o.SetPinned, func(c *protocol.Conversation) *time.Time { return c.PinnedAt }},
@@ -28,7 +28,7 @@ func marksOf(o *conversations.Organiser) map[string]mark {
 func TestMarksChangeUnderTheVersionRule(t *testing.T) {
 	db := pgtest.New(t)
 	account, other := pgtest.Account(t, db), pgtest.Account(t, db)
-	for name, mark := range marksOf(db.Organiser) {
+	for name, mark := range marksOf(db.Conversations) {
 		t.Run(name, func(t *testing.T) {
 			id := storetest.NewConversation(t, db, account, "A").ConversationID
 			version := func(n int64) *int64 { return &n }
@@ -78,9 +78,9 @@ func TestOfSimultaneousMarksWithOneVersionOneWins(t *testing.T) {
 	id, one := storetest.NewConversation(t, db, account, "A").ConversationID, int64(1)
 	failures := storetest.Together(8, func(i int) (err error) {
 		if i%2 == 0 {
-			_, err = db.Organiser.SetPinned(t.Context(), account, id, true, &one)
+			_, err = db.Conversations.SetPinned(t.Context(), account, id, true, &one)
 		} else {
-			_, err = db.Organiser.SetArchived(t.Context(), account, id, true, &one)
+			_, err = db.Conversations.SetArchived(t.Context(), account, id, true, &one)
 		}
 		return err
 	})
