@@ -90,9 +90,9 @@ func (all results) merge(second results, names []string) (noticed []string) {
 	return noticed
 }
 
-// whyLines is the number of lines of a failure that a notice quotes. They include the awaited condition and its
-// position in the test.
-const whyLines = 12
+// whyLines is the number of lines of a failure that a notice quotes: the awaited condition, its position in the test, and what the
+// page showed.
+const whyLines = 150
 
 // why returns the failure as one line, without the stack frames of libraries.
 func (r result) why() string {
