@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
@@ -44,7 +45,7 @@ func (m errandMachine) state() string {
 
 // errandStore stores errands in memory, as a log of the epochs that wrote each step.
 type errandStore struct {
-	nodes *directory
+	nodes *actorstest.Directory
 
 	mu      sync.Mutex
 	errands map[string]*errandRow // guarded by mu
@@ -127,7 +128,13 @@ func (h *errandHost) Drain(ctx context.Context, grace time.Duration) (released i
 type errandKind struct{ *errandHost }
 
 func (k errandKind) Claim(_ context.Context, limit int) ([]errandClaim, error) {
-	return k.store.claim(k.node.ID, limit, func(row *errandRow) bool { return row.owner == nil || k.store.nodes.isDead(*row.owner) }), nil
+	return k.store.claim(k.node.ID, limit, func(row *errandRow) bool {
+		if row.owner == nil {
+			return true
+		}
+		_, lives := k.store.nodes.Lease(*row.owner)
+		return !lives
+	}), nil
 }
 
 func (k errandKind) Owned(context.Context) (own []errandClaim, err error) {
@@ -247,15 +254,13 @@ func TestAThirdKindOfWorkSurvivesItsNodes(t *testing.T) {
 			h.Send(h.Find(account, "one"), errandPanic{})
 		}, 3 * RenewInterval},
 		"a death that it does not know": {func(_ *testing.T, n *Node, h *errandHost) {
-			h.store.nodes.mu.Lock()
-			defer h.store.nodes.mu.Unlock()
-			h.store.nodes.nodes[n.ID()].dead = true
+			h.store.nodes.Kill(n.ID())
 		}, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				t.Cleanup(func() { <-time.After(time.Minute) }) // the actors linger
-				w := &errandWorld{t, &errandStore{nodes: newDirectory(), errands: map[string]*errandRow{}}, make(chan struct{})}
+				w := &errandWorld{t, &errandStore{nodes: new(actorstest.Directory), errands: map[string]*errandRow{}}, make(chan struct{})}
 				first, h := w.node()
 				w.store.mu.Lock()
 				w.store.errands["one"] = &errandRow{errandClaim: errandClaim{account, "one", 0}}

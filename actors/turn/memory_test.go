@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -12,13 +13,14 @@ import (
 
 // memory implements Store, FollowUpStore, Log, Ownership and node.Directory without a database, with hooks to inject faults.
 type memory struct {
+	actorstest.Directory
+
 	mu          sync.Mutex
 	turns       map[protocol.TurnID]*memoryTurn
 	interrupted *protocol.TurnID // the turn that PromoteFollowUp interrupts
 	loadError   error            // the result of LoadTurn for every turn; RepairTurn still succeeds
-	nodes       map[protocol.NodeID]*memoryNode
-	stalled     int // queues that StartStalledQueues starts
-	queueChecks int // calls of StartStalledQueues
+	stalled     int              // queues that StartStalledQueues starts
+	queueChecks int              // calls of StartStalledQueues
 	history     []turnlog.HistoryMessage
 	// onAppend, when set, handles a batch: it calls store to store it and done to report the result.
 	onAppend func(batch *turnlog.Append, store func() error, done func(error))
@@ -45,11 +47,6 @@ type memoryTurn struct {
 // adoptions returns the number of claims other than those after a drain.
 func (t *memoryTurn) adoptions() int { return int(t.epoch) - 1 - t.drains }
 
-type memoryNode struct {
-	turnlog.Lease
-	dead bool
-}
-
 // newSpec returns the specification of a turn that continues a conversation.
 func newSpec() *turnlog.Spec {
 	parent := protocol.NewMessageID()
@@ -61,7 +58,7 @@ func newSpec() *turnlog.Spec {
 }
 
 func newMemory() *memory {
-	return &memory{turns: map[protocol.TurnID]*memoryTurn{}, nodes: map[protocol.NodeID]*memoryNode{}}
+	return &memory{turns: map[protocol.TurnID]*memoryTurn{}}
 }
 
 func (s *memory) StartTurn(_ context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
@@ -206,9 +203,8 @@ func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn pr
 	}
 	head := t.head()
 	if t.owner != nil {
-		if owner := s.nodes[*t.owner]; owner != nil {
-			head.OwnerDead, head.OwnerAddress = owner.dead, owner.Address
-		}
+		lease, lives := s.Lease(*t.owner)
+		head.OwnerDead, head.OwnerAddress = !lives, lease.Address
 	}
 	return head, nil
 }
@@ -234,61 +230,21 @@ func (s *memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protoc
 	return nil, nil //nolint:nilnil // there is no such record
 }
 
-func (s *memory) Register(_ context.Context, node turnlog.NewNode) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.nodes[node.NodeID] = &memoryNode{Lease: turnlog.Lease{Address: node.Address, Build: node.Build}}
-	if node.Predecessor != nil && s.nodes[*node.Predecessor] != nil {
-		s.nodes[*node.Predecessor].dead = true
-	}
-	return nil
-}
-
-func (s *memory) Renew(_ context.Context, node protocol.NodeID, load turnlog.NodeLoad) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.nodes[node]
-	if n == nil || n.dead {
-		return false, turnlog.ErrFenced
-	}
-	n.Renewals++
-	n.Load = load
-	return n.Draining, nil
-}
-
-func (s *memory) Leases(context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[protocol.NodeID]turnlog.Lease{}
-	for id, node := range s.nodes {
-		if !node.dead {
-			all[id] = node.Lease
-		}
-	}
-	return all, nil
-}
-
-func (s *memory) MarkDead(_ context.Context, node protocol.NodeID, seen int64) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.nodes[node]
-	if n == nil || n.dead || n.Renewals != seen {
-		return false, nil
-	}
-	n.dead = true
-	return true, nil
-}
-
 func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if me := s.nodes[node]; me == nil || me.dead || me.Draining {
+	if me, found := s.Lease(node); !found || me.Draining {
 		return nil, nil
 	}
 	var claims []turnlog.Claim
 	for _, t := range s.turns {
-		if len(claims) == limit || t.state.Terminal() || t.owner != nil && s.nodes[*t.owner] != nil && !s.nodes[*t.owner].dead {
+		if len(claims) == limit || t.state.Terminal() {
 			continue
+		}
+		if t.owner != nil {
+			if _, lives := s.Lease(*t.owner); lives {
+				continue
+			}
 		}
 		cause := protocol.CauseNodeLost
 		if t.owner == nil {
@@ -350,17 +306,6 @@ func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account prot
 	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseOperator, Adoptions: t.adoptions()}, nil
 }
 
-func (s *memory) Drain(_ context.Context, node protocol.NodeID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.nodes[node]
-	if n == nil || n.dead {
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
-	n.Draining = true
-	return nil
-}
-
 func (s *memory) Release(_ context.Context, node protocol.NodeID) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -372,13 +317,6 @@ func (s *memory) Release(_ context.Context, node protocol.NodeID) (int, error) {
 		}
 	}
 	return released, nil
-}
-
-func (s *memory) Leave(_ context.Context, node protocol.NodeID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.nodes, node)
-	return nil
 }
 
 func (s *memory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) (all []turnlog.Started, _ error) {

@@ -378,7 +378,7 @@ func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 	spec := startTurn(t, a, "hi")
 	seen := read(t, a, spec, 0, isDelta)
 	store.mu.Lock()
-	store.nodes[a.node.ID].dead = true // the node itself does not know this yet
+	store.Kill(a.node.ID) // the node itself does not know this yet
 	store.mu.Unlock()
 	b := startNode(t, store, model, nil)
 	whole := read(t, b, spec, 0, nil)
