@@ -80,10 +80,10 @@ func New(runtime *shell.Runtime, o Options) *Link {
 	return &Link{runtime: runtime, options: o, log: o.Logger.Named("cluster"), asks: map[string]AskHandler{}, messages: map[string]func(Message){}, sent: map[string]struct{}{}}
 }
 
-// HandleAsk sets what answers the asks of a kind. It is called before Start.
+// HandleAsk registers what answers the asks of a kind. Call it before Start.
 func (l *Link) HandleAsk(kind string, handle AskHandler) { l.asks[kind] = handle }
 
-// Handle sets what is called with the messages of a kind to this node. handle must not block. It is called before Start.
+// Handle registers a handler for the messages of a kind to this node. Call it before Start. The handler must not block.
 func (l *Link) Handle(kind string, handle func(Message)) { l.messages[kind] = handle }
 
 // Start starts to accept connections of other nodes. It is called before anything is sent. A repeat after success does
@@ -107,11 +107,12 @@ func (l *Link) Start() (err error) {
 	}()
 	l.remote = remote.NewRemote(l.runtime.System(), remote.Configure(host, port, configuration(l.options)...))
 	l.remote.Start()
+	l.address = l.runtime.System().Address() // before a message can arrive
 	if l.gateway, err = l.Spawn(gatewayName, l.arrived); err != nil {
+		l.address = ""
 		l.remote.Shutdown(false)
 		return err
 	}
-	l.address = l.runtime.System().Address()
 	l.log.Info("listening for other nodes", zap.String("address", l.address))
 	return nil
 }

@@ -106,7 +106,7 @@ func (k *leaseKeeper) runRound(now time.Time) (err error) {
 	return err
 }
 
-// markDeadNodes declares nodes dead whose renewal counter does not change.
+// markDeadNodes declares the nodes dead whose renewal counters have not changed for deadAfter.
 func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 	n := k.node
 	leases, err := n.config.Directory.Leases(ctx)

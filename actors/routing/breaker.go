@@ -41,7 +41,7 @@ type breakerKey struct {
 
 type breaker struct {
 	failures int
-	first    protocol.AccountID // whose call failed first
+	first    protocol.AccountID // the account whose call failed first
 	until    time.Time          // the route is not used before this time
 }
 

@@ -10,7 +10,7 @@ import (
 // Dispatcher runs the actors that have messages, on one worker goroutine per processor. By default protoactor starts a
 // new goroutine whenever an actor has messages; such a goroutine starts with a small stack, which the first decision
 // has to grow. The workers keep their grown stacks. Actors are served in order: an actor that gets messages waits for
-// those that got messages earlier. Sharing the workers is safe because no actor ever blocks (turn_run.go).
+// those that got messages earlier. Sharing the workers is safe because no actor ever blocks (see Behavior).
 type Dispatcher struct {
 	limit int // maximum number of workers, set by NewDispatcher
 
@@ -28,8 +28,7 @@ var _ actor.Dispatcher = (*Dispatcher)(nil)
 // throughput is the number of messages that an actor may process before it lets others run.
 const throughput = 300
 
-// NewDispatcher returns a dispatcher with at most limit workers. With 0, it starts a new goroutine for every run, as
-// protoactor's default does.
+// NewDispatcher returns a dispatcher with at most limit workers.
 func NewDispatcher(limit int) *Dispatcher {
 	d := &Dispatcher{limit: limit}
 	d.nonEmpty.L = &d.mu
@@ -44,7 +43,7 @@ func (d *Dispatcher) Schedule(run func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case d.closed, d.limit == 0: // after close, the remaining messages are for actors that have stopped
+	case d.closed: // after close, the remaining messages are for actors that have stopped
 		go run()
 		return
 	case d.idle > 0:

@@ -48,7 +48,7 @@ type Behavior interface {
 	End(status Status)
 }
 
-// Owner keeps a list of actors and is told what becomes of this one. Its methods are called from Receive, and none may block.
+// Owner is notified when an actor breaks or ends. Its methods are called from Receive and must not block.
 type Owner interface {
 	// Broken is called when the behavior has panicked. Ended follows.
 	Broken()

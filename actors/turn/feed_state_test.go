@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// feedWorld is everything that decides whether output reaches the actor: the state of the feed, what is in it, the messages to
-// the actor that are under way, and whether the actor stores a step.
+// feedWorld is one state of a feed together with its actor: what the feed contains, which messages are on their way to the
+// actor, and whether the actor stores a step.
 type feedWorld struct {
 	state   feedState
 	content feedContent

@@ -25,7 +25,7 @@ import (
 
 const testTimeout = clocktest.HangGuard
 
-// testNode is a node whose only host is that of the turns.
+// testNode is a node with one host, which runs turns.
 type testNode struct {
 	*Host
 	process *node.Node

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -122,7 +121,7 @@ func (s *Sessions) UploadFrames(ctx context.Context, account protocol.AccountID,
 }
 
 const (
-	conversationOfUploadSQL = `
+	projectOfConversationSQL = `
 	select c.project_id from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible
 	lockTotalsSQL = `
 	insert into file_totals (account_id) values (@account)
@@ -177,22 +176,25 @@ func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin
 // checkTarget checks that the account has the conversation and the project of a session, and that the project of either is not
 // archived.
 func checkTarget(ctx context.Context, tx *pg.Tx, spec *uploadlog.Spec, args pgx.NamedArgs) error {
-	target := spec.ProjectID
+	targets := []*protocol.ProjectID{spec.ProjectID, nil}
 	if spec.ConversationID != nil {
-		var of *protocol.ProjectID
-		if err := tx.QueryRow(ctx, conversationOfUploadSQL, args).Scan(&of); err != nil {
+		if err := tx.QueryRow(ctx, projectOfConversationSQL, args).Scan(&targets[1]); err != nil {
 			return fmt.Errorf("reading the conversation of an upload: %w", err)
 		}
-		target = cmp.Or(target, of)
 	}
-	if target == nil {
-		return nil
+	for _, id := range targets {
+		if id == nil {
+			continue
+		}
+		project, err := projects.Read(ctx, tx, spec.AccountID, *id)
+		if err != nil {
+			return err
+		}
+		if err := projects.CheckActive(project); err != nil {
+			return err
+		}
 	}
-	project, err := projects.Read(ctx, tx, spec.AccountID, *target)
-	if err != nil {
-		return err
-	}
-	return projects.CheckActive(project)
+	return nil
 }
 
 func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.Upload, error) {

@@ -253,7 +253,7 @@ func (b *Batch) Deadline() {
 	b.Effects = append(b.Effects, StopWork)
 }
 
-// Restarted is the failure of a transfer whose node has ended or drains.
+// Restarted returns the failure of a transfer whose node stops or drains.
 func Restarted() *protocol.UploadFailure {
 	return &protocol.UploadFailure{
 		Code: protocol.UploadRestarted, Detail: "The service was restarted while it received the file. Send the file again.",
