@@ -327,6 +327,10 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 	wantField(t, u.do(409, "POST", "/files/uploads", route.Object{
 		"filename": "a.txt", "media_type": "text/plain", "size": 5, "purpose": "attachment", "conversation_id": conversation,
 	}), "current.state", "archived")
+	another := u.do(201, "POST", "/projects", route.Object{"name": "Active"}).at("project_id")
+	u.do(409, "POST", "/files/uploads", route.Object{
+		"filename": "a.txt", "media_type": "text/plain", "size": 5, "purpose": "project", "project_id": another, "conversation_id": conversation,
+	})
 	u.do(404, "POST", "/chat", route.Object{"project_id": protocol.NewProjectID().String(), "input": []route.Object{{"type": "text", "text": "Hello"}}})
 	u.do(422, "POST", "/chat", route.Object{"project_id": id, "temporary": true, "input": []route.Object{{"type": "text", "text": "Hello"}}})
 }
