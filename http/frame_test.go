@@ -72,7 +72,7 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 	s := frameServer(t, Config{}, echoRoute())
 	const media = "application/json"
 	reasons := map[string]string{
-		"duplicate name": "two members with the same name", "not UTF-8": "valid UTF-8", "half a surrogate pair": "half of a surrogate pair", "truncated JSON": "valid JSON",
+		"duplicate name": "two members with the same name", "not UTF-8": "valid UTF-8", "half a surrogate pair": "half of a surrogate pair", "truncated JSON": "valid JSON", "a name that looks like a reason": "valid JSON",
 	}
 	for _, test := range []struct {
 		name, media string
@@ -81,6 +81,7 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 		code        protocol.Code
 		field       string
 	}{
+		{"a name that looks like a reason", media, strings.NewReader(`{"UTF-8 surrogate":tru}`), 400, protocol.CodeInvalidBody, "body"},
 		{"half a surrogate pair", media, strings.NewReader(`{"title":"\ud800"}`), 400, protocol.CodeInvalidBody, "body"},
 		{"valid", media, strings.NewReader(`{"title":"x","unknown":1}`), 200, "", ""},
 		{"charset", media + "; charset=utf-8", strings.NewReader(`{"title":"x"}`), 200, "", ""},

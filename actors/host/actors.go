@@ -48,15 +48,15 @@ func (a *actors[ID, W]) isActive(entry *Actor[W]) bool {
 	return !entry.over
 }
 
-// add starts an actor with spawn and lists it. It returns false, and starts nothing, when the host is stopped or already has
+// add starts an actor with spawn, which must not block, and lists it. It returns false, and starts nothing, when the host is stopped or already has
 // an actor of this epoch or a later one.
-func (a *actors[ID, W]) add(id ID, entry *Actor[W], spawn func() *actor.PID) bool {
+func (a *actors[ID, W]) add(id ID, entry *Actor[W], spawn func()) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old := a.running[id]; a.stopped || old != nil && old.Epoch >= entry.Epoch {
 		return false
 	}
-	entry.pid = spawn()
+	spawn()
 	if a.running == nil {
 		a.running = map[ID]*Actor[W]{}
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 
 	"turnstone/actors/shell"
@@ -101,13 +100,13 @@ func (h *Host[ID, C, W]) Shell(b shell.Behavior, id ID, epoch int32, log *zap.Lo
 // actor of this epoch or a later one.
 func (h *Host[ID, C, W]) Spawn(id ID, entry *Actor[W], s *shell.Shell, first ...any) *Actor[W] {
 	entry.done = s.Stopped()
-	if !h.actors.add(id, entry, func() *actor.PID {
-		return h.config.Node.Runtime.Spawn(fmt.Sprintf("%s/%v/%d/", h.config.Name, id, entry.Epoch), s)
+	if !h.actors.add(id, entry, func() {
+		entry.pid = h.config.Node.Runtime.Spawn(fmt.Sprintf("%s/%v/%d/", h.config.Name, id, entry.Epoch), s)
+		for _, message := range first { // before anybody finds the actor
+			h.Send(entry, message)
+		}
 	}) {
 		return nil
-	}
-	for _, message := range first {
-		h.Send(entry, message)
 	}
 	return entry
 }

@@ -29,20 +29,22 @@ type Host interface {
 // hosts are the hosts of a node.
 type hosts []Host
 
-// adopt lets all hosts adopt.
-func (all hosts) adopt(ctx context.Context) (more bool, err error) {
-	for _, h := range all {
-		others, failed := h.Adopt(ctx)
-		more, err = more || others, errors.Join(err, failed)
-	}
-	return more, err
+// adopt lets all hosts adopt. It returns those that may claim more.
+func (all hosts) adopt(ctx context.Context) (more hosts, err error) {
+	return all.each(func(h Host) (bool, error) { return h.Adopt(ctx) })
 }
 
-// claim lets all hosts claim.
-func (all hosts) claim(ctx context.Context, limit int) (more bool, err error) {
+// claim lets all hosts claim. It returns those that may claim more.
+func (all hosts) claim(ctx context.Context, limit int) (more hosts, err error) {
+	return all.each(func(h Host) (bool, error) { return h.Claim(ctx, limit) })
+}
+
+func (all hosts) each(claim func(Host) (bool, error)) (more hosts, err error) {
 	for _, h := range all {
-		others, failed := h.Claim(ctx, limit)
-		more, err = more || others, errors.Join(err, failed)
+		others, failed := claim(h)
+		if err = errors.Join(err, failed); others {
+			more = append(more, h)
+		}
 	}
 	return more, err
 }
@@ -53,11 +55,12 @@ func (all hosts) startDrain() {
 	}
 }
 
-// drain drains all hosts at the same time.
-func (all hosts) drain(ctx context.Context, grace time.Duration) (released int, err error) {
+// drain drains all hosts at the same time. announce is called with what each host has released, as soon as it has.
+func (all hosts) drain(ctx context.Context, grace time.Duration, announce func(released int)) (released int, err error) {
 	var mu sync.Mutex
 	all.atOnce(func(h Host) {
 		count, failed := h.Drain(ctx, grace)
+		announce(count)
 		mu.Lock()
 		defer mu.Unlock()
 		released, err = released+count, errors.Join(err, failed)

@@ -40,7 +40,7 @@ type leaseKeeper struct {
 	node    *Node
 	seen    map[protocol.NodeID]observation
 	renewed time.Time
-	more    bool // there may be more work to claim
+	more    hosts // those that may claim more at once
 }
 
 // keep runs the keeper until the node stops. The first round runs at once, so that a restarted process adopts without
@@ -51,7 +51,7 @@ func (n *Node) keep() {
 	defer ticker.Stop()
 	work := k.runRound
 	for {
-		k.more = false
+		k.more = nil
 		if err := work(time.Now()); errors.Is(err, turnlog.ErrFenced) {
 			n.log.Error("declared dead by others: giving up all work")
 			n.stopFenced()
@@ -60,16 +60,17 @@ func (n *Node) keep() {
 			n.log.Warn("lease round failed", zap.Error(err))
 		}
 		var more <-chan time.Time
-		if k.more {
+		rest := k.more
+		if len(rest) > 0 {
 			more = time.After(claimPause)
 		}
 		select {
 		case <-ticker.C:
 			work = k.runRound
 		case <-more:
-			work = k.claimMore(math.MaxInt)
+			work = k.claimMore(rest, math.MaxInt)
 		case share := <-n.released:
-			work = k.claimMore(share)
+			work = k.claimMore(n.hosts, share)
 		case <-n.ctx.Done():
 			return
 		}
@@ -159,16 +160,16 @@ func (n *Node) notePeers(leases map[protocol.NodeID]turnlog.Lease) {
 	n.link.SetPeers(addresses)
 }
 
-// claimMore returns the work of claiming between two rounds: after a claim that left more, or because another node has
-// released work.
-func (k *leaseKeeper) claimMore(limit int) func(time.Time) error {
+// claimMore returns the work of claiming between two rounds: by the hosts whose last claim left more, or by all of them because
+// another node has released work.
+func (k *leaseKeeper) claimMore(of hosts, limit int) func(time.Time) error {
 	return func(time.Time) (err error) {
 		if k.node.Draining() {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(k.node.ctx, keeperTimeout)
 		defer cancel()
-		k.more, err = k.node.hosts.claim(ctx, limit)
+		k.more, err = of.claim(ctx, limit)
 		return err
 	}
 }

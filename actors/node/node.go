@@ -138,12 +138,10 @@ func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
 		n.log.Warn("marking the node as draining failed", zap.Error(err))
 	}
 	failpoint.Reached(failpoint.Draining)
-	released, err := n.hosts.drain(ctx, grace)
+	released, err := n.hosts.drain(ctx, grace, n.announceRelease)
 	if err != nil {
 		return err
 	}
-	failpoint.Reached(failpoint.Released)
-	n.announceRelease(released)
 	n.log.Info("drained", zap.Int("released", released))
 	return nil
 }

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 type fakeHost struct {
 	adopted, claimed, drains int
 	more                     bool // the result of Adopt
-	limits                   []int
 	failed                   error
+	slow                     chan struct{} // nil: Drain returns at once
 }
 
 func (h *fakeHost) Adopt(context.Context) (bool, error) {
@@ -29,17 +29,23 @@ func (h *fakeHost) Adopt(context.Context) (bool, error) {
 	return h.more, h.failed
 }
 
-func (h *fakeHost) Claim(_ context.Context, limit int) (bool, error) {
+func (h *fakeHost) Claim(context.Context, int) (bool, error) {
 	h.claimed++
-	h.limits = append(h.limits, limit)
 	return false, nil
 }
 
 func (h *fakeHost) StartDrain() {}
 
-func (h *fakeHost) Drain(context.Context, time.Duration) (int, error) {
+func (h *fakeHost) Drain(ctx context.Context, _ time.Duration) (int, error) {
 	h.drains++
-	return 5, nil
+	if h.slow != nil {
+		select {
+		case <-h.slow:
+		case <-ctx.Done():
+		}
+		return 0, h.failed
+	}
+	return 5, h.failed
 }
 
 func (h *fakeHost) Abandon() {}
@@ -73,7 +79,7 @@ func TestANodeDrainsOnceWhenAnOperatorHasMarkedItAndKeepsItsLease(t *testing.T) 
 	if h.drains != 1 || h.adopted != 0 || !k.node.Draining() || lease.Renewals != 2 {
 		t.Errorf("%d drains, %d adoptions, draining %t, %d renewals", h.drains, h.adopted, k.node.Draining(), lease.Renewals)
 	}
-	if err := k.claimMore(3)(time.Now()); err != nil || h.claimed != 0 {
+	if err := k.claimMore(k.node.hosts, 3)(time.Now()); err != nil || h.claimed != 0 {
 		t.Errorf("a draining node claimed %d times, %v", h.claimed, err)
 	}
 }
@@ -81,8 +87,11 @@ func TestANodeDrainsOnceWhenAnOperatorHasMarkedItAndKeepsItsLease(t *testing.T) 
 func TestARoundRenewsTheLeaseWithTheLoadAndLetsEveryHostAdopt(t *testing.T) {
 	d, failing, other := new(actorstest.Directory), &fakeHost{failed: errors.New("no store")}, &fakeHost{more: true}
 	k := newKeeper(t, d, nil, failing, other)
-	if err := k.runRound(time.Now()); err == nil || failing.adopted != 1 || other.adopted != 1 || !k.more {
-		t.Errorf("%d and %d adoptions, more %t, %v", failing.adopted, other.adopted, k.more, err)
+	if err := k.runRound(time.Now()); err == nil || failing.adopted != 1 || other.adopted != 1 || len(k.more) != 1 || k.more[0] != other {
+		t.Errorf("%d and %d adoptions, more by %v, %v", failing.adopted, other.adopted, k.more, err)
+	}
+	if err := k.claimMore(k.more, 7)(time.Now()); err != nil || failing.claimed != 0 || other.claimed != 1 || len(k.more) != 0 {
+		t.Errorf("between two rounds, %d and %d claims, more by %v, %v", failing.claimed, other.claimed, k.more, err)
 	}
 	if lease, _ := d.Lease(k.node.ID()); lease.Load != (turnlog.NodeLoad{Live: 2, Capacity: 3}) {
 		t.Errorf("the lease has the load %+v", lease.Load)
@@ -148,5 +157,23 @@ func TestANodeNotifiesTheOthersOfTheWorkThatItReleases(t *testing.T) {
 	case share := <-other.released:
 		t.Errorf("a message without a share made a node take over %d", share)
 	default:
+	}
+}
+
+// What a host has released is announced although another host still drains, or fails to.
+func TestWhatAHostReleasesIsAnnouncedAtOnce(t *testing.T) {
+	slow := &fakeHost{slow: make(chan struct{}), failed: errors.New("no store")}
+	announced := make(chan int, 2)
+	drained := make(chan error, 1)
+	go func() {
+		_, err := hosts{slow, &fakeHost{}}.drain(t.Context(), time.Hour, func(released int) { announced <- released })
+		drained <- err
+	}()
+	if released := <-announced; released != 5 {
+		t.Errorf("%d are announced, want 5", released)
+	}
+	close(slow.slow)
+	if err := <-drained; err == nil {
+		t.Error("the failure of a host is not reported")
 	}
 }

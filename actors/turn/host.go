@@ -240,5 +240,6 @@ func (h *Host) Drain(ctx context.Context, grace time.Duration) (released int, er
 	if released, err = h.ownership.Release(ctx, h.node.ID); err != nil {
 		return 0, fmt.Errorf("releasing turns: %w", err)
 	}
+	failpoint.Reached(failpoint.Released)
 	return released, nil
 }

@@ -167,7 +167,7 @@ func (s *run) decidePublication(b *machine.Batch, result published) {
 // release ends the work of a node that drains. A transfer is interrupted, and the session waits for its content again;
 // a scan is repeated by the next owner.
 func (s *run) release() {
-	if s.machine.State() == protocol.UploadReceiving {
+	if s.machine.State() == protocol.UploadReceiving && s.transfer != nil { // otherwise the transfer was that of a lost owner
 		s.transfer.interrupt(machine.Restarted())
 		return
 	}

@@ -32,7 +32,7 @@ func (h *Handlers) turnRoutes() []route.Route {
 		route.Call("GET", "/chat/turns/{turn_id}", "getTurn", "Get a turn", route.Reads, h.getTurn).
 			DescribedAs("Returns a live or finished turn: its state, its last sequence, the identifier of the message that it writes and, once it has ended, its usage."),
 		route.Stream("GET", "/chat/turns/{turn_id}/events", "followTurn", "Stream the events of a turn", route.Policy{Conflicts: true}, h.getTurnEvents).
-			DescribedAs("Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.").
+			DescribedAs("Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. A position at or past the end of a finished turn gets 204 in both modes. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.").
 			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			Documented(func(api huma.API, op *huma.Operation) {
 				route.DocumentEventStream(stdhttp.StatusOK, untilFinished)(api, op)

@@ -38,7 +38,11 @@ var errMalformed = errors.New("the body is not JSON")
 
 // malformed returns the error for what the decoder refuses: errMalformed, unless another decoder may accept it.
 func malformed(err error) error {
-	switch reason := err.Error(); {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return errMalformed // the end of the body
+	}
+	switch reason := syntax.Err.Error(); { // that of err has names from the body
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return badShape("must have no two members with the same name in an object")
 	case strings.Contains(reason, "UTF-8"), strings.Contains(reason, "surrogate"):

@@ -757,7 +757,7 @@ export interface paths {
         };
         /**
          * Stream the events of a turn
-         * @description Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.
+         * @description Streams the events of a live or finished turn that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. With `mode=snapshot`, the stream starts with the message so far. A position at or past the end of a finished turn gets 204 in both modes. Resuming a live turn is not rate limited; the events of a finished turn have a limit of their own.
          */
         get: operations["followTurn"];
         put?: never;
