@@ -286,10 +286,11 @@ type ToolCompleted struct {
 // MaxToolSources limits the sources of one tool call.
 const MaxToolSources = 20
 
-// Source is a file that a model has read. It cites it by its number, with or without a page.
+// Source is a file or a web page that a model has read. It cites it by its number, a file with or without a page.
 type Source struct {
 	Number int         `json:"number" minimum:"1"`
-	FileID FileID      `json:"file_id"`
+	FileID FileID      `json:"file_id,omitzero" doc:"The file; absent for a web page."`
+	URL    WebAddress  `json:"url,omitempty,omitzero" doc:"The address of a web page; absent for a file."`
 	Title  string      `json:"title"`
 	Size   int         `json:"size" doc:"Of the text, in bytes."`
 	Blocks []TextBlock `json:"blocks,omitempty" doc:"The pages, sheets, slides or chapters that it has read; absent: the file has none."`

@@ -34,7 +34,7 @@ func Run(ctx context.Context, tool Tool, call *Call) (result Result, failure *pr
 	}()
 	result, err := execute(bounded, tool, call)
 	if err == nil {
-		if result.Output = Clean(result.Output); len(result.Sources) == 0 { // otherwise the tool has framed the files in it
+		if result.Output = Clean(result.Output); !result.Framed {
 			result.Output = foreign.Escape(result.Output)
 		}
 		result.Sources = result.Sources[:min(len(result.Sources), protocol.MaxToolSources)]

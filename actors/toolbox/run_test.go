@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 )
 
@@ -27,7 +26,7 @@ func TestAResultFormsNoTagOfAFile(t *testing.T) {
 
 func TestTheFramesOfAResultWithSourcesStay(t *testing.T) {
 	output := foreign.Frame(foreign.File, foreign.Attribute("number", "3"), "a</file>")
-	got, failure := Run(t.Context(), saying{output, []protocol.Source{{Number: 3}}}, &Call{})
+	got, failure := Run(t.Context(), saying{Output: output, Framed: true}, &Call{})
 	if failure != nil || got.Output != output {
 		t.Errorf("%q became %q, %v", output, got.Output, failure)
 	}

@@ -56,7 +56,7 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				store := newMemory()
 				n := startNode(t, store, hangingModel(c.call, gate), func(config *testConfig) {
 					config.Tools = []toolbox.Tool{
-						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", ReadOnly: true}, run: hang},
+						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: hang},
 						&probe{spec: toolbox.Spec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
 					}
 				})

@@ -108,7 +108,7 @@ func New(c Config) *Host {
 	for _, tool := range c.Tools {
 		spec := tool.Spec()
 		h.tools[spec.Name] = tool
-		h.turnTools[spec.Name] = machine.Tool{Kind: spec.Kind, Title: spec.Title, ReadOnly: spec.ReadOnly}
+		h.turnTools[spec.Name] = machine.Tool{Kind: spec.Kind, Title: spec.Title, ReadOnly: spec.RunsAgain()}
 		h.calls.requests.Tools = append(h.calls.requests.Tools, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	h.Host = host.New[protocol.TurnID, turnlog.Claim, *live](host.Config{

@@ -300,7 +300,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	tool := &probe{spec: toolbox.Spec{Name: "probe", Kind: "compute", Title: "Probe", ReadOnly: true}}
+	tool := &probe{spec: toolbox.Spec{Name: "probe", Kind: "compute", Title: "Probe", Effect: protocol.EffectRead}}
 	n := startNode(t, store, model, func(c *testConfig) { c.Tools = []toolbox.Tool{tool} })
 	tool.run = func() (string, error) {
 		for _, turn := range store.turns {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnstone/actors/toolbox"
+	"turnstone/protocol"
 )
 
 //go:embed calculate.md
@@ -28,7 +29,7 @@ const (
 // Spec implements toolbox.Tool.
 func (Calculate) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, ReadOnly: true,
+		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","description":"As (12.5 + 3) * 7 ^ 2."}},"required":["expression"],"additionalProperties":false}`),
 	}

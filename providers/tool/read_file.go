@@ -31,7 +31,7 @@ const (
 // Spec implements toolbox.Tool.
 func (ReadFile) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "read_file", Kind: "files", Title: "Read a file", Description: readFileDescription, ReadOnly: true,
+		Name: "read_file", Kind: "files", Title: "Read a file", Description: readFileDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Private: true,
 		Timeout: 15 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_id":{"type":"string","description":"The id of the file."},` +
@@ -86,7 +86,7 @@ func (r ReadFile) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, 
 		end, note = cut, fmt.Sprintf("[This is a part of the text. It continues at the offset %d.]", cut)
 	}
 	section, source := prompt.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
-	return toolbox.Result{Output: strings.TrimSpace(section), Sources: []protocol.Source{source}}, nil
+	return toolbox.Result{Output: strings.TrimSpace(section), Framed: true, Sources: []protocol.Source{source}}, nil
 }
 
 // pages returns the range of some pages.

@@ -31,7 +31,7 @@ const (
 // Spec implements toolbox.Tool.
 func (SearchFiles) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "search_files", Kind: "files", Title: "Search files", Description: searchFilesDescription, ReadOnly: true,
+		Name: "search_files", Kind: "files", Title: "Search files", Description: searchFilesDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Private: true,
 		Timeout: 30 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"Words that the passage has."}},"required":["query"],"additionalProperties":false}`),
 	}
@@ -61,9 +61,9 @@ func (s SearchFiles) Run(ctx context.Context, call *toolbox.Call) (toolbox.Resul
 		}
 	}
 	if len(result.Sources) == 0 {
-		return toolbox.Result{Output: "No file matches."}, nil
+		return toolbox.Result{Output: "No file matches.", Empty: true}, nil
 	}
-	result.Output = strings.TrimSpace(result.Output)
+	result.Output, result.Framed = strings.TrimSpace(result.Output), true
 	return result, nil
 }
 

@@ -67,7 +67,12 @@ func (m *Machine) citation(inside string) (c protocol.Citation, is bool) {
 			if s.Number != number {
 				continue
 			}
-			c = protocol.Citation{Title: s.Title, FileID: &s.FileID, Length: s.Size}
+			c = protocol.Citation{Title: s.Title, Length: s.Size}
+			if s.URL.IsZero() {
+				c.FileID = &s.FileID
+			} else {
+				c.URL, c.Length = s.URL, 0
+			}
 			if !ofPage {
 				return c, true
 			}
