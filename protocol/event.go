@@ -42,6 +42,8 @@ var Events = []EventSpec{
 	{"tool.progress", "The progress of a running tool call.", func() Payload { return new(ToolProgress) }},
 	{"tool.state", "The state of the tool call changed.", func() Payload { return new(ToolStateChanged) }},
 	{"tool.completed", "The tool call ended. A failed tool does not fail the turn.", func() Payload { return new(ToolCompleted) }},
+	{"approval.requested", "A tool call waits for an approval of the user.", func() Payload { return new(ApprovalRequested) }},
+	{"approval.resolved", "The approval was decided, expired, or was cancelled with its turn.", func() Payload { return new(ApprovalResolved) }},
 	{"steering.accepted", "A steering input for the live turn is durable; it will be either applied or returned, exactly once.", func() Payload { return new(SteeringAccepted) }},
 	{"steering.applied", "The model has started to answer in the named step, whose request contained the input.", func() Payload { return new(SteeringApplied) }},
 	{"steering.returned", "The input was not used; it becomes a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
@@ -264,6 +266,11 @@ const (
 	ToolCallFailed     ToolErrorCode = "tool_error" // the tool failed without a reason of its own
 	ToolCallUnknown    ToolErrorCode = "unknown_tool"
 	ToolOutcomeMissing ToolErrorCode = "outcome_unknown" // the call may have had its effect
+	ToolCallInvalid    ToolErrorCode = "invalid_input"   // the input does not conform to the schema of the tool
+	ToolCallOff        ToolErrorCode = "tool_off"        // the user or the project does not let the turn use the tool
+	ToolCallDenied     ToolErrorCode = "denied"          // the user rejected the call, or nobody decided in time
+	ToolCallRepeated   ToolErrorCode = "repeated_call"   // the same call was made too often
+	ToolCallOverLimit  ToolErrorCode = "tool_limit"      // the turn has used all that it may
 )
 
 // ToolError is the reason why a tool call has no output.
@@ -274,13 +281,17 @@ type ToolError struct {
 
 // ToolCompleted ends a tool call with either an output or an error.
 type ToolCompleted struct {
-	PartID     PartID     `json:"part_id"`
-	ToolID     ToolID     `json:"tool_id"`
-	State      ToolState  `json:"state"`
-	Output     string     `json:"output,omitempty"`
-	Sources    []Source   `json:"sources,omitempty" doc:"What the output shows, with the numbers by which the model can cite it."`
-	Error      *ToolError `json:"error,omitempty"`
-	DurationMS int64      `json:"duration_ms"`
+	PartID     PartID      `json:"part_id"`
+	ToolID     ToolID      `json:"tool_id"`
+	State      ToolState   `json:"state"`
+	Outcome    ToolOutcome `json:"outcome,omitempty" enum:"ok,empty,failed,denied,unknown" doc:"What the result is; absent in events of earlier versions and for a cancelled call."`
+	Output     string      `json:"output,omitempty"`
+	Bytes      int         `json:"bytes,omitempty" doc:"Of the whole output."`
+	Truncated  bool        `json:"truncated,omitempty" doc:"Output is the beginning of the whole output."`
+	ResultID   string      `json:"result_id,omitempty" doc:"With truncated: by this name the model can read on with read_more."`
+	Sources    []Source    `json:"sources,omitempty" doc:"What the output shows, with the numbers by which the model can cite it."`
+	Error      *ToolError  `json:"error,omitempty"`
+	DurationMS int64       `json:"duration_ms"`
 }
 
 // MaxToolSources limits the sources of one tool call.

@@ -53,7 +53,12 @@ func samples() []Payload {
 		citations    = []Citation{{
 			Index: 1, Title: "A source", URL: "https://example.org/", Marker: "[1:2]", FileID: &source, Kind: BlockPage, Page: 2, Offset: 40, Length: 20,
 		}}
-		sources = []Source{{Number: 200, FileID: source, Title: "pilot.pdf", Size: 60, Blocks: []TextBlock{{Kind: BlockPage, Page: 2, Title: "Two", Offset: 40, Length: 20}}}}
+		sources = []Source{{Number: 200, FileID: source, URL: "https://example.org/", Title: "pilot.pdf", Size: 60, Blocks: []TextBlock{{Kind: BlockPage, Page: 2, Title: "Two", Offset: 40, Length: 20}}}}
+		asked   = ApprovalRequest{
+			ApprovalID: DeriveApprovalID(goldenTurn, 1), Action: "Send a message", Summary: "Sends a message to 3 people.", Risk: RiskHigh, Reversibility: Irreversible,
+			Effects: []string{"3 people get a message."}, Scope: ApprovalScope{Resource: "example.org"}, Reasons: []string{"It sends data out of the service."}, Marked: []string{"pilot"},
+			Input: json.RawMessage(`{"text":"pilot"}`), InputDigest: "sha256:00", Options: []Decision{ApproveOnce, RejectCall}, ExpiresAt: goldenTime,
+		}
 	)
 	return []Payload{
 		&TurnStarted{ConversationID: conversation, BranchID: branch, UserMessageID: question, AssistantMessageID: answer, ParentMessageID: &before, AcceptingSteering: true},
@@ -76,7 +81,9 @@ func samples() []Payload {
 		&ToolStarted{PartID: part, ToolID: tool, Index: 1, ToolName: "calculate", Kind: "compute", Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolPending, Supersedes: cut},
 		&ToolProgress{PartID: part, ToolID: tool, Label: "Half way", Progress: progress},
 		&ToolStateChanged{PartID: part, ToolID: tool, From: ToolPending, State: ToolRunning},
-		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Output: "42", Sources: sources, Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
+		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Outcome: ResultOK, Output: "42", Bytes: 70_000, Truncated: true, ResultID: "r1", Sources: sources, Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
+		&ApprovalRequested{PartID: part, ToolID: tool, Approval: asked},
+		&ApprovalResolved{PartID: part, ToolID: tool, ApprovalID: asked.ApprovalID, Decision: ApproveWithEdits, By: DecidedByUser, Input: json.RawMessage(`{"text":"none"}`), Reason: "Not today."},
 		&SteeringAccepted{SteeringID: steering, ClientSteeringID: "tab-1:7", Text: "use metres", Delivery: DeliverNextStep},
 		&SteeringApplied{SteeringID: steering, PartID: part, Index: 2, Text: "use metres", Step: 2},
 		&SteeringReturned{SteeringID: steering, Reason: "cancelled", FollowUpID: &followUp},
@@ -95,6 +102,7 @@ func samples() []Payload {
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",
 				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42", Sources: sources,
 				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, Open: true,
+				Outcome: ResultOK, Approval: &PartApproval{ApprovalRequest: asked, Decision: RejectCall, By: DecidedByUser, Reason: "Not today."},
 			}},
 		}},
 	}
@@ -213,7 +221,7 @@ func fillIdentifiers(v reflect.Value) {
 		switch {
 		case field.Kind() == reflect.Array && field.IsZero():
 			field.Set(reflect.ValueOf([16]byte(goldenTurn)).Convert(field.Type()))
-		case field.Type() == reflect.TypeFor[json.RawMessage]() && field.IsZero() && v.Type() == reflect.TypeFor[ToolStarted]():
+		case field.Type() == reflect.TypeFor[json.RawMessage]() && field.IsZero() && (v.Type() == reflect.TypeFor[ToolStarted]() || v.Type() == reflect.TypeFor[ApprovalRequest]()):
 			field.SetBytes([]byte("{}"))
 		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[time.Time]():
 			fillIdentifiers(field)

@@ -50,6 +50,20 @@ func (f *Fold) Apply(payload Payload) {
 	case *ToolCompleted:
 		if part := f.byID[p.PartID]; part != nil {
 			part.State, part.Output, part.Sources, part.Error, part.DurationMS, part.Open = p.State, p.Output, p.Sources, p.Error, p.DurationMS, false
+			part.Outcome, part.Truncated = p.Outcome, p.Truncated
+		}
+	case *ApprovalRequested:
+		if part := f.byID[p.PartID]; part != nil {
+			part.Approval = &PartApproval{ApprovalRequest: p.Approval}
+		}
+	case *ApprovalResolved:
+		if part := f.byID[p.PartID]; part != nil && part.Approval != nil {
+			decided := *part.Approval // a slice that Parts has returned shares the former value
+			decided.Decision, decided.By, decided.Reason = p.Decision, p.By, p.Reason
+			part.Approval = &decided
+			if len(p.Input) > 0 {
+				part.Input = p.Input
+			}
 		}
 	case *SteeringApplied:
 		id := p.SteeringID

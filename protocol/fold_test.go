@@ -97,6 +97,28 @@ func TestAToolKeepsItsInputAndGetsItsOutput(t *testing.T) {
 	wantParts(t, f, Part{Type: PartTool, PartID: partID(2), ToolID: &failed, State: ToolFailed, Error: failure})
 }
 
+func TestAToolShowsItsApproval(t *testing.T) {
+	id, approval := DeriveToolID(goldenTurn, 1), ApprovalRequest{ApprovalID: DeriveApprovalID(goldenTurn, 1), Action: "Send"}
+	f := folded(
+		&ToolStarted{PartID: partID(1), ToolID: id, Input: json.RawMessage("{}"), State: ToolPending},
+		&ToolStateChanged{PartID: partID(1), ToolID: id, State: ToolAwaitingApproval},
+		&ApprovalRequested{PartID: partID(1), ToolID: id, Approval: approval}, &ApprovalRequested{PartID: partID(8), ToolID: id},
+	)
+	before := f.Parts()
+	pending := Part{Type: PartTool, PartID: partID(1), ToolID: &id, Input: json.RawMessage("{}"), State: ToolAwaitingApproval, Approval: &PartApproval{ApprovalRequest: approval}, Open: true}
+	wantParts(t, f, pending)
+	f.Apply(&ApprovalResolved{PartID: partID(1), ToolID: id, Decision: ApproveWithEdits, By: DecidedByUser, Input: json.RawMessage(`{"a":1}`)})
+	f.Apply(&ApprovalResolved{PartID: partID(8), ToolID: id})
+	f.Apply(&ToolCompleted{PartID: partID(1), ToolID: id, State: ToolSucceeded, Outcome: ResultEmpty, Output: "x", Truncated: true})
+	wantParts(t, f, Part{
+		Type: PartTool, PartID: partID(1), ToolID: &id, Input: json.RawMessage(`{"a":1}`), State: ToolSucceeded, Output: "x", Outcome: ResultEmpty, Truncated: true,
+		Approval: &PartApproval{ApprovalRequest: approval, Decision: ApproveWithEdits, By: DecidedByUser},
+	})
+	if before[0].Approval.Decision != "" {
+		t.Error("a part that Parts had returned changed")
+	}
+}
+
 func TestAnAppliedInputBecomesANoticeAtItsPosition(t *testing.T) {
 	steering := NewSteeringID()
 	wantParts(t, folded(

@@ -32,6 +32,7 @@ type (
 	projectKind      struct{}
 	fileKind         struct{}
 	artifactKind     struct{}
+	approvalKind     struct{}
 	taskKind         struct{}
 	usageKind        struct{}
 	workKind         struct{}
@@ -57,6 +58,7 @@ func (steeringKind) prefix() string     { return "st" }
 func (projectKind) prefix() string      { return "proj" }
 func (fileKind) prefix() string         { return "file" }
 func (artifactKind) prefix() string     { return "art" }
+func (approvalKind) prefix() string     { return "ap" }
 func (taskKind) prefix() string         { return "task" }
 func (usageKind) prefix() string        { return "use" }
 func (workKind) prefix() string         { return "work" }
@@ -83,6 +85,7 @@ type (
 	ProjectID      = ID[projectKind]
 	FileID         = ID[fileKind]
 	ArtifactID     = ID[artifactKind]
+	ApprovalID     = ID[approvalKind]
 	TaskID         = ID[taskKind]
 	UsageID        = ID[usageKind]
 	WorkID         = ID[workKind]
@@ -156,6 +159,9 @@ func DeriveToolID(turn TurnID, n int) ToolID { return ToolID(derive([16]byte(tur
 // DeriveFollowUpID derives the identifier of the held follow-up that the n-th steering input of a turn becomes when it
 // is returned.
 func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive([16]byte(turn), 3, n)) }
+
+// DeriveApprovalID derives the identifier of the approval of the n-th tool call of a turn, as DerivePartID does.
+func DeriveApprovalID(turn TurnID, n int) ApprovalID { return ApprovalID(derive([16]byte(turn), 5, n)) }
 
 // DeriveFileID derives the identifier of the file that an upload session creates.
 func DeriveFileID(upload UploadID) FileID { return FileID(derive([16]byte(upload), 4, 1)) }

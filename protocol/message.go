@@ -97,8 +97,18 @@ type Part struct {
 	Sources    []Source        `json:"sources,omitempty" doc:"For tool: the files that the output shows."`
 	Error      *ToolError      `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
+	Outcome    ToolOutcome     `json:"outcome,omitempty" enum:"ok,empty,failed,denied,unknown" doc:"For tool: what the result is."`
+	Approval   *PartApproval   `json:"approval,omitempty" doc:"For tool: the approval that the call needed."`
 	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`
 	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
+}
+
+// PartApproval is the approval of a tool call, as its part of the message shows it.
+type PartApproval struct {
+	ApprovalRequest
+	Decision Decision  `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject,expired,cancelled" doc:"Absent while the approval is pending."`
+	By       DecidedBy `json:"by,omitempty" enum:"user,policy,timeout"`
+	Reason   string    `json:"reason,omitempty" doc:"The reason that the user gave for a rejection."`
 }
 
 // FenceRun returns the number of equal backticks or tildes at the start of a line. Three or more are a fence in Markdown.

@@ -80,12 +80,6 @@ type Turn struct {
 	FinishedAt        *time.Time     `json:"finished_at"`
 }
 
-// Approval is a tool call that waits for the user's decision. No existing tool requires one.
-type Approval struct {
-	ApprovalID string `json:"approval_id"`
-	ToolID     ToolID `json:"tool_id"`
-}
-
 // Delivery is the time at which a steering input takes effect.
 type Delivery string
 

@@ -199,7 +199,7 @@ func (g *generator) named(t reflect.Type) (string, error) {
 
 // identifiers maps the prefixes of the identifiers that events contain to their TypeScript names.
 var identifiers = map[string]string{
-	"br": "BranchID", "conv": "ConversationID", "file": "FileID", "fu": "FollowUpID", "msg": "MessageID",
+	"ap": "ApprovalID", "art": "ArtifactID", "br": "BranchID", "conv": "ConversationID", "file": "FileID", "fu": "FollowUpID", "msg": "MessageID",
 	"part": "PartID", "st": "SteeringID", "tl": "ToolID", "turn": "TurnID",
 }
 

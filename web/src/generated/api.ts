@@ -2114,8 +2114,68 @@ export interface components {
             file_id: string;
         };
         Approval: {
+            action: string;
             approval_id: string;
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            decided_at: string | null;
+            /** @description Null while the approval is pending. */
+            decision: string | null;
+            effects: string[];
+            /** Format: date-time */
+            expires_at: string;
+            input: unknown;
+            input_digest: string;
+            /** @description Parts of the input that contain data of the account that would leave the service. */
+            marked?: string[];
+            options: string[];
+            /** @description Why it is asked, each in a sentence. */
+            reasons: string[];
+            /** @enum {string} */
+            reversibility: "reversible" | "compensable" | "irreversible";
+            /** @enum {string} */
+            risk: "low" | "medium" | "high" | "critical";
+            scope: components["schemas"]["ApprovalScope"];
+            /** @description builtin, or the identifier of the binding that the tool comes from. */
+            source: string;
+            /** @enum {string} */
+            state: "pending" | "approved" | "rejected" | "expired" | "cancelled";
+            summary: string;
             tool_id: string;
+            tool_name: string;
+            turn_id: string;
+        };
+        ApprovalRequest: {
+            /** @description The title of the tool. */
+            action: string;
+            approval_id: string;
+            /** @description What changes if the call runs, each in a sentence. */
+            effects: string[];
+            /** Format: date-time */
+            expires_at: string;
+            /** @description The input with which the call runs. */
+            input: unknown;
+            /** @description Of the tool, its definition, its input and the turn: sha256: and 64 hexadecimal digits. A decision names it. */
+            input_digest: string;
+            /** @description Parts of the input that contain data of the account that would leave the service. */
+            marked?: string[];
+            /** @description The decisions that are possible. */
+            options: string[];
+            /** @description Why it is asked, each in a sentence. */
+            reasons: string[];
+            /** @enum {string} */
+            reversibility: "reversible" | "compensable" | "irreversible";
+            /** @enum {string} */
+            risk: "low" | "medium" | "high" | "critical";
+            scope: components["schemas"]["ApprovalScope"];
+            /** @description What the call does, in a sentence. */
+            summary: string;
+        };
+        ApprovalScope: {
+            /** @description What the call acts on, for example a host or an artifact; empty: nothing in particular. */
+            resource: string;
         };
         ArchiveProjectInputBody: {
             archived: boolean;
@@ -2483,7 +2543,7 @@ export interface components {
             };
         };
         /** @description One event of a turn. Ignore events whose type you do not know. */
-        Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
+        Event: components["schemas"]["Event.turn.started"] | components["schemas"]["Event.turn.state"] | components["schemas"]["Event.turn.routing"] | components["schemas"]["Event.activity.progress"] | components["schemas"]["Event.answer.started"] | components["schemas"]["Event.answer.delta"] | components["schemas"]["Event.answer.completed"] | components["schemas"]["Event.code.started"] | components["schemas"]["Event.code.delta"] | components["schemas"]["Event.code.completed"] | components["schemas"]["Event.reasoning.started"] | components["schemas"]["Event.reasoning.delta"] | components["schemas"]["Event.reasoning.completed"] | components["schemas"]["Event.tool.started"] | components["schemas"]["Event.tool.progress"] | components["schemas"]["Event.tool.state"] | components["schemas"]["Event.tool.completed"] | components["schemas"]["Event.approval.requested"] | components["schemas"]["Event.approval.resolved"] | components["schemas"]["Event.steering.accepted"] | components["schemas"]["Event.steering.applied"] | components["schemas"]["Event.steering.returned"] | components["schemas"]["Event.notice"] | components["schemas"]["Event.turn.cancel_requested"] | components["schemas"]["Event.turn.recovering"] | components["schemas"]["Event.turn.finished"] | components["schemas"]["Event.turn.snapshot"];
         /** @description Work in progress other than the answer itself. */
         "Event.activity.progress": {
             /** @description For example waiting_for_model, summarising or running_tools. */
@@ -2594,6 +2654,62 @@ export interface components {
              * @enum {string}
              */
             type: "answer.started";
+        };
+        /** @description A tool call waits for an approval of the user. */
+        "Event.approval.requested": {
+            approval: components["schemas"]["ApprovalRequest"];
+            /** Format: date-time */
+            at: string;
+            part_id: string;
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the turn.
+             */
+            sequence: number;
+            tool_id: string;
+            turn_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.requested";
+        };
+        /** @description The approval was decided, expired, or was cancelled with its turn. */
+        "Event.approval.resolved": {
+            approval_id: string;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            by: "user" | "policy" | "timeout";
+            /** @enum {string} */
+            decision: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject" | "expired" | "cancelled";
+            /** @description With approve_with_edits: the input with which the call runs instead. */
+            input?: unknown;
+            part_id: string;
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /** @description The reason that the user gave for a rejection. */
+            reason?: string;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the turn.
+             */
+            sequence: number;
+            tool_id: string;
+            turn_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.resolved";
         };
         /** @description The code block is closed; code is complete and authoritative. */
         "Event.code.completed": {
@@ -2857,9 +2973,19 @@ export interface components {
         "Event.tool.completed": {
             /** Format: date-time */
             at: string;
+            /**
+             * Format: int64
+             * @description Of the whole output.
+             */
+            bytes?: number;
             /** Format: int64 */
             duration_ms: number;
             error?: components["schemas"]["ToolError"];
+            /**
+             * @description What the result is; absent in events of earlier versions and for a cancelled call.
+             * @enum {string}
+             */
+            outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
             output?: string;
             part_id: string;
             /**
@@ -2867,6 +2993,8 @@ export interface components {
              * @enum {integer}
              */
             protocol_version: 1;
+            /** @description With truncated: by this name the model can read on with read_more. */
+            result_id?: string;
             /**
              * Format: int64
              * @description Contiguous from 1 within the turn.
@@ -2876,6 +3004,8 @@ export interface components {
             sources?: components["schemas"]["Source"][];
             state: string;
             tool_id: string;
+            /** @description Output is the beginning of the whole output. */
+            truncated?: boolean;
             turn_id: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3781,6 +3911,8 @@ export interface components {
             queue_version?: number;
         };
         Part: {
+            /** @description For tool: the approval that the call needed. */
+            approval?: components["schemas"]["PartApproval"];
             citations?: components["schemas"]["Citation"][];
             /** @description For code. */
             code?: string;
@@ -3796,6 +3928,11 @@ export interface components {
             language?: string;
             /** @description The part is still being written; never set in a finished message. */
             open?: boolean;
+            /**
+             * @description For tool: what the result is.
+             * @enum {string}
+             */
+            outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
             output?: string;
             part_id: string;
             /** @description For tool: the files that the output shows. */
@@ -3813,6 +3950,41 @@ export interface components {
             truncated?: boolean;
             /** @enum {string} */
             type: "text" | "reasoning_summary" | "code" | "tool" | "citation_list" | "artifact" | "notice";
+        };
+        PartApproval: {
+            /** @description The title of the tool. */
+            action: string;
+            approval_id: string;
+            /** @enum {string} */
+            by?: "user" | "policy" | "timeout";
+            /**
+             * @description Absent while the approval is pending.
+             * @enum {string}
+             */
+            decision?: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject" | "expired" | "cancelled";
+            /** @description What changes if the call runs, each in a sentence. */
+            effects: string[];
+            /** Format: date-time */
+            expires_at: string;
+            /** @description The input with which the call runs. */
+            input: unknown;
+            /** @description Of the tool, its definition, its input and the turn: sha256: and 64 hexadecimal digits. A decision names it. */
+            input_digest: string;
+            /** @description Parts of the input that contain data of the account that would leave the service. */
+            marked?: string[];
+            /** @description The decisions that are possible. */
+            options: string[];
+            /** @description The reason that the user gave for a rejection. */
+            reason?: string;
+            /** @description Why it is asked, each in a sentence. */
+            reasons: string[];
+            /** @enum {string} */
+            reversibility: "reversible" | "compensable" | "irreversible";
+            /** @enum {string} */
+            risk: "low" | "medium" | "high" | "critical";
+            scope: components["schemas"]["ApprovalScope"];
+            /** @description What the call does, in a sentence. */
+            summary: string;
         };
         Passkey: {
             /** @description A password manager has stored the passkey on more than one device. */
@@ -4529,7 +4701,8 @@ export interface components {
         Source: {
             /** @description The pages, sheets, slides or chapters that it has read; absent: the file has none. */
             blocks?: components["schemas"]["TextBlock"][];
-            file_id: string;
+            /** @description The file; absent for a web page. */
+            file_id?: string;
             /** Format: int64 */
             number: number;
             /**
@@ -4538,6 +4711,8 @@ export interface components {
              */
             size: number;
             title: string;
+            /** @description The address of a web page; absent for a file. */
+            url?: string;
         };
         StatesInputBody: {
             file_ids: string[];
@@ -15844,8 +16019,38 @@ export interface operations {
                      *       "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "pending_approvals": [
                      *         {
-                     *           "approval_id": "a approval",
-                     *           "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           "action": "a action",
+                     *           "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "decided_at": "2026-03-01T12:30:15.250Z",
+                     *           "decision": "a decision",
+                     *           "effects": [
+                     *             "a "
+                     *           ],
+                     *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "input": {},
+                     *           "input_digest": "a input digest",
+                     *           "marked": [
+                     *             "a "
+                     *           ],
+                     *           "options": [
+                     *             "a "
+                     *           ],
+                     *           "reasons": [
+                     *             "a "
+                     *           ],
+                     *           "reversibility": "reversible",
+                     *           "risk": "low",
+                     *           "scope": {
+                     *             "resource": "a resource"
+                     *           },
+                     *           "source": "a source",
+                     *           "state": "pending",
+                     *           "summary": "a summary",
+                     *           "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "tool_name": "a tool name",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41"
                      *         }
                      *       ],
                      *       "profile": "a profile",
@@ -16941,8 +17146,38 @@ export interface operations {
                      *       "more_follow_ups": false,
                      *       "pending_approvals": [
                      *         {
-                     *           "approval_id": "a approval",
-                     *           "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           "action": "a action",
+                     *           "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "decided_at": "2026-03-01T12:30:15.250Z",
+                     *           "decision": "a decision",
+                     *           "effects": [
+                     *             "a "
+                     *           ],
+                     *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "input": {},
+                     *           "input_digest": "a input digest",
+                     *           "marked": [
+                     *             "a "
+                     *           ],
+                     *           "options": [
+                     *             "a "
+                     *           ],
+                     *           "reasons": [
+                     *             "a "
+                     *           ],
+                     *           "reversibility": "reversible",
+                     *           "risk": "low",
+                     *           "scope": {
+                     *             "resource": "a resource"
+                     *           },
+                     *           "source": "a source",
+                     *           "state": "pending",
+                     *           "summary": "a summary",
+                     *           "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "tool_name": "a tool name",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41"
                      *         }
                      *       ],
                      *       "pinned_at": "2026-03-01T12:30:15.250Z",
@@ -20523,6 +20758,34 @@ export interface operations {
                      *           "parent_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "parts": [
                      *             {
+                     *               "approval": {
+                     *                 "action": "a action",
+                     *                 "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *                 "by": "user",
+                     *                 "decision": "approve_once",
+                     *                 "effects": [
+                     *                   "a "
+                     *                 ],
+                     *                 "expires_at": "2026-03-01T12:30:15.250Z",
+                     *                 "input": {},
+                     *                 "input_digest": "a input digest",
+                     *                 "marked": [
+                     *                   "a "
+                     *                 ],
+                     *                 "options": [
+                     *                   "a "
+                     *                 ],
+                     *                 "reason": "a reason",
+                     *                 "reasons": [
+                     *                   "a "
+                     *                 ],
+                     *                 "reversibility": "reversible",
+                     *                 "risk": "low",
+                     *                 "scope": {
+                     *                   "resource": "a resource"
+                     *                 },
+                     *                 "summary": "a summary"
+                     *               },
                      *               "citations": [
                      *                 {
                      *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
@@ -20547,6 +20810,7 @@ export interface operations {
                      *               "kind": "a kind",
                      *               "language": "en",
                      *               "open": false,
+                     *               "outcome": "ok",
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
                      *               "sources": [
@@ -20563,7 +20827,8 @@ export interface operations {
                      *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *                   "number": 1,
                      *                   "size": 1,
-                     *                   "title": "Six times seven"
+                     *                   "title": "Six times seven",
+                     *                   "url": "a url"
                      *                 }
                      *               ],
                      *               "state": "a state",
@@ -23204,6 +23469,34 @@ export interface operations {
                      *           "parent_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "parts": [
                      *             {
+                     *               "approval": {
+                     *                 "action": "a action",
+                     *                 "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *                 "by": "user",
+                     *                 "decision": "approve_once",
+                     *                 "effects": [
+                     *                   "a "
+                     *                 ],
+                     *                 "expires_at": "2026-03-01T12:30:15.250Z",
+                     *                 "input": {},
+                     *                 "input_digest": "a input digest",
+                     *                 "marked": [
+                     *                   "a "
+                     *                 ],
+                     *                 "options": [
+                     *                   "a "
+                     *                 ],
+                     *                 "reason": "a reason",
+                     *                 "reasons": [
+                     *                   "a "
+                     *                 ],
+                     *                 "reversibility": "reversible",
+                     *                 "risk": "low",
+                     *                 "scope": {
+                     *                   "resource": "a resource"
+                     *                 },
+                     *                 "summary": "a summary"
+                     *               },
                      *               "citations": [
                      *                 {
                      *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
@@ -23228,6 +23521,7 @@ export interface operations {
                      *               "kind": "a kind",
                      *               "language": "en",
                      *               "open": false,
+                     *               "outcome": "ok",
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
                      *               "sources": [
@@ -23244,7 +23538,8 @@ export interface operations {
                      *                   "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *                   "number": 1,
                      *                   "size": 1,
-                     *                   "title": "Six times seven"
+                     *                   "title": "Six times seven",
+                     *                   "url": "a url"
                      *                 }
                      *               ],
                      *               "state": "a state",
@@ -23519,6 +23814,34 @@ export interface operations {
                      *       "parent_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "parts": [
                      *         {
+                     *           "approval": {
+                     *             "action": "a action",
+                     *             "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *             "by": "user",
+                     *             "decision": "approve_once",
+                     *             "effects": [
+                     *               "a "
+                     *             ],
+                     *             "expires_at": "2026-03-01T12:30:15.250Z",
+                     *             "input": {},
+                     *             "input_digest": "a input digest",
+                     *             "marked": [
+                     *               "a "
+                     *             ],
+                     *             "options": [
+                     *               "a "
+                     *             ],
+                     *             "reason": "a reason",
+                     *             "reasons": [
+                     *               "a "
+                     *             ],
+                     *             "reversibility": "reversible",
+                     *             "risk": "low",
+                     *             "scope": {
+                     *               "resource": "a resource"
+                     *             },
+                     *             "summary": "a summary"
+                     *           },
                      *           "citations": [
                      *             {
                      *               "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
@@ -23543,6 +23866,7 @@ export interface operations {
                      *           "kind": "a kind",
                      *           "language": "en",
                      *           "open": false,
+                     *           "outcome": "ok",
                      *           "output": "a output",
                      *           "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "sources": [
@@ -23559,7 +23883,8 @@ export interface operations {
                      *               "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *               "number": 1,
                      *               "size": 1,
-                     *               "title": "Six times seven"
+                     *               "title": "Six times seven",
+                     *               "url": "a url"
                      *             }
                      *           ],
                      *           "state": "a state",
@@ -26208,8 +26533,38 @@ export interface operations {
                      *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "pending_approvals": [
                      *             {
-                     *               "approval_id": "a approval",
-                     *               "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41"
+                     *               "action": "a action",
+                     *               "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "created_at": "2026-03-01T12:30:15.250Z",
+                     *               "decided_at": "2026-03-01T12:30:15.250Z",
+                     *               "decision": "a decision",
+                     *               "effects": [
+                     *                 "a "
+                     *               ],
+                     *               "expires_at": "2026-03-01T12:30:15.250Z",
+                     *               "input": {},
+                     *               "input_digest": "a input digest",
+                     *               "marked": [
+                     *                 "a "
+                     *               ],
+                     *               "options": [
+                     *                 "a "
+                     *               ],
+                     *               "reasons": [
+                     *                 "a "
+                     *               ],
+                     *               "reversibility": "reversible",
+                     *               "risk": "low",
+                     *               "scope": {
+                     *                 "resource": "a resource"
+                     *               },
+                     *               "source": "a source",
+                     *               "state": "pending",
+                     *               "summary": "a summary",
+                     *               "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "tool_name": "a tool name",
+                     *               "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41"
                      *             }
                      *           ],
                      *           "profile": "a profile",

@@ -228,11 +228,32 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
           ...rest,
           state: event.state,
           duration_ms: event.duration_ms,
+          ...(event.outcome === undefined ? {} : { outcome: event.outcome }),
+          ...(event.truncated === undefined ? {} : { truncated: event.truncated }),
           ...(event.output === undefined ? {} : { output: event.output }),
           ...(event.sources === undefined ? {} : { sources: event.sources }),
           ...(event.error === undefined ? {} : { error: event.error }),
         };
       });
+      break;
+    case "approval.requested":
+      next.parts = changed(view.parts, event.part_id, (part) => ({ ...part, approval: event.approval }));
+      break;
+    case "approval.resolved":
+      next.parts = changed(view.parts, event.part_id, (part) =>
+        part.approval === undefined
+          ? part
+          : {
+              ...part,
+              ...(event.input === undefined ? {} : { input: event.input }),
+              approval: {
+                ...part.approval,
+                decision: event.decision,
+                by: event.by,
+                ...(event.reason === undefined ? {} : { reason: event.reason }),
+              },
+            },
+      );
       break;
     case "notice":
       next.parts = [

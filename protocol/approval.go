@@ -1,0 +1,135 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ApprovalState is the state of an approval.
+type ApprovalState string
+
+// The states of an approval. Every state but pending is final.
+const (
+	ApprovalPending   ApprovalState = "pending"
+	ApprovalApproved  ApprovalState = "approved"
+	ApprovalRejected  ApprovalState = "rejected"
+	ApprovalExpired   ApprovalState = "expired"
+	ApprovalCancelled ApprovalState = "cancelled" // the turn ended first
+)
+
+// ApprovalStates lists every state.
+var ApprovalStates = []ApprovalState{ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, ApprovalCancelled}
+
+// Decision is how an approval was resolved.
+type Decision string
+
+// The decisions. A user can take the first four; an approval that nobody decides in time expires, and the end of its turn
+// cancels it.
+const (
+	ApproveOnce            Decision = "approve_once"
+	ApproveForConversation Decision = "approve_for_conversation" // and further calls of the tool with the same resource
+	ApproveWithEdits       Decision = "approve_with_edits"       // with another input
+	RejectCall             Decision = "reject"
+	DecisionExpired        Decision = "expired"
+	DecisionCancelled      Decision = "cancelled"
+)
+
+// State returns the state of an approval with a decision.
+func (d Decision) State() ApprovalState {
+	switch d {
+	case "":
+		return ApprovalPending
+	case RejectCall:
+		return ApprovalRejected
+	case DecisionExpired:
+		return ApprovalExpired
+	case DecisionCancelled:
+		return ApprovalCancelled
+	}
+	return ApprovalApproved
+}
+
+// DecidedBy is the cause of a decision.
+type DecidedBy string
+
+// The causes: the user; the service, which cancels approvals of a turn that ends; the time.
+const (
+	DecidedByUser    DecidedBy = "user"
+	DecidedByPolicy  DecidedBy = "policy"
+	DecidedByTimeout DecidedBy = "timeout"
+)
+
+// MaxDecisionReason is the limit of the reason of a rejection, in characters.
+const MaxDecisionReason = 500
+
+// ApprovalScope is what a call has access to.
+type ApprovalScope struct {
+	Resource string `json:"resource" doc:"What the call acts on, for example a host or an artifact; empty: nothing in particular."`
+}
+
+// ApprovalRequest asks the user whether a tool call may run. An approval is bound to exactly this input.
+type ApprovalRequest struct {
+	ApprovalID    ApprovalID      `json:"approval_id"`
+	Action        string          `json:"action" doc:"The title of the tool."`
+	Summary       string          `json:"summary" doc:"What the call does, in a sentence."`
+	Risk          Risk            `json:"risk" enum:"low,medium,high,critical"`
+	Reversibility Reversibility   `json:"reversibility" enum:"reversible,compensable,irreversible"`
+	Effects       []string        `json:"effects" doc:"What changes if the call runs, each in a sentence."`
+	Scope         ApprovalScope   `json:"scope"`
+	Reasons       []string        `json:"reasons" doc:"Why it is asked, each in a sentence."`
+	Marked        []string        `json:"marked,omitempty" doc:"Parts of the input that contain data of the account that would leave the service."`
+	Input         json.RawMessage `json:"input" doc:"The input with which the call runs."`
+	InputDigest   string          `json:"input_digest" doc:"Of the tool, its definition, its input and the turn: sha256: and 64 hexadecimal digits. A decision names it."`
+	Options       []Decision      `json:"options" doc:"The decisions that are possible."`
+	ExpiresAt     time.Time       `json:"expires_at"`
+}
+
+// Approval is the durable state of a request for approval.
+type Approval struct {
+	ApprovalID     ApprovalID      `json:"approval_id"`
+	State          ApprovalState   `json:"state" enum:"pending,approved,rejected,expired,cancelled"`
+	ConversationID ConversationID  `json:"conversation_id"`
+	TurnID         TurnID          `json:"turn_id"`
+	ToolID         ToolID          `json:"tool_id"`
+	ToolName       string          `json:"tool_name"`
+	Source         string          `json:"source" doc:"builtin, or the identifier of the binding that the tool comes from."`
+	Action         string          `json:"action"`
+	Summary        string          `json:"summary"`
+	Risk           Risk            `json:"risk" enum:"low,medium,high,critical"`
+	Reversibility  Reversibility   `json:"reversibility" enum:"reversible,compensable,irreversible"`
+	Effects        []string        `json:"effects"`
+	Scope          ApprovalScope   `json:"scope"`
+	Reasons        []string        `json:"reasons" doc:"Why it is asked, each in a sentence."`
+	Marked         []string        `json:"marked,omitempty" doc:"Parts of the input that contain data of the account that would leave the service."`
+	Input          json.RawMessage `json:"input"`
+	InputDigest    string          `json:"input_digest"`
+	Options        []Decision      `json:"options"`
+	CreatedAt      time.Time       `json:"created_at"`
+	ExpiresAt      time.Time       `json:"expires_at"`
+	DecidedAt      *time.Time      `json:"decided_at"`
+	Decision       *Decision       `json:"decision" doc:"Null while the approval is pending."`
+}
+
+// ApprovalRequested asks for an approval. The call runs only after a decision of the user.
+type ApprovalRequested struct {
+	PartID   PartID          `json:"part_id"`
+	ToolID   ToolID          `json:"tool_id"`
+	Approval ApprovalRequest `json:"approval"`
+}
+
+// ApprovalResolved reports the decision on an approval.
+type ApprovalResolved struct {
+	PartID     PartID          `json:"part_id"`
+	ToolID     ToolID          `json:"tool_id"`
+	ApprovalID ApprovalID      `json:"approval_id"`
+	Decision   Decision        `json:"decision" enum:"approve_once,approve_for_conversation,approve_with_edits,reject,expired,cancelled"`
+	By         DecidedBy       `json:"by" enum:"user,policy,timeout"`
+	Input      json.RawMessage `json:"input,omitempty" doc:"With approve_with_edits: the input with which the call runs instead."`
+	Reason     string          `json:"reason,omitempty" doc:"The reason that the user gave for a rejection."`
+}
+
+// EventType implements Payload.
+func (*ApprovalRequested) EventType() EventType { return "approval.requested" }
+
+// EventType implements Payload.
+func (*ApprovalResolved) EventType() EventType { return "approval.resolved" }
