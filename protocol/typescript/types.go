@@ -104,7 +104,15 @@ func (g *generator) fields(t reflect.Type, fixed map[string]string) (string, err
 	var out strings.Builder
 	for field := range t.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "-" || field.Anonymous {
+		if field.Anonymous && name == "" { // encoding/json has its fields beside the others
+			embedded, err := g.fields(field.Type, fixed)
+			if err != nil {
+				return "", err
+			}
+			out.WriteString(embedded)
+			continue
+		}
+		if name == "" || name == "-" {
 			return "", fmt.Errorf("%s.%s has no JSON name", t.Name(), field.Name)
 		}
 		text, isFixed := fixed[name]

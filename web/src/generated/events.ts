@@ -223,7 +223,10 @@ export interface TextBlock {
 
 export interface Source {
   number: number;
+  /** The file; absent for a web page. */
   file_id: FileID;
+  /** The address of a web page; absent for a file. */
+  url?: string;
   title: string;
   /** Of the text, in bytes. */
   size: number;
@@ -241,11 +244,70 @@ export interface ToolCompleted extends Envelope<"tool.completed"> {
   part_id: PartID;
   tool_id: ToolID;
   state: ToolState;
+  /** What the result is; absent in events of earlier versions and for a cancelled call. */
+  outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
   output?: string;
+  /** Of the whole output. */
+  bytes?: number;
+  /** Output is the beginning of the whole output. */
+  truncated?: boolean;
+  /** With truncated: by this name the model can read on with read_more. */
+  result_id?: string;
   /** What the output shows, with the numbers by which the model can cite it. */
   sources?: Source[];
   error?: ToolError;
   duration_ms: number;
+}
+
+export type ApprovalID = `ap_${string}`;
+
+export interface ApprovalScope {
+  /** What the call acts on, for example a host or an artifact; empty: nothing in particular. */
+  resource: string;
+}
+
+export interface ApprovalRequest {
+  approval_id: ApprovalID;
+  /** The title of the tool. */
+  action: string;
+  /** What the call does, in a sentence. */
+  summary: string;
+  risk: "low" | "medium" | "high" | "critical";
+  reversibility: "reversible" | "compensable" | "irreversible";
+  /** What changes if the call runs, each in a sentence. */
+  effects: string[];
+  scope: ApprovalScope;
+  /** Why it is asked, each in a sentence. */
+  reasons: string[];
+  /** Parts of the input that contain data of the account that would leave the service. */
+  marked?: string[];
+  /** The input with which the call runs. */
+  input: unknown;
+  /** Of the tool, its definition, its input and the turn: sha256: and 64 hexadecimal digits. A decision names it. */
+  input_digest: string;
+  /** The decisions that are possible. */
+  options: string[];
+  expires_at: Timestamp;
+}
+
+/** A tool call waits for an approval of the user. */
+export interface ApprovalRequested extends Envelope<"approval.requested"> {
+  part_id: PartID;
+  tool_id: ToolID;
+  approval: ApprovalRequest;
+}
+
+/** The approval was decided, expired, or was cancelled with its turn. */
+export interface ApprovalResolved extends Envelope<"approval.resolved"> {
+  part_id: PartID;
+  tool_id: ToolID;
+  approval_id: ApprovalID;
+  decision: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject" | "expired" | "cancelled";
+  by: "user" | "policy" | "timeout";
+  /** With approve_with_edits: the input with which the call runs instead. */
+  input?: unknown;
+  /** The reason that the user gave for a rejection. */
+  reason?: string;
 }
 
 export type SteeringID = `st_${string}`;
@@ -337,6 +399,35 @@ export interface Sibling {
   branch_id: BranchID;
 }
 
+export interface PartApproval {
+  approval_id: ApprovalID;
+  /** The title of the tool. */
+  action: string;
+  /** What the call does, in a sentence. */
+  summary: string;
+  risk: "low" | "medium" | "high" | "critical";
+  reversibility: "reversible" | "compensable" | "irreversible";
+  /** What changes if the call runs, each in a sentence. */
+  effects: string[];
+  scope: ApprovalScope;
+  /** Why it is asked, each in a sentence. */
+  reasons: string[];
+  /** Parts of the input that contain data of the account that would leave the service. */
+  marked?: string[];
+  /** The input with which the call runs. */
+  input: unknown;
+  /** Of the tool, its definition, its input and the turn: sha256: and 64 hexadecimal digits. A decision names it. */
+  input_digest: string;
+  /** The decisions that are possible. */
+  options: string[];
+  expires_at: Timestamp;
+  /** Absent while the approval is pending. */
+  decision?: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject" | "expired" | "cancelled";
+  by?: "user" | "policy" | "timeout";
+  /** The reason that the user gave for a rejection. */
+  reason?: string;
+}
+
 export interface Part {
   type: "text" | "reasoning_summary" | "code" | "tool" | "citation_list" | "artifact" | "notice";
   part_id: PartID;
@@ -364,6 +455,10 @@ export interface Part {
   sources?: Source[];
   error?: ToolError;
   duration_ms?: number;
+  /** For tool: what the result is. */
+  outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
+  /** For tool: the approval that the call needed. */
+  approval?: PartApproval;
   /** For a notice of kind steering. */
   steering_id?: SteeringID;
   /** The part is still being written; never set in a finished message. */
@@ -436,6 +531,8 @@ export type TurnEvent =
   | ToolProgress
   | ToolStateChanged
   | ToolCompleted
+  | ApprovalRequested
+  | ApprovalResolved
   | SteeringAccepted
   | SteeringApplied
   | SteeringReturned
@@ -464,6 +561,8 @@ export const turnEventTypes = [
   "tool.progress",
   "tool.state",
   "tool.completed",
+  "approval.requested",
+  "approval.resolved",
   "steering.accepted",
   "steering.applied",
   "steering.returned",
