@@ -42,12 +42,12 @@ var folders = map[string][]string{
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
 	"actors": {
-		"actors/llm", "actors/routing", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
+		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
 	},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
@@ -56,7 +56,7 @@ var layers = map[string][]string{
 		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
@@ -91,7 +91,7 @@ var apart = map[string][]string{
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // unversioned lists the folders that builds and runs create.

@@ -38,7 +38,6 @@ import (
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/model/scripted"
-	"turnstone/providers/tool"
 )
 
 // The isolation walk: two accounts and a caller without an account send random requests to the whole API, live turns
@@ -122,8 +121,8 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		const live = 50
 		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
 			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, log),
-			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
-			MaxLiveTurns: live, Logger: log,
+			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, db.FileTexts),
+			Approvals: db.Approvals, MaxLiveTurns: live, Logger: log,
 		}, upload.Config{})
 		c.Turns, c.TurnStore = n, store
 		config = c.Config

@@ -3,6 +3,7 @@ package http
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,16 +72,13 @@ func TestSettingsAndInstructionsOfAProject(t *testing.T) {
 	path := "/projects/" + u.project("Kitchen")
 	wantField(t, u.do(200, "GET", path+"/settings", nil), "version", 0.0)
 	wantField(t, u.do(409, "PUT", path+"/settings", route.Object{"default_profile": "coding"}), "code", "version_required")
-	changed := u.do(200, "PUT", path+"/settings", route.Object{"default_profile": "coding", "tools": route.Object{"calculate": false}, "version": 0})
+	changed := u.do(200, "PUT", path+"/settings", route.Object{"default_profile": "coding", "tools": route.Object{"off": []string{"calculate"}}, "version": 0})
 	wantField(t, changed, "version", 1.0)
 	wantField(t, changed, "memory_scope", "account")
 	wantField(t, u.do(409, "PUT", path+"/settings", route.Object{"version": 0}), "current.default_profile", "coding")
-	many := route.Object{}
-	for i := range protocol.MaxProjectTools + 1 {
-		many[fmt.Sprint(i)] = true
-	}
-	u.do(422, "PUT", path+"/settings", route.Object{"tools": many, "version": 1})
-	u.do(422, "PUT", path+"/settings", route.Object{"tools": route.Object{strings.Repeat("x", 65): true}, "version": 1})
+	wantField(t, changed, "tools.off.0", "calculate")
+	u.do(422, "PUT", path+"/settings", route.Object{"tools": route.Object{"off": slices.Repeat([]string{"calculate"}, protocol.MaxProjectTools+1)}, "version": 1})
+	u.do(422, "PUT", path+"/settings", route.Object{"tools": route.Object{"off": []string{"no_such_tool"}}, "version": 1})
 	u.do(422, "PUT", path+"/settings", route.Object{"default_profile": "best", "version": 1})
 
 	wantField(t, u.do(200, "GET", path+"/instructions", nil), "content", "")
@@ -290,7 +288,7 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 	}
 	conversation := u.do(200, "GET", path+"/conversations", nil).at("data.0.conversation_id")
 	u.do(200, "PUT", path+"/instructions", route.Object{"content": "Use pounds.", "version": 1})
-	u.do(200, "PUT", path+"/settings", route.Object{"tools": route.Object{"calculate": false}, "version": 0})
+	u.do(200, "PUT", path+"/settings", route.Object{"tools": route.Object{"off": []string{"calculate"}}, "version": 0})
 	say(route.Object{"conversation_id": conversation})
 	if last := model.last(); !strings.HasSuffix(last.System, "\n\n<instructions>\nUse pounds.\n</instructions>") || strings.Contains(last.System, "metric") {
 		t.Errorf("the second turn has %q", last.System)

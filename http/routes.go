@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"turnstone/http/accounts"
+	"turnstone/http/approvals"
 	"turnstone/http/chat"
 	"turnstone/http/conversations"
 	"turnstone/http/feed"
@@ -15,6 +16,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/search"
 	"turnstone/http/system"
+	"turnstone/http/tools"
 	"turnstone/http/usage"
 )
 
@@ -25,14 +27,16 @@ func (s *Server) table() []route.Route {
 	return slices.Concat(
 		s.system().Routes(),
 		(&accounts.Handlers{Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads, Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now}).Routes(),
-		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
+		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Tools: s.Tools, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
 		(&conversations.Handlers{Store: db.Conversations, Placements: db.Conversations, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts, Turns: s.Turns, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&usage.Handlers{Store: db.Usage, Budget: s.Budget, Keys: s.keys, Now: s.now}).Routes(),
 		portability.New(portability.Config{
 			Stores:   portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 			Sessions: s.sse, Keys: s.keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now,
 		}).Routes(),
-		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
+		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),
 		search.New(db.Search, db.Projects, s.keys).Routes(),
 		(&feed.Handlers{Hub: s.hub, Store: db.Feed, Keys: s.keys, Streams: s.streams}).Routes(),

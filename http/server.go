@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
+	"turnstone/actors/toolbox"
 	"turnstone/http/auth"
 	"turnstone/http/chat"
 	"turnstone/http/feed"
@@ -45,9 +46,10 @@ type Config struct {
 	RegistrationOpen   bool
 	MailConfigured     bool             // the service sends mails
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
-	MaxLiveTurns       int              // limit of live turns per account, for GET /account
-	MaxStreams         int              // limit of open streams per account on this node; 0: 50
-	MaxRequests        int              // limit of concurrent requests per account on this node; 0: 32
+	Tools              *toolbox.Catalogue
+	MaxLiveTurns       int // limit of live turns per account, for GET /account
+	MaxStreams         int // limit of open streams per account on this node; 0: 50
+	MaxRequests        int // limit of concurrent requests per account on this node; 0: 32
 	Providers          []auth.Provider
 	Environment        string                      // for example production
 	BuildSHA           string                      // empty: unknown

@@ -26,6 +26,7 @@ import (
 
 	"turnstone/actors/node"
 	"turnstone/actors/routing"
+	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/upload"
 	"turnstone/http/auth"
@@ -40,6 +41,7 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/media"
 	"turnstone/providers/scanner/signatures"
+	"turnstone/providers/tool"
 )
 
 // TestMain fails if a test leaks a goroutine.
@@ -233,6 +235,16 @@ func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 	return worldOn(t, pgtest.NewDatabase(t), change...)
 }
 
+// catalogueOf returns the tools of a service with the scripted model.
+func catalogueOf(t *testing.T, files tool.Files) *toolbox.Catalogue {
+	t.Helper()
+	tools, err := toolbox.NewCatalogue(append(tool.All(files), tool.DemoAction{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
 // worldOn returns a Server on an existing database. The functions in change edit its configuration.
 func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)) *world {
 	t.Helper()
@@ -242,7 +254,7 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted", Abilities: routing.Defaults("a", "b", "c").Abilities(),
 		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
-		PasswordCost: lowCost, AttachmentWait: time.Millisecond,
+		PasswordCost: lowCost, AttachmentWait: time.Millisecond, Tools: catalogueOf(t, nil),
 	}}
 	config.use(database.Open(t))
 	for _, c := range change {

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/approvals"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/erasure"
@@ -60,6 +61,7 @@ type Stores struct {
 	Drafts        *conversations.Drafts
 	FollowUps     *followups.Store
 	Feedback      *feedback.Store
+	Approvals     *approvals.Store
 	Shares        *shares.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
@@ -84,7 +86,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err

@@ -81,6 +81,7 @@ type FollowUp struct {
 	Content     string        `json:"content"`
 	Attachments []FileID      `json:"attachments"`
 	Profile     *Profile      `json:"profile" enum:"auto,balanced,deep_reasoning,coding"`
+	Tools       *ToolChoice   `json:"tools" doc:"The tools that its turn may use; null: all."`
 	Position    int64         `json:"position"`
 	Version     int64         `json:"version"`
 	TurnID      *TurnID       `json:"turn_id"`

@@ -29,6 +29,8 @@ const (
 	CodeTurnInProgress      Code = "turn_in_progress"      // 409
 	CodeHeadMoved           Code = "conversation_head_moved"
 	CodeSteeringClosed      Code = "steering_closed"
+	CodeApprovalDecided     Code = "approval_decided" // another decision was made, or the approval has expired or was cancelled
+	CodeApprovalChanged     Code = "approval_changed" // the decision names another input
 	CodeNotDeliverable      Code = "steering_not_deliverable"
 	CodeSequenceAhead       Code = "sequence_ahead"
 	CodeEmailTaken          Code = "email_taken"

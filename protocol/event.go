@@ -288,6 +288,7 @@ type ToolCompleted struct {
 	Output     string      `json:"output,omitempty"`
 	Bytes      int         `json:"bytes,omitempty" doc:"Of the whole output."`
 	Truncated  bool        `json:"truncated,omitempty" doc:"Output is the beginning of the whole output."`
+	Repeated   bool        `json:"repeated,omitempty" doc:"The call did not run: this is the result of an identical earlier call of the turn."`
 	ResultID   string      `json:"result_id,omitempty" doc:"With truncated: by this name the model can read on with read_more."`
 	Sources    []Source    `json:"sources,omitempty" doc:"What the output shows, with the numbers by which the model can cite it."`
 	Error      *ToolError  `json:"error,omitempty"`

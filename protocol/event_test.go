@@ -81,7 +81,7 @@ func samples() []Payload {
 		&ToolStarted{PartID: part, ToolID: tool, Index: 1, ToolName: "calculate", Kind: "compute", Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolPending, Supersedes: cut},
 		&ToolProgress{PartID: part, ToolID: tool, Label: "Half way", Progress: progress},
 		&ToolStateChanged{PartID: part, ToolID: tool, From: ToolPending, State: ToolRunning},
-		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Outcome: ResultOK, Output: "42", Bytes: 70_000, Truncated: true, ResultID: "r1", Sources: sources, Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
+		&ToolCompleted{PartID: part, ToolID: tool, State: ToolSucceeded, Outcome: ResultOK, Output: "42", Bytes: 70_000, Truncated: true, Repeated: true, ResultID: "r1", Sources: sources, Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12},
 		&ApprovalRequested{PartID: part, ToolID: tool, Approval: asked},
 		&ApprovalResolved{PartID: part, ToolID: tool, ApprovalID: asked.ApprovalID, Decision: ApproveWithEdits, By: DecidedByUser, Input: json.RawMessage(`{"text":"none"}`), Reason: "Not today."},
 		&SteeringAccepted{SteeringID: steering, ClientSteeringID: "tab-1:7", Text: "use metres", Delivery: DeliverNextStep},

@@ -130,6 +130,9 @@ func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewMailID() MailID                 { return newID[mailKind]() }
 func NewFileID() FileID                 { return newID[fileKind]() }
 
+// UUID returns the identifier in the form in which the database has it.
+func (id ID[K]) UUID() string { return uuid.UUID(id).String() }
+
 // Renew returns a new identifier that sorts where id does among others, for a copy of what id identifies. If id is not a UUIDv7 of
 // the past, the new identifier is one of now.
 func (id ID[K]) Renew() ID[K] {

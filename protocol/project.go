@@ -46,20 +46,20 @@ const (
 )
 
 // MaxProjectTools limits the tools that the settings of a project name.
-const MaxProjectTools = 64
+const MaxProjectTools = 100
 
 // ProjectSettings are the settings of a project. Settings that were never written have version 0.
 type ProjectSettings struct {
-	DefaultProfile *Profile        `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding" doc:"The profile of turns whose request and whose conversation name none. Null: the default profile of the account."`
-	MemoryScope    string          `json:"memory_scope" enum:"account,project"`
-	Tools          map[string]bool `json:"tools" doc:"Tools by name: with false, the turns of the project do not have the tool. A tool that is not named is available."`
-	ApprovalPolicy string          `json:"approval_policy" enum:"effects,all" doc:"The tools whose calls need an approval: those with effects, or all."`
-	Version        int64           `json:"version"`
+	DefaultProfile *Profile   `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding" doc:"The profile of turns whose request and whose conversation name none. Null: the default profile of the account."`
+	MemoryScope    string     `json:"memory_scope" enum:"account,project"`
+	Tools          ToolChoice `json:"tools" doc:"The tools that turns of the project may use."`
+	ApprovalPolicy string     `json:"approval_policy" enum:"effects,all" doc:"The tools whose calls need an approval: those with effects, or all."`
+	Version        int64      `json:"version"`
 }
 
 // DefaultProjectSettings returns the settings of a project that has not stored any.
 func DefaultProjectSettings() *ProjectSettings {
-	return &ProjectSettings{MemoryScope: MemoryOfAccount, Tools: map[string]bool{}, ApprovalPolicy: ApproveEffects}
+	return &ProjectSettings{MemoryScope: MemoryOfAccount, ApprovalPolicy: ApproveEffects}
 }
 
 // MaxInstructions limits the instructions of a project, in characters.

@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // ToolEffect is what a call of a tool can change.
 type ToolEffect string
 
@@ -36,6 +38,14 @@ func (r Risk) Raised() Risk {
 	return RiskCritical
 }
 
+// AtLeast returns the higher one of two risks.
+func (r Risk) AtLeast(other Risk) Risk {
+	if slices.Index(risks, other) > slices.Index(risks, r) {
+		return other
+	}
+	return r
+}
+
 // Reversibility is whether the effect of a call can be undone.
 type Reversibility string
 
@@ -58,3 +68,69 @@ const (
 	ResultDenied  ToolOutcome = "denied"
 	ResultUnknown ToolOutcome = "unknown"
 )
+
+// ToolInfo is a tool in the list of those that a conversation or a project can use.
+type ToolInfo struct {
+	Name          string        `json:"name"`
+	Kind          string        `json:"kind" enum:"web_search,account_search,files,research,location,project,connector,memory,compute,artifact"`
+	Title         string        `json:"title"`
+	Description   string        `json:"description" doc:"What the model is told about the tool."`
+	Effect        ToolEffect    `json:"effect" enum:"read,write,send,destructive"`
+	Risk          Risk          `json:"risk" enum:"low,medium,high,critical"`
+	Reversibility Reversibility `json:"reversibility" enum:"reversible,compensable,irreversible"`
+	Source        string        `json:"source" doc:"builtin, or the identifier of the binding that the tool comes from."`
+	Available     bool          `json:"available"`
+	Reason        *string       `json:"reason" doc:"Why the tool is not available; null if it is."`
+}
+
+// ToolChoice chooses the tools that a turn may use.
+type ToolChoice struct {
+	WebSearch  *bool    `json:"web_search,omitempty" doc:"false: the turn neither searches the web nor reads pages of it. Default: it may."`
+	Connectors []string `json:"connectors,omitempty" maxItems:"50" doc:"The bindings of the project that the turn may use. Default: all."`
+	Off        []string `json:"off,omitempty" maxItems:"100" doc:"Names of tools that the turn may not use."`
+}
+
+// webTools are the tools that web_search of a ToolChoice switches.
+var webTools = []string{"web_search", "read_page"}
+
+// Disabled returns the names of the tools that are off, sorted.
+func (c *ToolChoice) Disabled() []string {
+	if c == nil {
+		return nil
+	}
+	off := slices.Clone(c.Off)
+	if c.WebSearch != nil && !*c.WebSearch {
+		off = append(off, webTools...)
+	}
+	slices.Sort(off)
+	return slices.Compact(off)
+}
+
+// ToolSwitches is a ToolChoice in the form in which it is stored, and in which earlier versions published it: tools by name,
+// with false for those that are off.
+type ToolSwitches map[string]bool
+
+// Switches returns the stored form of a choice.
+func (c *ToolChoice) Switches() ToolSwitches {
+	switches := ToolSwitches{}
+	for _, name := range c.Disabled() {
+		switches[name] = false
+	}
+	return switches
+}
+
+// Choice returns the choice of the stored form.
+func (s ToolSwitches) Choice() ToolChoice {
+	c := ToolChoice{}
+	for name, on := range s {
+		if !on {
+			c.Off = append(c.Off, name)
+		}
+	}
+	slices.Sort(c.Off)
+	if !slices.ContainsFunc(webTools, func(name string) bool { return !slices.Contains(c.Off, name) }) {
+		c.WebSearch = new(bool)
+		c.Off = slices.DeleteFunc(c.Off, func(name string) bool { return slices.Contains(webTools, name) })
+	}
+	return c
+}

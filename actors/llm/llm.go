@@ -39,6 +39,7 @@ type Request struct {
 	System          string    // instructions; empty for none
 	Messages        []Message // oldest first; the last is the message to answer, or an assistant prefix to continue
 	Tools           []Tool
+	WithoutCalls    bool   // the model must answer without calling any of Tools
 	ReasoningEffort string // "low", "medium", "high"; empty for the provider's default
 	PictureDetail   string // "low", "high", "auto": how much of a picture the model looks at; empty for the provider's default
 	MaxOutputTokens int    // > 0

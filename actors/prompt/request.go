@@ -3,11 +3,12 @@ package prompt
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/actors/routing"
+	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -23,6 +24,7 @@ type Request struct {
 	llm.Request
 	Trimmed bool              // older messages were left out
 	Files   []protocol.Source // in the messages
+	Reading *policy.Reading   // what the model reads in it
 }
 
 // Conversations reads what earlier messages contribute to a request. Package persistence/turns implements it.
@@ -40,7 +42,7 @@ type Conversations interface {
 type Builder struct {
 	Conversations Conversations
 	Texts         Store // nil: no message has files
-	Tools         []llm.Tool
+	Tools         *toolbox.Catalogue
 }
 
 // Build builds a request: the newest earlier messages with their files, and then the messages of this turn. The size of the
@@ -60,6 +62,7 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 		return nil, err
 	}
 	files := Files{Store: b.Texts, AccountID: p.Spec.AccountID, ProjectID: p.Spec.ProjectID, Question: p.Spec.Input, Space: space, Pictures: route.Pictures, Wait: wait}
+	user := written(history)
 	history, sources, trimmed, err := files.Show(ctx, history)
 	if err != nil {
 		return nil, err
@@ -68,13 +71,16 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 	messages, input := p.Messages(history, trimmed)
 	var offered []llm.Tool
 	if !route.WithoutTools {
-		offered = allowedTools(b.Tools, p.Spec)
+		offered = b.Tools.Offered(p.Spec.DisabledTools)
+		if p.Cut {
+			offered = append(offered, toolbox.ReadMore())
+		}
 	}
 	request := &Request{llm.Request{
-		Route: route.Name, Model: route.Model, System: systemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered,
+		Route: route.Name, Model: route.Model, System: systemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered, WithoutCalls: p.WithoutTools,
 		ReasoningEffort: route.ReasoningEffort, PictureDetail: route.PictureDetail, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
-		Deadline: p.Spec.CreatedAt.Add(time.Duration(p.Spec.Routing.Completion.DeadlineSeconds) * time.Second),
-	}, trimmed, sources}
+		Deadline: p.Spec.CreatedAt.Add(p.Waited + time.Duration(p.Spec.Routing.Completion.DeadlineSeconds)*time.Second),
+	}, trimmed, sources, reading(&p, b.Tools, user, history, instructions)}
 	if route.Fallback {
 		request.Deadline = time.Time{}
 	}
@@ -92,14 +98,6 @@ func readInstructions(ctx context.Context, store Conversations, s *turnlog.Spec)
 		return "", fmt.Errorf("reading the instructions: %w", err)
 	}
 	return instructions, nil
-}
-
-// allowedTools returns the tools that the project of the conversation had not disabled when the turn started.
-func allowedTools(tools []llm.Tool, s *turnlog.Spec) []llm.Tool {
-	if len(s.DisabledTools) == 0 {
-		return tools
-	}
-	return slices.DeleteFunc(slices.Clone(tools), func(t llm.Tool) bool { return slices.Contains(s.DisabledTools, t.Name) })
 }
 
 // readHistory reads the earlier messages and the user's message of this turn. In the first turn of a conversation that

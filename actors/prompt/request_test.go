@@ -9,6 +9,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -70,7 +71,7 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 		}
 		for _, effect := range b.Effects {
 			if call, is := effect.(machine.RunTool); is {
-				b.ToolEnded(call.ID, output, nil, nil, time.Second)
+				b.ToolEnded(call.ID, machine.ToolResult{Output: output}, nil, time.Second)
 			}
 		}
 		b.ModelText(2, "As I")
@@ -110,7 +111,11 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testing.T) {
 	project := protocol.NewProjectID()
 	store := &conversations{instructions: map[int64]string{3: strings.Repeat("i", 90), 4: "newer"}}
-	builder := Builder{Conversations: store, Tools: []llm.Tool{{Name: "calculate"}, {Name: "clock"}}}
+	catalogue, err := toolbox.NewCatalogue([]toolbox.Tool{named("calculate"), named("clock")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := Builder{Conversations: store, Tools: catalogue}
 	spec := &turnlog.Spec{TurnID: protocol.NewTurnID(), Input: "hello", ProjectID: &project, InstructionsVersion: 3, DisabledTools: []string{"clock"}}
 	restored, err := machine.Restore(&turnlog.Stored{Spec: spec}, map[string]machine.Tool{"calculate": {}, "clock": {}}, true)
 	if err != nil {
@@ -133,4 +138,12 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 	if _, err := builder.Build(t.Context(), restored.Prompt(), routing.Route{}, true); err == nil {
 		t.Error("a turn continued without its instructions")
 	}
+}
+
+// named is a tool with a name.
+type named string
+
+func (n named) Spec() toolbox.Spec { return toolbox.Spec{Name: string(n), Effect: protocol.EffectRead} }
+func (named) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
+	return toolbox.Result{}, nil
 }

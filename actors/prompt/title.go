@@ -10,8 +10,9 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
 	"turnstone/actors/routing"
-	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
+	"turnstone/protocol/turnlog"
 )
 
 const (
@@ -70,7 +71,7 @@ func excerpt(text string) string {
 
 // cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
 func cleanTitle(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(toolbox.Clean(text)), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(foreign.Clean(turnlog.Storable(text))), "\n")
 	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
 	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
 	if runes := []rune(line); len(runes) > maxGeneratedTitle {

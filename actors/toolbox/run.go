@@ -2,12 +2,10 @@ package toolbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/foreign"
@@ -16,48 +14,84 @@ import (
 
 const (
 	defaultTimeout = time.Minute
-	maxOutput      = 64 << 10 // bytes of the output that the model and the reader get
+	// abandonAfter is how long a tool may take to return after its context has ended. Then the call ends without it.
+	abandonAfter = time.Second
+	maxShown     = 64 << 10  // bytes of the output that the model and the reader get; the model can read on in the rest
+	maxOutput    = 512 << 10 // bytes of an output
 )
 
-// Run executes a call of a tool with its timeout, and limits and cleans the output. A panic of a tool is a failure of the tool.
-func Run(ctx context.Context, tool Tool, call *Call) (result Result, failure *protocol.ToolError) {
+// Ran is the result of a call, in the form that the model and the reader get.
+type Ran struct {
+	Result
+	Whole string // the whole output, if Output is only its beginning; empty: Output is whole
+	Bytes int    // of the output that the tool has returned
+}
+
+// Run executes a call of a tool with its timeout, and limits and cleans the output. A panic of a tool, and a tool that never
+// returns, is a failure of the tool.
+func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) {
 	timeout := tool.Spec().Timeout
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			result, failure = Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
-		}
-	}()
-	result, err := execute(bounded, tool, call)
+	result, err := await(bounded, tool, call)
 	if err == nil {
-		if result.Output = Clean(result.Output); !result.Framed {
-			result.Output = foreign.Escape(result.Output)
-		}
-		result.Sources = result.Sources[:min(len(result.Sources), protocol.MaxToolSources)]
-		return result, nil
+		return shown(result), nil
 	}
-	var shown *Failure
+	var failure *Failure
 	switch {
-	case errors.As(err, &shown):
-		return Result{}, &protocol.ToolError{Code: shown.Code, Detail: shown.Detail}
+	case errors.As(err, &failure):
+		return Ran{}, &protocol.ToolError{Code: failure.Code, Detail: clean(failure.Detail, maxDetail)}
 	case ctx.Err() != nil:
-		return Result{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
+		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
 	case bounded.Err() != nil:
-		return Result{}, &protocol.ToolError{Code: protocol.ToolCallTimeout, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
+		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallTimeout, Detail: fmt.Sprintf("The tool took longer than %s.", timeout)}
 	}
-	return Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
+	return Ran{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
+}
+
+// maxDetail limits the text of a failure, in bytes.
+const maxDetail = 2000
+
+// errPanicked is the error of a tool that panicked.
+var errPanicked = errors.New("the tool panicked")
+
+// await runs a tool in a goroutine of its own. A tool that does not return in time is abandoned: its goroutine ends when it
+// does.
+func await(ctx context.Context, tool Tool, call *Call) (Result, error) {
+	type returned struct {
+		result Result
+		err    error
+	}
+	done := make(chan returned, 1)
+	go func() {
+		r := returned{err: errPanicked}
+		defer func() {
+			_ = recover()
+			done <- r
+		}()
+		r.result, r.err = execute(ctx, tool, call)
+	}()
+	select {
+	case r := <-done:
+		return r.result, r.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.result, r.err
+	case <-timer.C:
+		return Result{}, ctx.Err()
+	}
 }
 
 // execute runs a tool between the failpoints of a tool call.
 func execute(ctx context.Context, tool Tool, call *Call) (result Result, err error) {
 	if err := failpoint.Before(failpoint.ToolAfterIntent); err != nil {
-		return Result{}, err
-	}
-	if err := checkJSON(call.Input); err != nil {
 		return Result{}, err
 	}
 	result, err = tool.Run(ctx, call)
@@ -67,26 +101,25 @@ func execute(ctx context.Context, tool Tool, call *Call) (result Result, err err
 	return result, failpoint.Before(failpoint.ToolAfterEffect)
 }
 
-// checkJSON returns an error if the arguments of a call are not a JSON object. Its text tells the model what is wrong.
-func checkJSON(input json.RawMessage) error {
-	var written map[string]json.RawMessage
-	var text string
-	if json.Unmarshal(input, &written) != nil || len(written) != 1 || json.Unmarshal(written[llm.InvalidArguments], &text) != nil {
-		return nil
+// shown returns a result with a clean output that is cut at a border of its structure.
+func shown(result Result) Ran {
+	r := Ran{Result: result, Bytes: len(result.Output)}
+	output := clean(result.Output, maxOutput)
+	if !result.Framed {
+		output = foreign.Escape(output)
 	}
-	reason := "it is not an object"
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		reason = err.Error()
+	r.Output = foreign.Cut(output, maxShown)
+	if len(r.Output) < len(output) {
+		r.Whole = output
 	}
-	return &Failure{Code: "invalid_input", Detail: "invalid JSON: " + reason}
+	r.Sources = r.Sources[:min(len(r.Sources), protocol.MaxToolSources)]
+	return r
 }
 
-// Clean limits the length of a text and removes the characters that can hide content from a reader; see
-// foreign.Clean.
-func Clean(output string) string {
-	if len(output) > maxOutput {
-		output = output[:maxOutput] + "\n[cut]"
+// clean limits the length of a text and removes the characters that can hide content from a reader; see foreign.Clean.
+func clean(text string, limit int) string {
+	if len(text) > limit {
+		text = foreign.Cut(text, limit) + fmt.Sprintf("\n[The rest of %d bytes is left out.]", len(text))
 	}
-	return foreign.Clean(turnlog.Storable(output))
+	return foreign.Clean(turnlog.Storable(text))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -18,7 +19,7 @@ type Tool interface {
 	Run(ctx context.Context, call *Call) (Result, error)
 }
 
-// Spec describes a tool. A tool without an effect is EffectRead.
+// Spec describes a tool. A tool that changes nothing has EffectRead.
 type Spec struct {
 	Name          string
 	Kind          string // a value of protocol.ToolStarted.Kind
@@ -36,9 +37,16 @@ type Spec struct {
 	Private bool
 	// Untrusted results contain text of strangers, as web pages do.
 	Untrusted bool
-	// Outward returns what a call sends out of the service: a search query, a web address. nil: nothing.
-	Outward func(input json.RawMessage) string
-	Timeout time.Duration // of a call; 0: a minute
+	// Own means that the tool writes only to artifacts of the account and to proposals for it: such a write needs no
+	// approval.
+	Own        bool
+	AlwaysAsks bool // every call needs an approval, whatever its effect
+	// Describe returns what a call with a valid input would do, for the user who approves it, and what it sends out of the
+	// service. nil: the title says all, and nothing is sent out.
+	Describe func(input json.RawMessage) policy.Description
+	// Unavailable is why the tool cannot be used, a sentence; empty: it can.
+	Unavailable string
+	Timeout     time.Duration // of a call; 0: a minute
 }
 
 // RunsAgain reports whether a call whose result was lost is run again.

@@ -66,6 +66,9 @@ func (a *adoption) run() {
 		return
 	}
 	var first any = adopt{claim.Cause, span.SpanContext()}
+	if claim.Cause == turnlog.CauseWake {
+		first = wake{span.SpanContext()}
+	}
 	switch forced := claim.Cause == turnlog.CauseOperator; {
 	case err != nil && !forced && claim.Adoptions < unreadableAfter:
 		log.Error("a turn's log cannot be read", zap.Int("adoptions", claim.Adoptions), zap.Error(err))

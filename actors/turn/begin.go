@@ -10,6 +10,7 @@ import (
 // events have the time spec.CreatedAt.
 func (h *Host) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
 	spec.Routing = h.calls.routes.Resolve(spec.Requested, spec.PreviousProfile, spec.Input)
+	spec.ApprovalLifetime = h.lifetime
 	b := h.newMachine(spec).NewBatch()
 	b.Begin()
 	frames, err := protocol.AppendEvents(nil, spec.TurnID, 1, spec.CreatedAt, b.Events)

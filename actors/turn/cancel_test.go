@@ -55,10 +55,10 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				hang := func() (string, error) { <-gate; return "much too late", nil }
 				store := newMemory()
 				n := startNode(t, store, hangingModel(c.call, gate), func(config *testConfig) {
-					config.Tools = []toolbox.Tool{
+					config.Tools = catalogue(t,
 						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: hang},
-						&probe{spec: toolbox.Spec{Name: "write", Kind: "compute", Title: "Write"}, run: hang},
-					}
+						&probe{spec: toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: hang},
+					)
 				})
 				defer close(gate)
 				spec := startTurn(t, n, "hi")

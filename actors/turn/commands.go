@@ -52,6 +52,11 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 				return receipt, err
 			}
 		}
+		if head.Parked && !h.Draining() {
+			if err := h.wake(ctx, account, id); err != nil {
+				return protocol.SteeringReceipt{}, err
+			}
+		}
 		receipt, decided, err := h.fromRecord(ctx, account, id, c, head.State)
 		if decided || err != nil {
 			return receipt, err
@@ -60,6 +65,18 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
 		}
 	}
+}
+
+// wake takes over a turn that waits for an approval without an actor, unless another node has done that.
+func (h *Host) wake(ctx context.Context, account protocol.AccountID, id protocol.TurnID) error {
+	claim, err := h.ownership.WakeTurn(ctx, h.node.ID, account, id)
+	if errors.Is(err, turnlog.ErrFenced) {
+		return nil
+	}
+	if err == nil {
+		h.TakeOver(claim)
+	}
+	return err
 }
 
 // send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it
@@ -112,14 +129,39 @@ func (h *Host) fromRecord(
 		if record == nil {
 			continue
 		}
+		if c.Kind == machine.CommandDecide {
+			receipt, err := h.decided(ctx, account, id, record, c)
+			return receipt, true, err
+		}
 		if receipt, decided, err = replayedReceipt(id, record, c); decided || err != nil {
 			return receipt, decided, err
 		}
 	}
-	if state.Terminal() {
+	switch {
+	case c.Kind == machine.CommandDecide && state.Terminal():
+		return receipt, true, machine.ErrNoApproval
+	case state.Terminal():
 		return receipt, true, machine.NewSteeringClosed(id, state)
 	}
 	return receipt, false, nil
+}
+
+// decided returns the receipt of a repeated decision, or the 409 error of another one, from the records of the turn.
+func (h *Host) decided(
+	ctx context.Context, account protocol.AccountID, id protocol.TurnID, decision *turnlog.Record, c *machine.Command,
+) (receipt protocol.SteeringReceipt, err error) {
+	record, err := h.turnLog.TurnRecord(ctx, account, id, turnlog.RecordApproval, c.ApprovalID.String())
+	if err != nil {
+		return receipt, err
+	}
+	var asked turnlog.ApprovalRecord
+	var body turnlog.DecisionRecord
+	if record == nil || json.Unmarshal(record.Body, &asked) != nil || json.Unmarshal(decision.Body, &body) != nil {
+		return receipt, machine.ErrNoApproval
+	}
+	a := asked.Approval
+	a.State, a.Decision, a.DecidedAt = body.Decision.State(), &body.Decision, &body.At
+	return machine.Decided(id, a, &body, decision.Sequence, c)
 }
 
 // recordsOf returns the kind and the possible keys of the record of a command like c.
@@ -131,6 +173,8 @@ func recordsOf(c *machine.Command) (kind string, keys []string) {
 		return turnlog.RecordWithdraw, []string{c.SteeringID.String()}
 	case machine.CommandApply:
 		return turnlog.RecordApply, []string{c.SteeringID.String()}
+	case machine.CommandDecide:
+		return turnlog.RecordDecision, []string{c.ApprovalID.String()}
 	}
 	return turnlog.RecordCancel, []string{"", string(protocol.CancelTurnAndFollowUps)}
 }

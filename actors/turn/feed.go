@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -61,8 +62,12 @@ type feedItem struct {
 	err   error
 	hint  int               // estimated input tokens; only in the first item
 	files []protocol.Source // in the request; only in the first item
-	route int               // 1 + the index of the route that makes the call from now on; 0: the item is not about it
-	trim  bool              // older messages were left out; only in the first output of the model
+
+	reading *policy.Reading  // of the request; only in the first item
+	grants  *[]turnlog.Grant // of the conversation; nil: the item is not about them
+
+	route int  // 1 + the index of the route that makes the call from now on; 0: the item is not about it
+	trim  bool // older messages were left out; only in the first output of the model
 }
 
 // fullText returns the text, including merged pieces.

@@ -29,21 +29,24 @@ const queueRounds = 7
 
 // Config is the configuration and the dependencies of a Host.
 type Config struct {
-	Node         host.Node
-	Link         *cluster.Link // nil: the node cannot reach others
-	Store        Store
-	FollowUps    FollowUpStore
-	Log          Log
-	Ownership    Ownership
-	Files        prompt.Store // nil: no message has files
-	Model        llm.Model
-	Budget       metering.Budget // nil: no limit
-	Routes       routing.Routes
-	Tools        []toolbox.Tool
-	MaxLiveTurns int // per account
-	Capacity     int // live turns up to which the node accepts new ones; 0: no limit
-	Logger       *zap.Logger
-	Observer     observe.Observer
+	Node      host.Node
+	Link      *cluster.Link // nil: the node cannot reach others
+	Store     Store
+	FollowUps FollowUpStore
+	Log       Log
+	Ownership Ownership
+	Files     prompt.Store // nil: no message has files
+	Model     llm.Model
+	Budget    metering.Budget // nil: no limit
+	Routes    routing.Routes
+	Tools     *toolbox.Catalogue
+	Approvals Approvals
+	// ApprovalLifetime is the time after which an approval of a new turn expires; 0: a day.
+	ApprovalLifetime time.Duration
+	MaxLiveTurns     int // per account
+	Capacity         int // live turns up to which the node accepts new ones; 0: no limit
+	Logger           *zap.Logger
+	Observer         observe.Observer
 }
 
 // Host runs the turns of a node. It starts turns, finds their actors, adopts turns of nodes that have ended, and releases its
@@ -58,7 +61,8 @@ type Host struct {
 	turnLog      Log
 	ownership    Ownership
 	calls        modelCalls
-	tools        map[string]toolbox.Tool
+	tools        *toolbox.Catalogue
+	lifetime     time.Duration // of approvals
 	turnTools    map[string]machine.Tool
 	maxLiveTurns int
 	capacity     int
@@ -98,24 +102,34 @@ type Stats struct {
 func New(c Config) *Host {
 	log := c.Logger.Named("node")
 	h := &Host{
-		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: map[string]toolbox.Tool{}, turnTools: map[string]machine.Tool{},
+		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools, lifetime: c.ApprovalLifetime, turnTools: turnTools(c.Tools),
 		maxLiveTurns: c.MaxLiveTurns, capacity: c.Capacity, log: log, pacer: newPacer(c.Node.Runtime.Send), slots: make(storeSlots, maxStoreSlots), observer: c.Observer,
 	}
 	h.calls = modelCalls{
 		model: c.Model, metered: &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")}, routes: c.Routes,
-		requests: prompt.Builder{Conversations: c.Store, Texts: c.Files}, slots: h.slots, observer: c.Observer, log: log,
-	}
-	for _, tool := range c.Tools {
-		spec := tool.Spec()
-		h.tools[spec.Name] = tool
-		h.turnTools[spec.Name] = machine.Tool{Kind: spec.Kind, Title: spec.Title, ReadOnly: spec.RunsAgain()}
-		h.calls.requests.Tools = append(h.calls.requests.Tools, llm.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		requests: prompt.Builder{Conversations: c.Store, Texts: c.Files, Tools: c.Tools}, grants: c.Approvals, slots: h.slots, observer: c.Observer, log: log,
 	}
 	h.Host = host.New[protocol.TurnID, turnlog.Claim, *live](host.Config{
 		Node: c.Node, Name: "turn", Capacity: c.Capacity, Closing: func() { h.peers.drain() }, Broken: func() { h.stats.broken.Add(1) },
 	}, ownership{h})
 	h.peers = newPeers(h, c.Link)
 	return h
+}
+
+// turnTools returns what the machines of turns know of the tools.
+func turnTools(tools *toolbox.Catalogue) map[string]machine.Tool {
+	known := map[string]machine.Tool{machine.ReadMore: machineTool(toolbox.ReadMoreEntry())}
+	if tools == nil {
+		return known
+	}
+	for _, entry := range tools.All() {
+		known[entry.Name] = machineTool(entry)
+	}
+	return known
+}
+
+func machineTool(entry *toolbox.Entry) machine.Tool {
+	return machine.Tool{Kind: entry.Kind, Title: entry.Title, ReadOnly: entry.RunsAgain(), Plan: entry.Plan}
 }
 
 // Load returns the load of the node, for its lease.
@@ -179,7 +193,7 @@ func (h *Host) spawn(m *machine.Machine, epoch int32, s *tail.Stream, first any)
 		log: h.log.Named("turn").With(zap.Stringer("turn", spec.TurnID), zap.Int32("epoch", epoch)),
 	}
 	r.shell = h.Shell(r, spec.TurnID, epoch, r.log)
-	left := max(time.Second, time.Until(spec.CreatedAt.Add(h.calls.routes.First(spec.Routing.Profile).Deadline)))
+	left := max(time.Second, time.Until(spec.CreatedAt.Add(m.Waited(time.Now())+h.calls.routes.First(spec.Routing.Profile).Deadline)))
 	entry := &running{Account: spec.AccountID, Epoch: epoch, Work: &live{stream: s}}
 	if h.Spawn(spec.TurnID, entry, r.shell, first, shell.StartTimer{Delay: left, Message: deadlinePassed{}}) == nil {
 		stopTool()

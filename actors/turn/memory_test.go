@@ -42,6 +42,7 @@ type memoryTurn struct {
 	appends  int
 	records  []turnlog.Record
 	finishes []*turnlog.Finish
+	parked   time.Time // until then it waits for an approval; zero: it does not
 }
 
 // adoptions returns the number of claims other than those after a drain.
@@ -175,7 +176,7 @@ func (s *memory) stored(turn protocol.TurnID) *turnlog.Stored {
 }
 
 func (t *memoryTurn) head() turnlog.Head {
-	return turnlog.Head{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last}
+	return turnlog.Head{State: t.state, Accepts: t.accepts, Owner: t.owner, Epoch: t.epoch, LastSequence: t.last, Parked: !t.parked.IsZero()}
 }
 
 func (s *memory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]turnlog.HistoryMessage, bool, error) {
@@ -247,10 +248,18 @@ func (s *memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 			}
 		}
 		cause := protocol.CauseNodeLost
-		if t.owner == nil {
+		switch {
+		case t.owner != nil:
+		case t.parked.After(time.Now()):
+			continue
+		case !t.parked.IsZero():
+			cause = turnlog.CauseWake
+			t.drains++
+		default:
 			cause = protocol.CauseDrain
 			t.drains++
 		}
+		t.parked = time.Time{}
 		owner := node
 		t.owner = &owner
 		t.epoch++
@@ -292,6 +301,34 @@ func (s *memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account pr
 	}
 	t.epoch++
 	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: "actor_lost", Adoptions: t.adoptions()}, nil
+}
+
+func (s *memory) Park(_ context.Context, node protocol.NodeID, _ protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t.owner == nil || *t.owner != node || t.epoch != epoch || t.last != sequence || t.state != protocol.TurnRequiresAction {
+		return turnlog.ErrFenced
+	}
+	t.owner, t.parked = nil, until
+	return nil
+}
+
+func (s *memory) WakeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[turn]
+	if t == nil || t.owner != nil || t.parked.IsZero() || t.state.Terminal() {
+		return turnlog.Claim{}, turnlog.ErrFenced
+	}
+	t.owner, t.parked, t.drains = &node, time.Time{}, t.drains+1
+	t.epoch++
+	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.epoch, Cause: turnlog.CauseWake, Adoptions: t.adoptions()}, nil
+}
+
+// Grants implements Approvals.
+func (s *memory) Grants(context.Context, protocol.AccountID, protocol.ConversationID) ([]turnlog.Grant, error) {
+	return nil, nil
 }
 
 func (s *memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {

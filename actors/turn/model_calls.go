@@ -31,6 +31,7 @@ type modelCalls struct {
 	contexts routing.Contexts
 	breakers routing.Breakers
 	requests prompt.Builder
+	grants   Approvals
 	slots    storeSlots
 	observer observe.Observer
 	log      *zap.Logger
@@ -126,12 +127,17 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route rout
 		return err
 	}
 	feed.trimmed = request.Trimmed && p.Step == 1
-	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.Files}); err != nil {
+	if err := feed.put(ctx, feedItem{hint: llm.EstimateInput(&request.Request), files: request.Files, reading: request.Reading}); err != nil {
 		return err
 	}
+	granted := false
 	ctx, call := c.observer.StartModelCall(ctx, c.model.Family(), p.Step)
 	_, err = c.metered.Stream(ctx, p.Spec.AccountID, request.Request, func(chunk llm.Chunk) error {
 		call.Chunk()
+		if chunk.Kind == llm.ChunkToolCall && !granted {
+			granted = true
+			c.readGrants(ctx, p, feed)
+		}
 		if err := failpoint.Before(failpoint.TurnAfterModelFirstByte); err != nil {
 			return err
 		}
@@ -155,6 +161,18 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route rout
 		c.log.Log(level, "model call failed", zap.Stringer("turn", p.Spec.TurnID), zap.Int("step", p.Step), zap.String("model", route.Model), zap.Error(err))
 	}
 	return err
+}
+
+// readGrants puts the grants of the conversation into the feed, before the first call of a tool. Without them, more is asked.
+func (c *modelCalls) readGrants(ctx context.Context, p machine.Prompt, feed *modelFeed) {
+	grants, err := c.grants.Grants(ctx, p.Spec.AccountID, p.Spec.ConversationID)
+	if err != nil {
+		c.log.Warn("reading the grants of a conversation failed", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
+		return
+	}
+	if len(grants) > 0 {
+		_ = feed.put(ctx, feedItem{grants: &grants}) // fails when the call was stopped
+	}
 }
 
 // codeOf returns the code of a failed model call; empty for any other error.

@@ -66,7 +66,7 @@ func startNode(t *testing.T, store *memory, model llm.Model, change func(*testCo
 func makeNode(t *testing.T, store *memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	c := testConfig{Config: Config{
-		Store: store, FollowUps: store, Log: store, Ownership: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
+		Store: store, FollowUps: store, Log: store, Ownership: store, Approvals: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
 		Logger: clustertest.Log(t),
 	}}
 	if change != nil {
@@ -301,7 +301,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	tool := &probe{spec: toolbox.Spec{Name: "probe", Kind: "compute", Title: "Probe", Effect: protocol.EffectRead}}
-	n := startNode(t, store, model, func(c *testConfig) { c.Tools = []toolbox.Tool{tool} })
+	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
 	tool.run = func() (string, error) {
 		for _, turn := range store.turns {
 			store.mu.Lock()
@@ -327,6 +327,15 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 }
 
 // probe is a tool that is implemented by the function run.
+func catalogue(t *testing.T, tools ...toolbox.Tool) *toolbox.Catalogue {
+	t.Helper()
+	c, err := toolbox.NewCatalogue(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 type probe struct {
 	spec toolbox.Spec
 	run  func() (string, error)

@@ -84,11 +84,11 @@ func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 	}}
 	var runs atomic.Int32
-	tool := &probe{spec: toolbox.Spec{Name: "write", Kind: "connector", Title: "Write"}, run: func() (string, error) {
+	tool := &probe{spec: toolbox.Spec{Name: "write", Kind: "connector", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: func() (string, error) {
 		runs.Add(1)
 		return "done", nil
 	}}
-	n := startNode(t, store, model, func(c *testConfig) { c.Tools = []toolbox.Tool{tool} })
+	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
 	all := read(t, n, startTurn(t, n, "hi"), 0, nil)
 	if intents := bytes.Count(all, intent); intents != 1 || runs.Load() != 1 {
 		t.Errorf("%d intents were stored, and the tool ran %d times: %s", intents, runs.Load(), kinds(all))

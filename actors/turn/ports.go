@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"time"
 
 	"turnstone/actors/prompt"
 	"turnstone/protocol"
@@ -60,6 +61,12 @@ type Log interface {
 	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
 }
 
+// Approvals reads the approvals of a conversation. Package persistence/approvals implements it.
+type Approvals interface {
+	// Grants returns the calls that the user has approved for the rest of a conversation.
+	Grants(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID) ([]turnlog.Grant, error)
+}
+
 // Ownership keeps which node owns which turn. Package persistence/nodes implements it on Postgres.
 type Ownership interface {
 	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
@@ -71,6 +78,11 @@ type Ownership interface {
 	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
 	// SeizeTurn takes over an unfinished turn, whatever its owner.
 	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	// Park removes the owner of a turn that waits for an approval. Until then it is not an orphan; see WakeTurn. The error is
+	// turnlog.ErrFenced if the turn has another owner or epoch, or if an event follows sequence.
+	Park(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error
+	// WakeTurn takes over a turn that was parked; turnlog.ErrFenced when it is not parked.
+	WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
 	// turns.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)

@@ -22,7 +22,10 @@ import (
 
 const (
 	waitNoticeInterval = 10 * time.Second // at which readers are notified that the model has not answered yet
-	cancelGrace        = 4 * time.Second  // then calls and tools that still run are abandoned: with its commits, cancelling lasts at most 5 s
+	// parkDelay is how long a turn that waits for an approval keeps its actor, so that a command that has woken it, or an
+	// approval that the user decides at once, finds it.
+	parkDelay   = 2 * time.Second
+	cancelGrace = 4 * time.Second // then calls and tools that still run are abandoned: with its commits, cancelling lasts at most 5 s
 )
 
 // run is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
@@ -50,6 +53,7 @@ type run struct {
 	toolCtx  context.Context
 	stopTool context.CancelFunc
 	observed observe.Turn
+	parking  bool // parkDue comes
 }
 
 // Messages to a turn's actor, in addition to those of every actor and to paced.
@@ -65,10 +69,17 @@ type (
 	forceCancel struct{}
 	toolDone    struct {
 		id      protocol.ToolID
-		result  toolbox.Result
+		result  toolbox.Ran
 		failure *protocol.ToolError
 		took    time.Duration
 	}
+	toolProgress struct {
+		id       protocol.ToolID
+		label    string
+		progress *protocol.Progress
+	}
+	wake           struct{ from trace.SpanContext } // the turn waited for an approval without an actor
+	parkDue        struct{}
 	waitNotice     struct{ call int }
 	deadlinePassed struct{}
 	gracePassed    struct{}
@@ -112,7 +123,20 @@ func (r *run) Decide(message any, status shell.Status) func(error) {
 	case forceCancel:
 		b.ForceCancel(protocol.NewSteeringID())
 	case toolDone:
-		b.ToolEnded(message.id, message.result.Output, message.result.Sources, message.failure, message.took)
+		b.ToolEnded(message.id, machine.ToolResult{
+			Output: message.result.Output, Whole: message.result.Whole, Bytes: message.result.Bytes, Empty: message.result.Empty,
+			Sources: message.result.Sources, Events: message.result.Events,
+		}, message.failure, message.took)
+	case toolProgress:
+		b.ToolProgressed(message.id, message.label, message.progress)
+	case wake:
+		r.observed.Begin(&r.host.observer, message.from, r.machine.Spec(), r.epoch, time.Time{})
+		b.Wake()
+	case parkDue:
+		r.parking = false
+		if until, parks := r.machine.Parks(); parks {
+			r.park(until)
+		}
 	case waitNotice:
 		if b.StillWaiting(message.call) {
 			r.shell.After(waitNoticeInterval, message)
@@ -150,6 +174,7 @@ func (r *run) decideFeed(message any) bool {
 func (r *run) newBatch() *machine.Batch {
 	if r.batch == nil {
 		r.batch = r.machine.NewBatch()
+		r.batch.Now = time.Now()
 	}
 	return r.batch
 }
@@ -192,7 +217,9 @@ func (r *run) decideOutput(call int, output []feedItem, b *machine.Batch) {
 		case item.route > 0:
 			b.RouteChanged(call, r.host.calls.routing(b.Spec(), item.route))
 		case item.hint > 0:
-			b.RequestBuilt(item.hint, item.files)
+			b.RequestBuilt(item.hint, item.files, item.reading)
+		case item.grants != nil:
+			b.GrantsRead(*item.grants)
 		case item.over:
 			b.ModelFailed(call, callError(item.err))
 		case item.kind == llm.ChunkText:
@@ -227,8 +254,14 @@ func (r *run) Step(replies []func(error)) shell.Step {
 	if b == nil {
 		return s
 	}
-	if len(b.Effects) > 0 {
-		s.Perform = func() { r.perform(b.Effects) }
+	_, parks := r.machine.Parks()
+	if len(b.Effects) > 0 || parks {
+		s.Perform = func() {
+			r.perform(b.Effects)
+			if parks {
+				r.parkLater()
+			}
+		}
 	}
 	if len(b.Events) == 0 {
 		return s
@@ -335,18 +368,46 @@ func (r *run) startCall() {
 
 // startTool runs a tool call in a separate goroutine, which sends toolDone.
 func (r *run) startTool(call machine.RunTool) {
-	tool, ctx, post := r.host.tools[call.Name], r.observed.Context(r.toolCtx), r.shell.Post()
+	tool, ctx, post := r.host.tools.Find(call.Name), r.observed.Context(r.toolCtx), r.shell.Post()
 	spec, began := r.machine.Spec(), time.Now()
-	scope := turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID}
+	progress := &progressGate{send: func(label string, progress *protocol.Progress) { post(toolProgress{call.ID, label, progress}) }}
+	of := &toolbox.Call{
+		Scope:  turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID},
+		TurnID: spec.TurnID, ToolID: call.ID, Input: call.Input, FirstSource: call.FirstSource, Progress: progress.report,
+	}
 	r.host.Go(func() {
 		ctx, span := r.host.observer.StartToolCall(ctx, call.Name)
-		result, failure := toolbox.Run(ctx, tool, &toolbox.Call{Scope: scope, Input: call.Input, FirstSource: call.FirstSource})
+		result, failure := toolbox.Run(ctx, tool.Tool, of)
+		progress.close()
 		observe.EndToolCall(span, failure)
 		done := toolDone{id: call.ID, result: result, failure: failure, took: time.Since(began)}
 		post(done)
 		if err := failpoint.After(failpoint.ToolAfterEffect, nil); err != nil {
-			done.result, done.failure = toolbox.Result{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: err.Error()}
+			done.result, done.failure = toolbox.Ran{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: err.Error()}
 			post(done)
+		}
+	})
+}
+
+// parkLater gives up the ownership of the turn after parkDelay, if it then still waits for an approval.
+func (r *run) parkLater() {
+	if !r.parking {
+		r.parking = true
+		r.shell.After(parkDelay, parkDue{})
+	}
+}
+
+// park gives up the ownership of a turn that does nothing until an approval is decided or expires. The actor ends when that is
+// stored; a command that was decided in between keeps it.
+func (r *run) park(until time.Time) {
+	spec, sequence, post := r.machine.Spec(), r.machine.Sequence(), r.shell.Post()
+	r.host.Go(func() {
+		err := r.host.ownership.Park(r.host.Context(), r.host.node.ID, spec.AccountID, spec.TurnID, r.epoch, sequence, until)
+		switch {
+		case err == nil:
+			post(shell.Release{})
+		case !errors.Is(err, turnlog.ErrFenced): // the actor waits instead, and parks after its next step
+			r.log.Warn("a turn that waits for an approval keeps its actor", zap.Error(err))
 		}
 	})
 }

@@ -137,6 +137,7 @@ func (r *Reader) Cursor() int64 { return r.cursor.After }
 const (
 	tailPoll   = 250 * time.Millisecond
 	orphanPoll = time.Second
+	parkedPoll = 10 * time.Second // while the turn waits for an approval; the node that continues it announces that
 )
 
 // fromLog reads the durable log. At the current end of the log it waits.
@@ -163,6 +164,9 @@ func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, er
 		return nil, nil
 	}
 	pause := orphanPoll
+	if head.Parked {
+		pause = parkedPoll
+	}
 	if elsewhere {
 		if r.followRelay(&head) {
 			return nil, nil

@@ -86,7 +86,7 @@ func TestATraceFollowsATurnThroughItsMailboxToItsCallsAndCommits(t *testing.T) {
 	node := traced(t, recorded, sdktrace.AlwaysSample())
 	n := startNode(t, newMemory(), model, func(c *testConfig) {
 		node(c)
-		c.Tools = []toolbox.Tool{&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: func() (string, error) { return "seen", nil }}}
+		c.Tools = catalogue(t, &probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: func() (string, error) { return "seen", nil }})
 	})
 	ctx, request := n.observer.Tracer.Start(t.Context(), "request")
 	result, err := n.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "Hello"})

@@ -139,7 +139,7 @@ func TestThePreviousReleaseUnderstandsCommands(t *testing.T) {
 
 func TestACommandOfALaterReleaseIsNotGuessed(t *testing.T) {
 	var ask commandAsk
-	if err := json.Unmarshal([]byte(`{"command":{"command_kind":"decide","Kind":1}}`), &ask); err != nil || ask.Command.command() != nil {
+	if err := json.Unmarshal([]byte(`{"command":{"command_kind":"later","Kind":1}}`), &ask); err != nil || ask.Command.command() != nil {
 		t.Errorf("%+v, %v", ask.Command.command(), err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"turnstone/actors/node"
 	"turnstone/actors/prompt"
 	"turnstone/actors/routing"
+	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/admin"
@@ -41,6 +42,7 @@ import (
 	"turnstone/protocol/timelimit"
 	"turnstone/providers/extract"
 	"turnstone/providers/media"
+	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
 	"turnstone/web"
@@ -62,6 +64,7 @@ type service struct {
 	model      llm.Model
 	models     *settings.Models
 	node       *node.Node
+	tools      *toolbox.Catalogue
 	turnHost   *turn.Host
 	uploads    *upload.Host
 	malware    scanner.Scanner
@@ -100,6 +103,9 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 		if err := open(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.openTools(); err != nil {
+		return nil, err
 	}
 	if err := s.startNode(ctx, folder); err != nil {
 		return nil, err
@@ -278,11 +284,21 @@ func (s *service) acceptsPictures() bool {
 	return false
 }
 
+// openTools creates the tools that turns can use.
+func (s *service) openTools() (err error) {
+	all := append(tool.All(s.db.FileTexts), failpointTools()...)
+	if s.model.Family() == scripted.Family {
+		all = append(all, tool.DemoAction{})
+	}
+	s.tools, err = toolbox.NewCatalogue(s.telemetry.Tools(all))
+	return err
+}
+
 // createHosts creates the hosts of the kinds of work that the node runs.
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
 		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
-		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})
 	s.uploads = upload.New(upload.Config{
@@ -331,7 +347,7 @@ func (s *service) createAPI() (err error) {
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
-		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(),
+		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(), Tools: s.tools,
 		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {

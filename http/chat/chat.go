@@ -19,6 +19,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
+	"turnstone/http/tools"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
@@ -33,6 +34,7 @@ type chatRequest struct {
 	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of its project, else that of the account, else auto."`
 	IfBusy         string                   `json:"if_busy,omitempty" enum:"reject,queue,steer" default:"reject" doc:"What to do if a turn is live: reject fails with 409 turn_in_progress, queue adds the input to the follow-ups of the conversation, steer adds the input to the live turn."`
 	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty" nullable:"true" doc:"The active project of a new conversation. Has no effect on an existing conversation."`
+	Tools          *protocol.ToolChoice     `json:"tools,omitempty" doc:"The tools that the turn may use. Absent: all that the project of the conversation may."`
 	Temporary      bool                     `json:"temporary,omitempty" doc:"Make the new conversation temporary. Has no effect on an existing conversation."`
 }
 
@@ -76,6 +78,9 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 	ctx, account := r.Context(), router.CallerOf(r.Context()).AccountID
 	text, attachments, err := readInput(in.Body.Input, protocol.MaxInputRunes)
 	if err != nil {
+		return err
+	}
+	if err := tools.Check(h.Tools, "body.tools", in.Body.Tools); err != nil {
 		return err
 	}
 	if in.Body.ProjectID != nil && in.Body.Temporary && in.Body.ConversationID == nil {
@@ -176,7 +181,7 @@ func (h *Handlers) storedStart(ctx context.Context, account protocol.AccountID, 
 func (c *chatRequest) start(account protocol.AccountID, text string, attachments []protocol.FileID, key *protocol.IdempotencyKey, at time.Time) *turnlog.Start {
 	return &turnlog.Start{
 		AccountID: account, ConversationID: c.ConversationID, Input: text, Attachments: attachments, Expected: c.ExpectedHead.expected(),
-		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, ProjectID: c.ProjectID, Idempotency: key, At: at,
+		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, Tools: c.Tools, ProjectID: c.ProjectID, Idempotency: key, At: at,
 	}
 }
 

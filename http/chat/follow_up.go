@@ -8,6 +8,7 @@ import (
 	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/tools"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -46,9 +47,10 @@ func (h *Handlers) getFollowUp(ctx context.Context, in *followUpPath) (*resource
 type createFollowUpInput struct {
 	resource.InConversation
 	Body struct {
-		Content     string            `json:"content" doc:"The message. May be empty if it has files."`
-		Attachments []protocol.FileID `json:"attachments,omitempty" maxItems:"50" doc:"The files of the message, at most 20 different ones."`
-		Profile     protocol.Profile  `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto."`
+		Content     string               `json:"content" doc:"The message. May be empty if it has files."`
+		Attachments []protocol.FileID    `json:"attachments,omitempty" maxItems:"50" doc:"The files of the message, at most 20 different ones."`
+		Tools       *protocol.ToolChoice `json:"tools,omitempty" doc:"The tools that the turn may use. Absent: all that the project may."`
+		Profile     protocol.Profile     `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation when the follow-up starts, else the default profile of the account, else auto."`
 	}
 }
 
@@ -62,8 +64,11 @@ func (h *Handlers) createFollowUp(ctx context.Context, in *createFollowUpInput) 
 			return nil, err
 		}
 	}
+	if err := tools.Check(h.Tools, "body.tools", in.Body.Tools); err != nil {
+		return nil, err
+	}
 	item, err := h.Turns.CreateFollowUp(ctx, &turnlog.NewFollowUp{
-		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Attachments: attachments, Profile: in.Body.Profile,
+		Queue: h.queue(ctx, in.ConversationID), Content: in.Body.Content, Attachments: attachments, Profile: in.Body.Profile, Tools: in.Body.Tools,
 	})
 	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
 		return nil, err

@@ -62,14 +62,13 @@ func FuzzSteering(f *testing.F) {
 		`{"type":"cancel","turn_id":"` + id + `","seen_sequence":9223372036854775808}`,
 		`{"type":"withdraw","turn_id":"` + id + `","steering_id":"st_01h455vb4pex5vsknk084sn02q"}`,
 		`{"type":"approval","turn_id":"` + id + `","approval_id":"a","decision":"reject"}`,
+		`{"type":"approval","turn_id":"` + id + `","approval_id":"ap_01h455vb4pex5vsknk084sn02q","decision":"approve_with_edits","input_digest":"sha256:` + strings.Repeat("0", 64) + `","edited_input":{"a":[1, 2]}}`,
 		`{"type":"input","type":"cancel"}`, `{"TYPE":"input"}`, `[]`, `null`, ``, `{`, "{\"type\":\"\xff\"}", `{"type":1e999}`, `{"input":[[[[[[]]]]]]}`,
 	} {
 		f.Add([]byte(body))
 	}
 	var command *machine.Command
-	var body steeringRequest
 	s := fuzzRouter(f, route.Stream("POST", "/chat/steering", "steerTurn", "", route.Policy{Public: true}, func(w stdhttp.ResponseWriter, _ *stdhttp.Request, in *steeringInput) (err error) {
-		body = in.Body
 		if command, err = in.Body.command(); err == nil {
 			w.WriteHeader(stdhttp.StatusAccepted)
 		}
@@ -92,13 +91,11 @@ func FuzzSteering(f *testing.F) {
 		default:
 			t.Fatalf("%q: %d %+v", content, response.Code, p)
 		}
-		if command == nil {
-			if body.Type != "approval" || body.ApprovalID == "" || body.Decision == "" {
-				t.Errorf("%q was accepted, but there is no command", content)
-			}
-			return
-		}
 		switch command.Kind {
+		case machine.CommandDecide:
+			if command.ApprovalID.IsZero() || command.Decision == "" || command.Digest == "" || (command.Decision == protocol.ApproveWithEdits) != (len(command.EditedInput) > 0) {
+				t.Errorf("%q became the decision %+v", content, command)
+			}
 		case machine.CommandInput:
 			runes := utf8.RuneCountInString(command.Text)
 			if runes == 0 || runes > protocol.MaxSteeringRunes || strings.Contains(command.Text, "\x00") || !utf8.ValidString(command.Text) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
 	"turnstone/http/auth"
@@ -55,6 +56,7 @@ type Handlers struct {
 	Store     Store
 	Messages  Messages
 	FollowUps FollowUps
+	Tools     *toolbox.Catalogue
 	Streams   *router.Streams
 	Limits    *router.Limits
 	Keys      *auth.Keys

@@ -39,9 +39,9 @@ func (h *Handlers) turnRoutes() []route.Route {
 				op.Responses["204"] = &huma.Response{Description: "The turn has ended, and the client has received all of its events."}
 			}),
 		route.Stream("POST", "/chat/steering", "steerTurn", "Steer or cancel a live turn", route.Policy{Conflicts: true, Cancels: true}, h.postSteering).WithMaxBody(route.MediumBody).
-			DescribedAs("Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.").
+			DescribedAs("Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, decide on an approval, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one, and so does a repeated decision. Another decision on an approval that was decided, has expired or was cancelled with its turn gets 409 `approval_decided`, and a decision that names another input than the approval shows gets 409 `approval_changed`; `current` has the approval.").
 			WithExample(route.Object{"type": "input", "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41", "client_steering_id": "c-1", "input": []any{route.Object{"type": "text", "text": "Shorter, please."}}, "delivery": "next_step"}).
-			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs).
+			WithCodes(protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyInputs, protocol.CodeApprovalDecided, protocol.CodeApprovalChanged).
 			Documented(func(api huma.API, op *huma.Operation) {
 				route.JSONResponse[protocol.SteeringReceipt](api, op, stdhttp.StatusAccepted, "The command is committed. An input will be applied or returned, exactly once.")
 			}),

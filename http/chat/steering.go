@@ -1,10 +1,14 @@
 package chat
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	stdhttp "net/http"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/actors/turn/machine"
 	"turnstone/http/response"
@@ -25,9 +29,31 @@ type steeringRequest struct {
 	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"For cancel: the sequence of the last event that the user has seen."`
 	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both."`
 	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"For withdraw and apply_now: required; the input."`
-	ApprovalID       string               `json:"approval_id,omitempty" maxLength:"64"`
-	Decision         string               `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject"`
-	InputDigest      string               `json:"input_digest,omitempty" maxLength:"128"`
+	ApprovalID       *protocol.ApprovalID `json:"approval_id,omitempty" doc:"For approval: required."`
+	Decision         protocol.Decision    `json:"decision,omitempty" enum:"approve_once,approve_for_conversation,approve_with_edits,reject" doc:"For approval: required, one of the options of the approval."`
+	InputDigest      string               `json:"input_digest,omitempty" maxLength:"71" pattern:"^sha256:[0-9a-f]{64}$" patternDescription:"sha256: and 64 hexadecimal digits" doc:"For approval: required; that of the approval which the user has seen."`
+	EditedInput      editedInput          `json:"edited_input,omitempty" doc:"For approve_with_edits: required; the input with which the call runs instead."`
+	Reason           string               `json:"reason,omitempty" maxLength:"500" doc:"For reject: why; the model reads it."`
+}
+
+// editedInput is the input of a call as the user has changed it: any object. Null is the same as an absent one.
+type editedInput json.RawMessage
+
+// Schema implements huma.SchemaProvider.
+func (editedInput) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, Nullable: true, AdditionalProperties: true}
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *editedInput) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*e = nil
+		return nil
+	}
+	var compact bytes.Buffer
+	err := json.Compact(&compact, text)
+	*e = compact.Bytes()
+	return err
 }
 
 type steeringInput struct{ Body steeringRequest }
@@ -45,9 +71,6 @@ func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err := h.drawCommand(w, r, command, account); err != nil {
 		return err
 	}
-	if command == nil { // no existing tool requests approvals, so there is no approval to decide
-		return &protocol.Error{Code: protocol.CodeNotFound}
-	}
 	return h.command(w, r, in.Body.TurnID, command)
 }
 
@@ -62,10 +85,8 @@ func (h *Handlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, com
 	return router.DrawBucket(w, r, route.BucketChat, account.String())
 }
 
-// cancels reports whether a command, nil for an approval, is a cancel.
-func cancels(command *machine.Command) bool {
-	return command != nil && command.Kind == machine.CommandCancel
-}
+// cancels reports whether a command is a cancel.
+func cancels(command *machine.Command) bool { return command.Kind == machine.CommandCancel }
 
 func (h *Handlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
 	receipt, err := h.sendCommand(r, turn, command)
@@ -88,14 +109,11 @@ func acceptedPoint(command *machine.Command) failpoint.Point {
 	return failpoint.SteerAfterCommit
 }
 
-// command returns the request as a command; nil for an approval.
+// command returns the request as a command.
 func (b *steeringRequest) command() (*machine.Command, error) {
 	switch b.Type {
 	case "approval":
-		if b.ApprovalID == "" || b.Decision == "" {
-			return nil, protocol.Invalid("body.approval_id", "and decision are required")
-		}
-		return nil, nil //nolint:nilnil // see postSteering
+		return b.decision()
 	case "cancel":
 		scope := b.Scope
 		if scope == "" {
@@ -127,6 +145,29 @@ func (b *steeringRequest) command() (*machine.Command, error) {
 		return nil, protocol.Invalid("body.input", "must contain text")
 	}
 	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil
+}
+
+// decision returns the command of a decision on an approval.
+func (b *steeringRequest) decision() (*machine.Command, error) {
+	switch {
+	case b.ApprovalID == nil:
+		return nil, protocol.Invalid("body.approval_id", "is required")
+	case b.Decision == "":
+		return nil, protocol.Invalid("body.decision", "is required")
+	case b.InputDigest == "":
+		return nil, protocol.Invalid("body.input_digest", "is required")
+	case b.Decision == protocol.ApproveWithEdits && b.EditedInput == nil:
+		return nil, protocol.Invalid("body.edited_input", "is required for approve_with_edits")
+	case b.Decision != protocol.ApproveWithEdits && b.EditedInput != nil:
+		return nil, protocol.Invalid("body.edited_input", "is only possible with approve_with_edits")
+	case b.Decision != protocol.RejectCall && b.Reason != "":
+		return nil, protocol.Invalid("body.reason", "is only possible with reject")
+	}
+	hash := sha256.Sum256([]byte(string(b.Decision) + "\x00" + b.InputDigest + "\x00" + string(b.EditedInput)))
+	return &machine.Command{
+		Kind: machine.CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: *b.ApprovalID, Decision: b.Decision, Digest: b.InputDigest,
+		EditedInput: json.RawMessage(b.EditedInput), Reason: strings.TrimSpace(b.Reason), Hash: hex.EncodeToString(hash[:]),
+	}, nil
 }
 
 func inputCommand(clientID, text string, delivery protocol.Delivery) *machine.Command {

@@ -3,6 +3,7 @@ package projects
 import (
 	"context"
 
+	"turnstone/actors/toolbox"
 	"turnstone/http/auth"
 	"turnstone/http/resource"
 	"turnstone/http/router"
@@ -62,6 +63,7 @@ type Handlers struct {
 	Placements    Placements
 	Turns         Turns
 	Uploads       Uploads
+	Tools         *toolbox.Catalogue
 	Confirmations resource.Confirmations
 	Keys          *auth.Keys
 }

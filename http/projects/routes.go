@@ -57,7 +57,7 @@ func (h *Handlers) textRoutes(path string) []route.Route {
 			DescribedAs("Returns the settings of a project. Settings that were never changed have version 0."),
 		route.Call("PUT", path+"/settings", "putProjectSettings", "Replace the settings of a project", route.Writes, h.putSettings).WithMaxBody(route.MediumBody).
 			DescribedAs("Replaces the settings of an active project, for turns that start from now on. Requires their current version in If-Match or in `version`.").
-			WithExample(route.Object{"default_profile": "coding", "memory_scope": "project", "tools": route.Object{"calculate": false}, "approval_policy": "effects", "version": 0}).
+			WithExample(route.Object{"default_profile": "coding", "memory_scope": "project", "tools": route.Object{"off": []string{"calculate"}}, "approval_policy": "effects", "version": 0}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("GET", path+"/instructions", "getInstructions", "Get the instructions of a project", route.Reads, h.getInstructions).
 			DescribedAs("Returns the instructions of a project, or an older version of them. Instructions that were never written are empty and have version 0."),

@@ -7,6 +7,7 @@ import (
 
 	"turnstone/http/resource"
 	"turnstone/http/router"
+	"turnstone/http/tools"
 	"turnstone/protocol"
 )
 
@@ -25,16 +26,13 @@ type putProjectSettingsInput struct {
 	InProject
 	resource.IfMatch
 	Body struct {
-		DefaultProfile *protocol.Profile `json:"default_profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
-		MemoryScope    string            `json:"memory_scope,omitempty" enum:"account,project" default:"account"`
-		Tools          map[string]bool   `json:"tools,omitempty" maxProperties:"64" doc:"At most 64 tools by name, of 1 to 64 characters. With false, the turns of the project do not have the tool."`
-		ApprovalPolicy string            `json:"approval_policy,omitempty" enum:"effects,all" default:"effects"`
-		Version        *int64            `json:"version,omitempty" doc:"The version of the settings that the change is based on; an alternative to If-Match."`
+		DefaultProfile *protocol.Profile    `json:"default_profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
+		MemoryScope    string               `json:"memory_scope,omitempty" enum:"account,project" default:"account"`
+		Tools          *protocol.ToolChoice `json:"tools,omitempty" doc:"The tools that turns of the project may use. Absent: all."`
+		ApprovalPolicy string               `json:"approval_policy,omitempty" enum:"effects,all" default:"effects"`
+		Version        *int64               `json:"version,omitempty" doc:"The version of the settings that the change is based on; an alternative to If-Match."`
 	}
 }
-
-// maxToolName limits the name of a tool, in characters.
-const maxToolName = 64
 
 func (h *Handlers) putSettings(ctx context.Context, in *putProjectSettingsInput) (*resource.Versioned[protocol.ProjectSettings], error) {
 	change, err := changeOf(ctx, in.ProjectID, in.IfMatch, in.Body.Version)
@@ -43,11 +41,11 @@ func (h *Handlers) putSettings(ctx context.Context, in *putProjectSettingsInput)
 	}
 	next := protocol.DefaultProjectSettings()
 	next.DefaultProfile, next.MemoryScope, next.ApprovalPolicy = in.Body.DefaultProfile, in.Body.MemoryScope, in.Body.ApprovalPolicy
-	for name, on := range in.Body.Tools {
-		if n := utf8.RuneCountInString(name); n < 1 || n > maxToolName {
-			return nil, protocol.Invalid("body.tools", fmt.Sprintf("must have names of 1 to %d characters", maxToolName))
+	if in.Body.Tools != nil {
+		if err := tools.Check(h.Tools, "body.tools", in.Body.Tools); err != nil {
+			return nil, err
 		}
-		next.Tools[name] = on
+		next.Tools = *in.Body.Tools
 	}
 	return settings(h.Texts.PutSettings(ctx, router.CallerOf(ctx).AccountID, change, next))
 }

@@ -39,6 +39,8 @@ var Statuses = map[protocol.Code]int{
 	protocol.CodeTurnInProgress:      stdhttp.StatusConflict,
 	protocol.CodeHeadMoved:           stdhttp.StatusConflict,
 	protocol.CodeSteeringClosed:      stdhttp.StatusConflict,
+	protocol.CodeApprovalDecided:     stdhttp.StatusConflict,
+	protocol.CodeApprovalChanged:     stdhttp.StatusConflict,
 	protocol.CodeNotDeliverable:      stdhttp.StatusConflict,
 	protocol.CodeSequenceAhead:       stdhttp.StatusConflict,
 	protocol.CodeEmailTaken:          stdhttp.StatusConflict,

@@ -38,6 +38,7 @@ var pathParams = map[string]pathParam{
 	"session_id":      {parse: identifier[protocol.SessionID]},
 	"turn_id":         {parse: identifier[protocol.TurnID]},
 	"message_id":      {parse: identifier[protocol.MessageID]},
+	"approval_id":     {parse: identifier[protocol.ApprovalID]},
 	"branch_id":       {parse: identifier[protocol.BranchID], owned: owns(Owners.OwnsBranch)},
 	"follow_up_id":    {parse: identifier[protocol.FollowUpID], owned: owns(Owners.OwnsFollowUp)},
 	"import_id":       {parse: identifier[protocol.ImportID]},

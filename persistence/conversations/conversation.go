@@ -199,7 +199,10 @@ func (s *Store) Conversation(ctx context.Context, account protocol.AccountID, id
 const selectConversationPage = `
 	select ` + conversationColumns + `,
 		c.draft, c.draft_attachments, c.draft_version, c.draft_updated_at, c.queue_version,
-		t.turn_id, t.state, t.next_sequence - 1, t.accepting, t.assistant_message_id
+		t.turn_id, t.state, t.next_sequence - 1, t.accepting, t.assistant_message_id,
+		case when t.state = 'requires_action' then (
+			select json_agg(a.body order by a.approval_id) from approvals a
+			where a.account_id = t.account_id and a.turn_id = t.turn_id and a.decision is null and a.expires_at > now()) end
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 	left join turns t on t.account_id = c.account_id and t.turn_id = c.live_turn_id
@@ -208,7 +211,7 @@ const selectConversationPage = `
 // ConversationPage reads everything that the page of a conversation shows, in one round trip. If the queue is longer
 // than one page of its list, the result contains the first page.
 func (s *Store) ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error) {
-	page := &protocol.ConversationPage{PendingApprovals: []protocol.Approval{}}
+	page := &protocol.ConversationPage{}
 	args := FollowUpArgs(account, id, nil, protocol.MaxFollowUps)
 	batch := &pgx.Batch{}
 	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
@@ -242,7 +245,10 @@ func scanConversationPage(row pgx.Row, page *protocol.ConversationPage) error {
 		&c.HeadMessageID, &c.LiveTurnID, &c.Profile, &c.Metadata, &c.Temporary, &c.ExpiresAt, &c.Unread,
 		&c.MessageCount, &c.Version, &c.CreatedAt, &c.UpdatedAt, &c.LastActivityAt,
 		&d.Content, &d.Attachments, &d.Version, &d.UpdatedAt, &page.QueueVersion,
-		&live.turn, &live.state, &live.last, &live.accepting, &live.message)
+		&live.turn, &live.state, &live.last, &live.accepting, &live.message, &page.PendingApprovals)
+	if page.PendingApprovals == nil {
+		page.PendingApprovals = []protocol.Approval{}
+	}
 	if err != nil || live.turn == nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // FollowUpColumns are the columns of protocol.FollowUp.
-const FollowUpColumns = `follow_up_id, state, content, attachments, profile, position, version, turn_id, created_at`
+const FollowUpColumns = `follow_up_id, state, content, attachments, profile, tools, position, version, turn_id, created_at`
 
 // FollowUpPosition is a position between two items of a queue.
 type FollowUpPosition struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -117,21 +118,23 @@ func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int
 // claimOrphansSQL tests in a sub-query, not in a join, whether an owner is dead: if another node has claimed the row in
 // the meantime, Postgres tests the new owner of the row only in a sub-query. If the dead owner had the same address as
 // this node, the cause is a restart; otherwise another machine was lost. A turn that was released is not a failed adoption, so
-// it does not count as one.
+// it does not count as one, and neither is one that waited for an approval whose time has passed.
 const claimOrphansSQL = `
 with orphans as (
     select t.account_id, t.turn_id,
-           case when t.owner is null then 'drain'
+           case when t.parked_until is not null then 'wake'
+                when t.owner is null then 'drain'
                 when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then 'restart'
                 else 'node_lost' end as cause
     from turns t
     where t.` + conversations.LiveStates + `
-      and (t.owner is null or not exists (select from nodes n where n.node_id = t.owner and not n.dead))
+      and (t.owner is null and (t.parked_until is null or t.parked_until <= now())
+           or t.owner is not null and not exists (select from nodes n where n.node_id = t.owner and not n.dead))
       and exists (select from nodes where node_id = $1 and not dead and not draining)
     limit $2
     for update of t skip locked
 )
-update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + (t.owner is not null)::int
+update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + (t.owner is not null)::int, parked_until = null
 from orphans
 where t.account_id = orphans.account_id and t.turn_id = orphans.turn_id
 returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
@@ -169,7 +172,7 @@ func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, accou
 }
 
 const seizeSQL = `
-update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
+update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and ` + conversations.LiveStates + `
   and exists (select from nodes where node_id = $1 and not dead)
 returning account_id, turn_id, owner_epoch, 'operator', adoptions`
@@ -206,6 +209,40 @@ func (d *Directory) Drain(ctx context.Context, node protocol.NodeID) error {
 		err = protocol.Errorf(protocol.CodeNotFound, "no node %s is running", node)
 	}
 	return err
+}
+
+const parkSQL = `
+update turns set owner = null, parked_until = $6
+where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and next_sequence = $5 + 1 and state = 'requires_action'`
+
+// Park removes the owner of a turn that waits for an approval. The turn is no orphan before until, the time at which an approval
+// of it expires.
+func (d *Directory) Park(
+	ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time,
+) error {
+	parked, err := d.touch(ctx, "parking a turn", parkSQL, node, account, turn, epoch, sequence, until)
+	if err == nil && parked == 0 {
+		err = turnlog.ErrFenced
+	}
+	return err
+}
+
+const wakeSQL = `
+update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
+where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + conversations.LiveStates + `
+  and exists (select from nodes where node_id = $1 and not dead and not draining)
+returning account_id, turn_id, owner_epoch, 'wake', adoptions`
+
+// WakeTurn takes over a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
+func (d *Directory) WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	claims, err := d.claims(ctx, "waking a turn", wakeSQL, node, account, turn)
+	if err != nil {
+		return turnlog.Claim{}, err
+	}
+	if len(claims) == 0 {
+		return turnlog.Claim{}, turnlog.ErrFenced
+	}
+	return claims[0], nil
 }
 
 const releaseSQL = `update turns set owner = null where owner = $1 and ` + conversations.LiveStates

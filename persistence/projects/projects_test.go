@@ -218,7 +218,8 @@ func TestSettingsAndInstructionsHaveVersionsOfTheirOwn(t *testing.T) {
 	coding, none, one := protocol.ProfileCoding, int64(0), int64(1)
 	change := func(version *int64) *projects.Change { return &projects.Change{ProjectID: id, Version: version} }
 	settings := protocol.DefaultProjectSettings()
-	settings.DefaultProfile, settings.Tools["calculate"] = &coding, false
+	off := false
+	settings.DefaultProfile, settings.Tools = &coding, protocol.ToolChoice{Off: []string{"calculate"}, WebSearch: &off}
 
 	_, err := db.Projects.PutSettings(t.Context(), account, change(nil), settings)
 	storetest.WantCode(t, err, protocol.CodeVersionRequired)
@@ -233,7 +234,7 @@ func TestSettingsAndInstructionsHaveVersionsOfTheirOwn(t *testing.T) {
 	}
 	_, err = db.Projects.PutSettings(t.Context(), account, change(&none), protocol.DefaultProjectSettings())
 	storetest.WantCode(t, err, protocol.CodeStaleVersion)
-	if stored, err := db.Projects.Settings(t.Context(), account, id); err != nil || stored.Version != 1 || stored.Tools["calculate"] {
+	if stored, err := db.Projects.Settings(t.Context(), account, id); err != nil || stored.Version != 1 || !slices.Equal(stored.Tools.Off, []string{"calculate"}) || stored.Tools.WebSearch == nil || *stored.Tools.WebSearch {
 		t.Errorf("%+v, %v", stored, err)
 	}
 

@@ -22,17 +22,23 @@ func (s *Store) Settings(ctx context.Context, account protocol.AccountID, projec
 
 // scanSettings decodes stored settings over the defaults, so that a setting that was added later has its default.
 func scanSettings(row pgx.CollectableRow) (*protocol.ProjectSettings, error) {
-	settings := protocol.DefaultProjectSettings()
+	settings := storedSettings{ProjectSettings: protocol.DefaultProjectSettings()}
 	var stored []byte
-	var version int64
-	if err := row.Scan(&stored, &version); err != nil {
+	if err := row.Scan(&stored, &settings.Version); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(stored, settings); err != nil {
+	version := settings.Version
+	if err := json.Unmarshal(stored, &settings); err != nil {
 		return nil, err
 	}
-	settings.Version = version
-	return settings, nil
+	settings.ProjectSettings.Tools, settings.Version = settings.Tools.Choice(), version
+	return settings.ProjectSettings, nil
+}
+
+// storedSettings is the stored form of settings. Tools have the form that nodes of earlier versions read, too.
+type storedSettings struct {
+	*protocol.ProjectSettings
+	Tools protocol.ToolSwitches `json:"tools"`
 }
 
 const putSettingsSQL = `
@@ -63,7 +69,7 @@ func (s *Store) PutSettings(ctx context.Context, account protocol.AccountID, cha
 		}
 		next := *settings
 		next.Version = stored.Version + 1
-		if args["settings"], err = pg.JSONText(&next); err != nil {
+		if args["settings"], err = pg.JSONText(storedSettings{&next, next.Tools.Switches()}); err != nil {
 			return err
 		}
 		batch := &pgx.Batch{}
@@ -81,5 +87,5 @@ func (s *Store) PutSettings(ctx context.Context, account protocol.AccountID, cha
 func sameSettings(a, b *protocol.ProjectSettings) bool {
 	sameProfile := a.DefaultProfile == b.DefaultProfile ||
 		a.DefaultProfile != nil && b.DefaultProfile != nil && *a.DefaultProfile == *b.DefaultProfile
-	return sameProfile && a.MemoryScope == b.MemoryScope && a.ApprovalPolicy == b.ApprovalPolicy && maps.Equal(a.Tools, b.Tools)
+	return sameProfile && a.MemoryScope == b.MemoryScope && a.ApprovalPolicy == b.ApprovalPolicy && maps.Equal(a.Tools.Switches(), b.Tools.Switches())
 }

@@ -31,7 +31,8 @@ type projectFacts struct {
 	state          *protocol.ProjectState
 	defaultProfile *protocol.Profile
 	instructions   int64 // their current version
-	tools          map[string]bool
+	tools          protocol.ToolSwitches
+	approvals      string // their policy
 }
 
 // startConversation holds what a start reads under the lock of the conversation. The zero value is a new conversation.
@@ -71,6 +72,7 @@ type turnPlan struct {
 	requested    protocol.Profile
 	input        string
 	attachments  []protocol.FileID
+	tools        *protocol.ToolChoice
 
 	branch protocol.BranchID   // of a new one: set by begin
 	parent *protocol.MessageID // the message before the user's
@@ -177,7 +179,7 @@ func (c *startConversation) checkHead(expected *turnlog.ExpectedHead) error {
 func choose(start *turnlog.Start, f *startFacts) (*turnPlan, error) {
 	c := &f.conversation
 	p := &turnPlan{
-		account: start.AccountID, at: millis(start.At), input: start.Input, attachments: start.Attachments,
+		account: start.AccountID, at: millis(start.At), input: start.Input, attachments: start.Attachments, tools: start.Tools,
 		requested: firstProfile(&start.Profile, c.profile, f.project.defaultProfile, f.defaultProfile),
 		branch:    c.branch, parent: c.head, depth: c.headDepth, previous: c.headProfile,
 		newConversation: start.ConversationID == nil, temporary: start.Temporary, project: &f.project, session: start.SessionID,

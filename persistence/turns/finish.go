@@ -207,7 +207,7 @@ select @account, p.follow_up_id, @conversation, 'held', p.content,
        'steering', @at
 from unnest(@parked::uuid[], @texts::text[]) with ordinality as p (follow_up_id, content, place)`
 	promotedSQL = `
-select follow_up_id, content, attachments, profile
+select follow_up_id, content, attachments, profile, tools
 from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued' and interrupts_turn_id = $3
 order by position, follow_up_id limit 1`
 	holdQueueSQL = `

@@ -326,7 +326,7 @@ func TestATurnHasTheProfileAndTheInstructionsOfItsProject(t *testing.T) {
 	w.instruct(0, "Be brief.")
 	coding, none := protocol.ProfileCoding, int64(0)
 	settings := protocol.DefaultProjectSettings()
-	settings.DefaultProfile, settings.Tools = &coding, map[string]bool{"calculate": false, "other": true}
+	settings.DefaultProfile, settings.Tools = &coding, protocol.ToolChoice{Off: []string{"calculate"}}
 	_, err := w.DB.Projects.PutSettings(t.Context(), w.Account, &projects.Change{ProjectID: w.project, Version: &none}, settings)
 	w.Must(err)
 	turn := w.Start(w.request(nil, "hello"))

@@ -19,8 +19,8 @@ select (select count(*) from (
            select from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held') limit $3) waiting),
        (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
-insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, created_at)
-values (@account, @follow_up, @conversation, 'queued', @content, @attachments, @profile, @position, @at)`
+insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, created_at)
+values (@account, @follow_up, @conversation, 'queued', @content, @attachments, @profile, @tools, @position, @at)`
 	// TouchQueueSQL raises the version of a queue. Every transaction that changes a queue runs it.
 	TouchQueueSQL = `
 update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
@@ -32,7 +32,7 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	item, err := Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
 		Queue:   turnlog.Queue{AccountID: s.AccountID, ConversationID: *s.ConversationID, At: s.At},
-		Content: s.Input, Attachments: s.Attachments, Profile: s.Profile,
+		Content: s.Input, Attachments: s.Attachments, Profile: s.Profile, Tools: s.Tools,
 	})
 	if err != nil {
 		return err
@@ -61,14 +61,14 @@ func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFol
 	}
 	item := &protocol.FollowUp{
 		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
-		Position: last + 1, Version: 1, CreatedAt: millis(f.At),
+		Tools: f.Tools, Position: last + 1, Version: 1, CreatedAt: millis(f.At),
 	}
 	if f.Profile != "" {
 		item.Profile = &f.Profile
 	}
 	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
 		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content, "attachments": item.Attachments,
-		"profile": item.Profile, "position": item.Position, "at": item.CreatedAt,
+		"profile": item.Profile, "tools": item.Tools, "position": item.Position, "at": item.CreatedAt,
 	})
 	batch.Queue(TouchQueueSQL, f.AccountID, f.ConversationID)
 	return item, nil
@@ -80,11 +80,12 @@ type queueItem struct {
 	Content     string
 	Attachments []protocol.FileID
 	Profile     *protocol.Profile
+	Tools       *protocol.ToolChoice
 }
 
 const (
 	nextQueuedSQL = `
-select follow_up_id, content, attachments, profile
+select follow_up_id, content, attachments, profile, tools
 from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued'
 order by position, follow_up_id limit 1`
 	startFollowUpSQL = `
@@ -99,7 +100,7 @@ func startQueued(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, queue *turnlo
 	*turnlog.Started, error,
 ) {
 	next := request{&turnlog.Start{
-		AccountID: queue.AccountID, ConversationID: &queue.ConversationID, At: queue.At, Input: item.Content, Attachments: item.Attachments,
+		AccountID: queue.AccountID, ConversationID: &queue.ConversationID, At: queue.At, Input: item.Content, Attachments: item.Attachments, Tools: item.Tools,
 	}, on}
 	if item.Profile != nil {
 		next.Profile = *item.Profile

@@ -2,7 +2,6 @@ package turns
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +52,7 @@ func (p *turnPlan) begin(on turnlog.Runner) (*turnRow, error) {
 		spec.PreviousProfile = *p.previous
 	}
 	p.project.specify(spec)
+	spec.DisabledTools = merged(spec.DisabledTools, p.tools.Disabled())
 	first, err := on.Begin(spec)
 	return &turnRow{turnPlan: p, owner: on.NodeID, spec: spec, begin: first}, err
 }
@@ -63,11 +63,16 @@ func (p *projectFacts) specify(spec *turnlog.Spec) {
 		return
 	}
 	spec.ProjectID, spec.InstructionsVersion = p.id, p.instructions
-	for _, name := range slices.Sorted(maps.Keys(p.tools)) {
-		if !p.tools[name] {
-			spec.DisabledTools = append(spec.DisabledTools, name)
-		}
-	}
+	spec.AskAll = p.approvals == protocol.ApproveAll
+	choice := p.tools.Choice()
+	spec.DisabledTools = choice.Disabled()
+}
+
+// merged returns the names of two sorted lists, sorted.
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // queueWork adds the statements that record the turn in the work history of its project.

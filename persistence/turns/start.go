@@ -100,7 +100,7 @@ where c.account_id = $1 and c.conversation_id = $2`
 
 // accountFacts returns the columns that a start reads of its account and of the node.
 func accountFacts(account, node string) string {
-	return `(select count(*) from turns where account_id = ` + account + ` and ` + conversations.LiveStates + `),
+	return `(select count(*) from turns where account_id = ` + account + ` and parked_until is null and ` + conversations.LiveStates + `),
        exists (select from nodes where node_id = ` + node + ` and not dead and not draining),
        (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `)`
 }
@@ -109,7 +109,7 @@ func accountFacts(account, node string) string {
 // locked: a deletion of the project locks the account too.
 var startFactsSQL = `
 select ` + accountFacts("$1", "$2") + `,
-       p.project_id, p.state, p.settings ->> 'default_profile', coalesce(p.instructions_version, 0), p.settings -> 'tools'
+       p.project_id, p.state, p.settings ->> 'default_profile', coalesce(p.instructions_version, 0), p.settings -> 'tools', coalesce(p.settings ->> 'approval_policy', '')
 from (values (1)) one
 left join lateral (
     select project_id, state, settings, instructions_version from projects
@@ -183,7 +183,7 @@ func (r request) queueConversation(batch *pgx.Batch, c *startConversation) {
 func (r request) queueFacts(batch *pgx.Batch, f *startFacts) {
 	batch.Queue(startFactsSQL, r.AccountID, r.on.NodeID, r.ConversationID, r.ProjectID).QueryRow(func(row pgx.Row) error {
 		p := &f.project
-		return row.Scan(append(f.account(), &p.id, &p.state, &p.defaultProfile, &p.instructions, &p.tools)...)
+		return row.Scan(append(f.account(), &p.id, &p.state, &p.defaultProfile, &p.instructions, &p.tools, &p.approvals)...)
 	})
 }
 

@@ -64,7 +64,10 @@ func (t *Store) Append(batch *turnlog.Append, done func(error)) { t.journal.Appe
 
 const turnColumns = `
 select t.turn_id, t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
-       t.assistant_message_id, t.created_at, t.finished_at
+       t.assistant_message_id, t.created_at, t.finished_at,
+       case when t.state = 'requires_action' then (
+           select json_agg(a.body order by a.approval_id) from approvals a
+           where a.account_id = t.account_id and a.turn_id = t.turn_id and a.decision is null and a.expires_at > now()) end
 from turns t`
 
 const getTurnSQL = turnColumns + `
@@ -82,10 +85,12 @@ func (t *Store) GetTurn(ctx context.Context, account protocol.AccountID, id prot
 
 // scanTurn scans turnColumns.
 func scanTurn(row pgx.CollectableRow) (turn protocol.Turn, err error) {
-	turn.PendingApprovals = []protocol.Approval{}
 	var spec turnlog.Spec
 	err = row.Scan(&turn.TurnID, &turn.ConversationID, &turn.State, &turn.StopReason, &turn.AcceptingSteering, &turn.LastSequence, &spec,
-		&turn.Usage, &turn.Error, &turn.MessageID, &turn.CreatedAt, &turn.FinishedAt)
+		&turn.Usage, &turn.Error, &turn.MessageID, &turn.CreatedAt, &turn.FinishedAt, &turn.PendingApprovals)
+	if turn.PendingApprovals == nil {
+		turn.PendingApprovals = []protocol.Approval{}
+	}
 	turn.Profile = spec.Routing.Profile
 	return turn, err
 }
@@ -123,7 +128,7 @@ func (t *Store) CountLive(ctx context.Context, account protocol.AccountID) (int6
 }
 
 const headColumns = `
-t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), coalesce(n.address, ''), t.owner_epoch, t.next_sequence - 1`
+t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), coalesce(n.address, ''), t.owner_epoch, t.next_sequence - 1, t.parked_until is not null`
 
 const turnHeadSQL = `
 select ` + headColumns + `
@@ -144,7 +149,7 @@ func (t *Store) TurnHead(ctx context.Context, account protocol.AccountID, turn p
 }
 
 func headTargets(h *turnlog.Head) []any {
-	return []any{&h.State, &h.Accepts, &h.Owner, &h.OwnerDead, &h.OwnerAddress, &h.Epoch, &h.LastSequence}
+	return []any{&h.State, &h.Accepts, &h.Owner, &h.OwnerDead, &h.OwnerAddress, &h.Epoch, &h.LastSequence, &h.Parked}
 }
 
 const turnRecordSQL = `

@@ -37,7 +37,10 @@ type Spec struct {
 	// the turn uses the same version of the instructions and the same tools.
 	ProjectID           *protocol.ProjectID `json:"project_id,omitempty"`
 	InstructionsVersion int64               `json:"instructions_version,omitempty"` // 0: no instructions
-	DisabledTools       []string            `json:"disabled_tools,omitempty"`
+	DisabledTools       []string            `json:"disabled_tools,omitempty"`       // and those that the request switched off
+	AskAll              bool                `json:"ask_all,omitempty"`              // every call of a tool needs an approval
+
+	ApprovalLifetime time.Duration `json:"approval_lifetime,omitempty"` // after which an approval expires; 0: a day
 }
 
 // Begin is the first transition of a turn. StartTurn stores it together with the turn's rows.
@@ -70,6 +73,7 @@ type Start struct {
 	Profile        protocol.Profile // empty: the conversation's, else auto
 	IfBusy         string
 	Temporary      bool
+	Tools          *protocol.ToolChoice
 	ProjectID      *protocol.ProjectID // of a new conversation; nil: none
 	SessionID      *protocol.SessionID // of the request, for the work history of a project
 	Idempotency    *protocol.IdempotencyKey
@@ -112,6 +116,7 @@ type NewFollowUp struct {
 	Content     string
 	Attachments []protocol.FileID
 	Profile     protocol.Profile // empty: that of the conversation when its turn starts
+	Tools       *protocol.ToolChoice
 }
 
 // FollowUpChange is a change that an account makes to one of its follow-ups.
@@ -169,7 +174,39 @@ const (
 	RecordCancel   = "cancel"   // Key: empty for the first cancel, the scope for a cancel that widened it
 	RecordWithdraw = "withdraw" // Key: the steering_id; a withdrawn input
 	RecordApply    = "apply"    // Key: the steering_id; an input that the user wanted to be applied at once
+	RecordApproval = "approval" // Key: the approval_id; a request for an approval, an ApprovalRecord
+	RecordDecision = "decision" // Key: the approval_id; the decision on it, a DecisionRecord
+	RecordResult   = "result"   // Key: the result_id; the rest of a result that was cut, a ResultRecord
 )
+
+// ApprovalRecord is the body of a record of a request for an approval.
+type ApprovalRecord struct {
+	ID         string            `json:"id"` // of the approval, as a UUID
+	Approval   protocol.Approval `json:"approval"`
+	Definition string            `json:"definition"` // digest of the definition of the tool
+}
+
+// DecisionRecord is the body of a record of the decision on an approval.
+type DecisionRecord struct {
+	ID         string              `json:"id"`          // of the approval, as a UUID
+	SteeringID protocol.SteeringID `json:"steering_id,omitzero"` // of a decision of the user
+	Decision   protocol.Decision   `json:"decision"`
+	By         protocol.DecidedBy  `json:"by"`
+	Hash       string              `json:"hash,omitempty"` // of the command of the user, to distinguish a repeat from another decision
+	At         time.Time           `json:"at"`
+}
+
+// Grant is the approval of every call of a tool with a resource, for the rest of a conversation.
+type Grant struct {
+	Tool       string
+	Resource   string
+	Definition string // digest of the definition of the tool
+}
+
+// ResultRecord is the body of a record of a result that was cut.
+type ResultRecord struct {
+	Text string `json:"text"` // the whole output
+}
 
 // Finish is the last batch of a turn, with the final message and the changes to the queue that are stored with it.
 type Finish struct {
@@ -210,6 +247,7 @@ type Head struct {
 	OwnerAddress string // of Owner; empty: it cannot be reached, or there is none
 	Epoch        int32
 	LastSequence int64
+	Parked       bool // the turn waits for an approval, and has no owner until then
 }
 
 // Stored is everything that a node needs to adopt a turn.
@@ -222,6 +260,10 @@ type Stored struct {
 
 // CauseOperator is the cause of a claim that an operator makes only to end the turn. It is not published.
 const CauseOperator protocol.RecoveryCause = "operator"
+
+// CauseWake is the cause of a claim of a turn that waited for an approval without an owner. It is not published: the turn was not
+// interrupted.
+const CauseWake protocol.RecoveryCause = "wake"
 
 // NewNode is a node that registers.
 type NewNode struct {
@@ -254,7 +296,7 @@ type Claim struct {
 	AccountID protocol.AccountID
 	TurnID    protocol.TurnID
 	Epoch     int32
-	Cause     protocol.RecoveryCause // CauseOperator: the turn was claimed only to end it
+	Cause     protocol.RecoveryCause // CauseOperator: the turn was claimed only to end it; CauseWake: it waited for an approval
 	Adoptions int                    // number of claims of the turn so far, this one included; claims after a drain do not count
 }
 

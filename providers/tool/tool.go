@@ -1,5 +1,5 @@
 // Package tool contains the tools that the service itself offers to models. A tool is one .go file, one .md file that
-// describes it to the model, and one line in All. The tools change nothing, and read only the files in the scope of the call.
+// describes it to the model, and one line in All. A tool reads nothing outside of the scope of its call.
 package tool
 
 import "turnstone/actors/toolbox"

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"time"
 
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -12,6 +13,7 @@ import (
 type Batch struct {
 	*Machine
 	Decision
+	Now    time.Time           // of the decisions; zero: a turn without tools that need an approval
 	inline [2]protocol.Payload // initial storage of Events: most decisions have one event
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"turnstone/protocol"
@@ -10,15 +11,23 @@ import (
 // Command is a command to a live turn. Kind determines which fields are used.
 type Command struct {
 	Kind       CommandKind
-	SteeringID protocol.SteeringID // new for input and cancel; the input's own for withdraw and apply
+	SteeringID protocol.SteeringID // new for input, cancel and decision; the input's own for withdraw and apply
 	ClientID   string              // input: client_steering_id
 	Text       string              // input
 	Delivery   protocol.Delivery   // input
-	Hash       string              // input: hash of the body, to distinguish a repeat from a reuse of ClientID
+	Hash       string              // input, decision: hash of the body, to distinguish a repeat from another command of that name
 	Scope      protocol.CancelScope
 	By         protocol.CancelledBy
 	Seen       *int64 // cancel: the sequence that the caller had seen
-	RequestID  string // of the HTTP request, for the log
+
+	// Of a decision on an approval, together with Hash.
+	ApprovalID  protocol.ApprovalID
+	Decision    protocol.Decision
+	Digest      string          // of the input that the user has seen
+	EditedInput json.RawMessage // approve_with_edits
+	Reason      string          // reject
+
+	RequestID string // of the HTTP request, for the log
 }
 
 // CommandKind is the kind of a Command.
@@ -30,10 +39,11 @@ const (
 	CommandCancel
 	CommandWithdraw
 	CommandApply
+	CommandDecide
 )
 
 // commandKinds are the names of the kinds, as nodes send them.
-var commandKinds = map[CommandKind]string{CommandInput: "input", CommandCancel: "cancel", CommandWithdraw: "withdraw", CommandApply: "apply"}
+var commandKinds = map[CommandKind]string{CommandInput: "input", CommandCancel: "cancel", CommandWithdraw: "withdraw", CommandApply: "apply", CommandDecide: "decide"}
 
 func (k CommandKind) String() string { return commandKinds[k] }
 
@@ -56,6 +66,8 @@ func (m *Batch) Command(c *Command) (protocol.SteeringReceipt, error) {
 		return m.cancel(c)
 	case CommandApply:
 		return m.applyNow(c)
+	case CommandDecide:
+		return m.decide(c)
 	}
 	return m.withdraw(c)
 }

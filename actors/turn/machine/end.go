@@ -7,7 +7,7 @@ import (
 
 // finishWhenIdle ends a cancelled turn once neither a model call nor a tool is running.
 func (m *Batch) finishWhenIdle() {
-	if m.calling || m.toolsRunning() {
+	if m.calling || m.toolRuns() {
 		return
 	}
 	m.finishCancelled()
@@ -79,6 +79,11 @@ func returnReason(state protocol.TurnState) protocol.ReturnReason {
 // endTools closes the tool calls that have not ended: a call that may have had an effect gets an unknown outcome, any
 // other is cancelled.
 func (m *Batch) endTools() {
+	for _, a := range m.approvals {
+		if call := m.tool(a.ToolID); a.pending() && call != nil {
+			m.resolve(a, call, protocol.DecisionCancelled, protocol.DecidedByPolicy)
+		}
+	}
 	for _, call := range m.toolCalls {
 		switch {
 		case call.state.Terminal():

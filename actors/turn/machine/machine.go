@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -41,8 +43,17 @@ type Machine struct {
 	losses    int             // takeovers from an owner that was lost, not drained
 	output    int             // bytes of model output, including the inputs of tool calls
 	logged    int             // bytes of the log; see CountLogged
-	ended     bool
-	repaired  bool // restored from a damaged log: usable only to end the turn
+	// cutResults are the whole outputs of calls whose result was cut, by result_id.
+	cutResults map[string]string
+	approvals  []*approval
+	ledger     map[string]*ledgerEntry // of identical calls
+	over       protocol.StopReason     // why no tool may be called any more; empty: they may
+	toolTime   time.Duration           // that tool calls took together
+	stored     int                     // bytes of cutResults
+	ended      bool
+	waited     time.Duration // for approvals, as the log says
+	waitsFrom  time.Time     // when it began to wait for approvals; zero: it does not, or it was not restored
+	repaired   bool          // restored from a damaged log: usable only to end the turn
 
 	// Volatile: lost with the process, rebuilt by adopt.
 	call     int               // number of the current model call; chunks of any other call are ignored
@@ -57,13 +68,16 @@ type Machine struct {
 	usage    llm.UsageCounter    // of the current step
 	sources  []protocol.Source   // in the request of the current step
 	web      []protocol.Citation // of the open text, or of the next one, as the provider reported them
+	reading  *policy.Reading     // of the request of the current step
+	grants   []turnlog.Grant     // of the conversation
 }
 
 // Tool is what the machine knows of a tool.
 type Tool struct {
 	Kind     string // a value of protocol.ToolStarted.Kind
 	Title    string
-	ReadOnly bool // has no effects, so it is run again after a crash; other tools never are
+	ReadOnly bool           // a second run has no second effect, so it is run again after a crash; other tools never are
+	Plan     policy.Planner // nil: every call runs as it is
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
@@ -85,6 +99,7 @@ type toolCall struct {
 	name     string
 	input    json.RawMessage
 	state    protocol.ToolState
+	edited   json.RawMessage // the input after the user has changed it; nil: unchanged
 	readOnly bool
 	number   int // of the call in the turn, from 1
 }
@@ -146,7 +161,7 @@ func allowed(tools map[string]Tool, spec *turnlog.Spec) map[string]Tool {
 func New(spec *turnlog.Spec, tools map[string]Tool, continues bool) *Machine {
 	return &Machine{
 		spec: spec, tools: allowed(tools, spec), continues: continues,
-		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, splitter: newFenceSplitter(),
+		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, ledger: map[string]*ledgerEntry{}, cutResults: map[string]string{}, splitter: newFenceSplitter(),
 	}
 }
 
@@ -217,6 +232,7 @@ func Restore(stored *turnlog.Stored, tools map[string]Tool, continues bool) (*Ma
 			return nil, fmt.Errorf("the log of %s has an event of the unknown type %s", m.spec.TurnID, envelope.Type)
 		}
 		m.apply(payload)
+		m.noteWait(payload, envelope.At)
 		m.logged += len(line) + 1
 		for _, record := range bySequence[m.sequence] {
 			if err := m.applyRecord(record); err != nil {
@@ -225,6 +241,26 @@ func Restore(stored *turnlog.Stored, tools map[string]Tool, continues bool) (*Ma
 		}
 	}
 	return m, nil
+}
+
+// noteWait measures how long the turn waits for approvals, from the times of its events.
+func (m *Machine) noteWait(payload protocol.Payload, at time.Time) {
+	change, is := payload.(*protocol.TurnStateChanged)
+	switch {
+	case !is:
+	case change.State == protocol.TurnRequiresAction:
+		m.waitsFrom = at
+	case !m.waitsFrom.IsZero():
+		m.waited, m.waitsFrom = m.waited+at.Sub(m.waitsFrom), time.Time{}
+	}
+}
+
+// Waited returns how long the turn has waited for approvals: this time does not count towards its deadline.
+func (m *Machine) Waited(now time.Time) time.Duration {
+	if m.waitsFrom.IsZero() {
+		return m.waited
+	}
+	return m.waited + now.Sub(m.waitsFrom)
 }
 
 // emit applies an event and adds it to the decision.
@@ -298,11 +334,19 @@ func (m *Machine) apply(payload protocol.Payload) {
 			call.state = p.State
 		}
 	case *protocol.ToolCompleted:
-		if call := m.tool(p.ToolID); call != nil {
+		call := m.tool(p.ToolID)
+		result := toolResultOf(p)
+		if call != nil {
 			call.state = p.State
+			result.edited = call.edited
+			m.note(call, p)
 		}
-		m.results[p.ToolID] = toolResultOf(p)
+		m.results[p.ToolID] = result
 		m.found = append(m.found, p.Sources...)
+	case *protocol.ApprovalResolved:
+		if call := m.tool(p.ToolID); call != nil && len(p.Input) > 0 {
+			call.input, call.edited = p.Input, p.Input
+		}
 	case *protocol.SteeringAccepted:
 		m.inputs = append(m.inputs, &steeringInput{
 			id: p.SteeringID, clientID: p.ClientSteeringID, text: p.Text, delivery: p.Delivery, sequence: m.sequence,
@@ -370,6 +414,12 @@ func (m *Machine) applyRecord(record turnlog.Record) error {
 				input.applyAt = record.Sequence
 			}
 		}
+	case turnlog.RecordApproval, turnlog.RecordDecision:
+		err = m.applyApproval(record)
+	case turnlog.RecordResult:
+		var body turnlog.ResultRecord
+		err = json.Unmarshal(record.Body, &body)
+		m.cutResults[record.Key], m.stored = body.Text, m.stored+len(body.Text)
 	case turnlog.RecordCancel:
 		request := cancelRequest{sequence: record.Sequence}
 		err = json.Unmarshal(record.Body, &request)
@@ -453,7 +503,11 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 		})
 		return
 	}
-	m.move(protocol.TurnResumes, m.accepts)
+	if m.awaiting() {
+		m.move(protocol.TurnAwaitsApproval, m.accepts)
+	} else {
+		m.move(protocol.TurnResumes, m.accepts)
+	}
 	m.usage.AddLostCall(len(m.prefix()))
 	m.cutStep()
 	for _, call := range m.toolCalls {

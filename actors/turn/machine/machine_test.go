@@ -255,7 +255,7 @@ func (w *world) random() {
 				if rapid.Bool().Draw(t, "failed") {
 					failure = &protocol.ToolError{Code: "broken"}
 				}
-				m.ToolEnded(call.id, "out", nil, failure, time.Second)
+				m.ToolEnded(call.id, ToolResult{Output: "out"}, failure, time.Second)
 				break
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -19,10 +20,13 @@ func (m *Machine) ignored(call int) bool {
 }
 
 // RequestBuilt notes the estimated input tokens of the current call, and the files in its request.
-func (m *Batch) RequestBuilt(tokens int, sources []protocol.Source) {
+func (m *Batch) RequestBuilt(tokens int, sources []protocol.Source, reading *policy.Reading) {
 	m.usage.RequestBuilt(tokens)
-	m.sources = sources
+	m.sources, m.reading = sources, reading
 }
+
+// GrantsRead notes the calls that the user has approved for the conversation before this turn.
+func (m *Batch) GrantsRead(grants []turnlog.Grant) { m.grants = grants }
 
 // RouteChanged reports that another route of the profile makes the call. Nothing of its output was processed yet.
 func (m *Batch) RouteChanged(call int, routing protocol.TurnRouting) {
@@ -169,6 +173,9 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 	}
 	m.usage.CallEnded()
 	m.splitter.end(m)
+	if m.over != "" {
+		m.pending = nil // the model was not offered any tool
+	}
 	if m.endEmpty(stop) {
 		return
 	}
@@ -191,6 +198,8 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 	case m.hasPendingInput() && m.step() < maxModelSteps:
 		m.endStep(false)
 		m.startStep()
+	case m.over == protocol.StopToolLimit:
+		m.finish(protocol.TurnStopsShort, protocol.StopToolLimit, nil)
 	default:
 		m.finish(protocol.TurnCompletes, protocol.StopEndTurn, nil)
 	}

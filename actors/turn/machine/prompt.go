@@ -1,11 +1,14 @@
 package machine
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
+	"time"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -19,6 +22,10 @@ type Prompt struct {
 	prefix  string           // of a cut-off answer that is continued
 	Found   bool             // results of tools have files
 
+	WithoutTools bool          // the model may call no tool any more
+	Waited       time.Duration // for approvals
+	Cut          bool          // results were cut, so that the model can read on in them
+
 	Route     int  // the number of the route that answers, from 1; 0: the first
 	Answering bool // the model has produced output, so the route must not change
 }
@@ -26,6 +33,12 @@ type Prompt struct {
 type toolResult struct {
 	output string
 	failed bool
+	edited json.RawMessage // the input that the user approved instead
+
+	sources  []protocol.Source
+	repeated bool   // it is that of an identical earlier call
+	resultID string // output is the beginning of the whole one; empty: it is whole
+	size     int    // of the whole output
 }
 
 // toolResultOf returns the result of a tool call in the form that the model gets.
@@ -33,14 +46,29 @@ func toolResultOf(p *protocol.ToolCompleted) toolResult {
 	if p.Error != nil {
 		return toolResult{output: string(p.Error.Code) + ": " + p.Error.Detail, failed: true}
 	}
-	return toolResult{output: p.Output}
+	return toolResult{output: p.Output, sources: p.Sources, repeated: p.Repeated, resultID: p.ResultID, size: p.Bytes}
+}
+
+// text returns the result in the form that the model gets.
+func (r toolResult) text() string {
+	text := r.output
+	if len(r.edited) > 0 {
+		text = "[The user changed the input of this call to " + string(r.edited) + "]\n" + text
+	}
+	if r.resultID != "" {
+		text = foreign.Close(text) + moreNote(r.resultID, len(r.output), r.size)
+	}
+	if r.repeated {
+		text += repeatedNote
+	}
+	return text
 }
 
 // Prompt copies what the next call needs.
 func (m *Machine) Prompt() Prompt {
 	c := Prompt{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
-		prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
+		WithoutTools: m.over != "", Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
 	}
 	for _, input := range m.inputs {
 		switch {
@@ -83,6 +111,24 @@ func (c *Prompt) OwnMessages() (messages []llm.Message) {
 	return messages
 }
 
+// Inputs returns the steering inputs of the turn that the request contains.
+func (c *Prompt) Inputs() (texts []string) {
+	for _, of := range c.inputs {
+		texts = append(texts, of...)
+	}
+	return texts
+}
+
+// Results calls each for the results of the turn's tool calls.
+func (c *Prompt) Results(each func(tool, output string, sources []protocol.Source)) {
+	for _, step := range c.steps {
+		for i, call := range step.Calls {
+			result := c.results[step.Tools[i]]
+			each(call.Name, result.output, result.sources)
+		}
+	}
+}
+
 // stepMessages returns a finished step in the form that the model gets: its inputs, its text and calls, and the results
 // of its tools.
 func (c *Prompt) stepMessages(step stepResult) []llm.Message {
@@ -95,7 +141,7 @@ func (c *Prompt) stepMessages(step stepResult) []llm.Message {
 	})
 	for i, call := range step.Calls {
 		result := c.results[step.Tools[i]]
-		messages = append(messages, llm.Message{Role: "tool", ToolCallID: call.ID, Text: result.output, ToolFailed: result.failed})
+		messages = append(messages, llm.Message{Role: "tool", ToolCallID: call.ID, Text: result.text(), ToolFailed: result.failed})
 	}
 	return messages
 }

@@ -1,21 +1,27 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
+	"turnstone/actors/policy"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // callTools records the finished step and announces its tool calls, which run once this is durable.
 func (m *Batch) callTools() {
-	if m.rounds >= m.spec.Routing.Completion.MaxToolRounds || m.calls+len(m.pending) > maxToolCalls {
-		m.pending = nil
-		m.finish(protocol.TurnStopsShort, protocol.StopToolLimit, nil)
-		return
-	}
+	refused := m.limitRefusal()
+	m.pending = m.pending[:min(len(m.pending), maxToolCalls)]
 	pending := m.pending
 	m.endStep(false)
-	for _, call := range pending {
+	first := len(m.toolCalls)
+	plans := make([]policy.Plan, len(pending))
+	for i, call := range pending {
+		plans[i] = m.plan(call.Name, call.Input)
+		if refused != nil {
+			plans[i].Failure = refused
+		}
 		id := protocol.DeriveToolID(m.spec.TurnID, m.calls+1)
 		part := m.newPart()
 		spec, known := m.tools[call.Name]
@@ -25,28 +31,58 @@ func (m *Batch) callTools() {
 		}
 		m.emit(&protocol.ToolStarted{
 			PartID: part, ToolID: id, Index: m.index(), ToolName: call.Name, Kind: kind, Title: title,
-			Input: call.Input, State: protocol.ToolPending,
+			Input: plans[i].Input, State: protocol.ToolPending,
 		})
 	}
-	m.runTools()
+	for i := range plans {
+		m.startTool(m.toolCalls[first+i], &plans[i])
+	}
+	m.afterStarts()
+}
+
+// limitRefusal returns why no further call may run: the turn has reached a limit of its tools. nil: it has not.
+func (m *Machine) limitRefusal() *protocol.ToolError {
+	if m.rounds < m.spec.Routing.Completion.MaxToolRounds && m.calls+len(m.pending) <= maxToolCalls && m.toolTime < maxToolTime {
+		return nil
+	}
+	return &protocol.ToolError{
+		Code: protocol.ToolCallOverLimit, Detail: "This answer has used all the tool calls that it may. Answer now with what you have, and say what is missing.",
+	}
 }
 
 // runTools starts every call that has not started. When no call is running, it starts the next step.
 func (m *Batch) runTools() {
 	for _, call := range m.toolCalls {
-		if call.state != protocol.ToolPending {
-			continue
+		if call.state == protocol.ToolPending {
+			plan := m.plan(call.name, call.input)
+			m.startTool(call, &plan)
 		}
-		if _, known := m.tools[call.name]; !known {
-			m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallUnknown, Detail: "There is no tool with this name."}, 0)
-			continue
-		}
+	}
+	m.afterStarts()
+}
+
+// startTool runs a call, asks for its approval, or completes it without running it.
+func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
+	switch {
+	case plan.Failure != nil:
+		m.completeTool(call, protocol.ToolRefused, toolOutput{}, plan.Failure, 0)
+	case m.repeats(call):
+	case call.name == ReadMore:
+		m.readMore(call)
+	case plan.Ask != nil:
+		m.ask(call, plan)
+	default:
 		m.moveTool(call, protocol.ToolRuns)
 		m.effect(call.run())
 	}
-	if !m.toolsRunning() {
-		m.startStep()
+}
+
+// afterStarts moves the turn to the state in which it waits for approvals, if any call needs one.
+func (m *Batch) afterStarts() {
+	if m.awaiting() && m.state == protocol.TurnRunning {
+		m.move(protocol.TurnNeedsApproval, m.accepts)
 	}
+	m.continueTools()
 }
 
 // firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: at most
@@ -74,14 +110,37 @@ func (m *Batch) moveTool(call *toolCall, trigger protocol.ToolTrigger) {
 
 // toolOutput is what a call returns.
 type toolOutput struct {
-	text    string
-	sources []protocol.Source
+	text     string
+	bytes    int  // of the whole output
+	empty    bool // nothing was found
+	repeated bool // it is that of an identical earlier call
+	resultID string
+	sources  []protocol.Source
 }
 
 func (m *Batch) completeTool(call *toolCall, trigger protocol.ToolTrigger, result toolOutput, failure *protocol.ToolError, took time.Duration) {
+	state := call.next(trigger)
 	m.emit(&protocol.ToolCompleted{
-		PartID: call.part, ToolID: call.id, State: call.next(trigger), Output: result.text, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
+		PartID: call.part, ToolID: call.id, State: state, Outcome: outcome(state, result.empty), Output: result.text, Bytes: max(result.bytes, len(result.text)),
+		Truncated: result.resultID != "", Repeated: result.repeated, ResultID: result.resultID, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
 	})
+}
+
+// outcome returns what the result of a call is that ends in a state; empty for a cancelled call.
+func outcome(state protocol.ToolState, empty bool) protocol.ToolOutcome {
+	switch {
+	case state == protocol.ToolSucceeded && empty:
+		return protocol.ResultEmpty
+	case state == protocol.ToolSucceeded:
+		return protocol.ResultOK
+	case state == protocol.ToolFailed:
+		return protocol.ResultFailed
+	case state == protocol.ToolRejected:
+		return protocol.ResultDenied
+	case state == protocol.ToolOutcomeUnknown:
+		return protocol.ResultUnknown
+	}
+	return ""
 }
 
 // toolsRunning reports whether any tool call has not ended.
@@ -94,15 +153,39 @@ func (m *Machine) toolsRunning() bool {
 	return false
 }
 
+// toolRuns reports whether any tool call is running.
+func (m *Machine) toolRuns() bool {
+	return slices.ContainsFunc(m.toolCalls, func(c *toolCall) bool { return c.state == protocol.ToolRunning })
+}
+
+// ToolResult is what a tool call has returned.
+type ToolResult struct {
+	Output  string
+	Whole   string // the whole output, if Output is only its beginning; empty: Output is whole
+	Bytes   int    // of the whole output
+	Empty   bool
+	Sources []protocol.Source
+	Events  []protocol.Payload // that are reported with the result
+}
+
+// ToolProgressed reports the progress of a running call.
+func (m *Batch) ToolProgressed(id protocol.ToolID, label string, progress *protocol.Progress) {
+	call := m.tool(id)
+	if m.ended || call == nil || call.state != protocol.ToolRunning {
+		return
+	}
+	m.emit(&protocol.ToolProgress{PartID: call.part, ToolID: id, Label: label, Progress: progress})
+}
+
 // ToolEnded processes the result of a call.
-func (m *Batch) ToolEnded(id protocol.ToolID, output string, sources []protocol.Source, failure *protocol.ToolError, took time.Duration) {
+func (m *Batch) ToolEnded(id protocol.ToolID, result ToolResult, failure *protocol.ToolError, took time.Duration) {
 	call := m.tool(id)
 	if m.ended || call == nil || call.state != protocol.ToolRunning {
 		return
 	}
 	switch {
 	case failure == nil:
-		m.completeTool(call, protocol.ToolSucceeds, toolOutput{output, sources}, nil, took)
+		m.succeed(call, result, took)
 	case failure.Code == protocol.ToolCallCancelled && call.readOnly:
 		m.completeTool(call, protocol.ToolCancel, toolOutput{}, failure, took)
 	case failure.Code == protocol.ToolCallCancelled:
@@ -118,7 +201,21 @@ func (m *Batch) ToolEnded(id protocol.ToolID, output string, sources []protocol.
 		m.finishWhenIdle()
 		return
 	}
-	if !m.toolsRunning() {
-		m.startStep()
+	m.continueTools()
+}
+
+// succeed stores the result of a call. The model can read on in one that was cut.
+func (m *Batch) succeed(call *toolCall, result ToolResult, took time.Duration) {
+	output := toolOutput{text: result.Output, bytes: result.Bytes, empty: result.Empty, sources: result.Sources}
+	if result.Whole != "" && m.stored+len(result.Whole) <= maxStored {
+		output.resultID = resultID(call.number)
+		output.bytes = len(result.Whole)
+	}
+	for _, event := range result.Events {
+		m.emit(event)
+	}
+	m.completeTool(call, protocol.ToolSucceeds, output, nil, took)
+	if output.resultID != "" {
+		m.record(turnlog.RecordResult, output.resultID, turnlog.ResultRecord{Text: result.Whole})
 	}
 }

@@ -29,7 +29,7 @@ func TestTheOutcomeOfAFailedCallWithEffectsIsUnknown(t *testing.T) {
 		m.ModelChunk(m.call, &llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "x", Name: c.tool, Input: json.RawMessage(`{}`)}})
 		m.ModelStopped(m.call, llm.StopToolCalls)
 		call := m.toolCalls[0]
-		m.ToolEnded(call.id, "", nil, &protocol.ToolError{Code: c.code}, time.Second)
+		m.ToolEnded(call.id, ToolResult{}, &protocol.ToolError{Code: c.code}, time.Second)
 		if call.state != c.want {
 			t.Errorf("%s with %s ended %s, want %s", c.tool, c.code, call.state, c.want)
 		}

@@ -14,7 +14,7 @@ func TestTheUsageOfACallThatDidNotEndIsEstimated(t *testing.T) {
 		m := newDriver(machineSpec(), machineTools, false)
 		m.Begin()
 		m.Proceed()
-		m.RequestBuilt(50, nil)
+		m.RequestBuilt(50, nil, nil)
 		m.ModelChunk(1, &llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 40, OutputTokens: 1}}) // as in the first chunk of Anthropic
 		m.ModelText(1, answer)
 		return m
@@ -33,21 +33,21 @@ func TestTheUsageOfACallThatDidNotEndIsEstimated(t *testing.T) {
 		"failed":    {func(m *driver) { m.ModelFailed(1, &llm.Error{Code: "model_protocol", Cut: true}) }, estimated},
 		"cut and called again": {func(m *driver) {
 			m.ModelFailed(1, cut)
-			m.RequestBuilt(60, nil)
+			m.RequestBuilt(60, nil, nil)
 			m.ModelText(2, "short")
 			m.ModelChunk(2, &llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 60, OutputTokens: 7}})
 			m.ModelStopped(2, llm.StopEndTurn)
 		}, protocol.Usage{InputTokens: 100, OutputTokens: 107, Estimated: true}},
 		"cut twice": {func(m *driver) {
 			m.ModelFailed(1, cut)
-			m.RequestBuilt(60, nil)
+			m.RequestBuilt(60, nil, nil)
 			m.ModelFailed(2, cut)
 		}, protocol.Usage{InputTokens: 100, OutputTokens: 100, Estimated: true}},
 		"taken over": {func(m *driver) {
 			m.take()
 			m.usage = llm.UsageCounter{}
 			m.Adopt("restart")
-			m.RequestBuilt(60, nil)
+			m.RequestBuilt(60, nil, nil)
 			m.ModelChunk(2, &llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 60, OutputTokens: 7}})
 			m.ModelStopped(2, llm.StopEndTurn)
 		}, protocol.Usage{InputTokens: 120, OutputTokens: 107, Estimated: true}},

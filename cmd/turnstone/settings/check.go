@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"turnstone/http/listener"
 	"turnstone/providers/mail"
@@ -34,6 +35,9 @@ func (c *Config) Check() error {
 	}
 	if c.Access.Registration != "open" && c.Access.Registration != "closed" {
 		return fmt.Errorf("TURNSTONE_REGISTRATION: invalid value %q (want open or closed)", c.Access.Registration)
+	}
+	if lifetime := time.Duration(c.Limits.ApprovalLifetime); lifetime < time.Minute || lifetime > 30*24*time.Hour {
+		return errors.New("TURNSTONE_APPROVAL_LIFETIME must be between 1m and 720h")
 	}
 	if c.Limits.MaxLiveTurns < 1 {
 		return errors.New("TURNSTONE_MAX_LIVE_TURNS must be at least 1")

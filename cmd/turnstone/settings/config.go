@@ -75,26 +75,27 @@ type Model struct {
 
 // Limits limits what one account, or one client address without a session, may request.
 type Limits struct {
-	Chat           Rate     `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Rate at which turns may be started and steered. Cancelling has a separate limit. A rate is written as count/period burst size, for example 60/1m burst 20; if the burst is left out, it equals the count."`
-	Writes         Rate     `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Rate of requests that change stored data."`
-	Reads          Rate     `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Rate of read requests. Each node counts separately."`
-	Search         Rate     `env:"TURNSTONE_LIMIT_SEARCH" envDefault:"30/1m burst 30" help:"Rate of searches."`
-	Replays        Rate     `env:"TURNSTONE_LIMIT_REPLAYS" envDefault:"60/1m burst 30" help:"Rate of event streams and snapshots of finished turns. Each node counts separately. Resuming a live turn does not count."`
-	Uploads        Rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"60/1m burst 60" help:"Rate at which an account may start uploads."`
-	Shares         Rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 20" help:"Rate at which an account may create shares."`
-	Shared         Rate     `env:"TURNSTONE_LIMIT_SHARED" envDefault:"60/1m burst 60" help:"Rate at which one client address (an IPv4 address or an IPv6 /64) may read shares. No session is needed to read them."`
-	SignIn         Rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks. The same rate applies to the requests of one network for mails to reset a password, and to the mails to one address."`
-	Refusals       Rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
-	MaxLiveTurns   int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
-	NodeLiveTurns  int      `env:"TURNSTONE_NODE_MAX_LIVE_TURNS" envDefault:"1000" help:"Number of live turns up to which a node accepts new ones; further starts get 503 with Retry-After. Turns of other nodes that it takes over may exceed the number. The default takes 0.7 of a processor at 30 tokens per second and turn, and 0.3 of one on the Postgres server (P1 b of benchmarks.md). Every node has its own setting. 0: no limit."`
-	TokensPerDay   int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
-	MaxUploadBytes int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
-	UploadLifetime duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
-	MaxFileBytes   int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`
-	MaxTextBytes   int64    `env:"TURNSTONE_MAX_TEXT_BYTES" envDefault:"536870912" help:"Maximum number of bytes that the texts of the files of one account have together."`
-	MaxFiles       int64    `env:"TURNSTONE_MAX_FILES" envDefault:"10000" help:"Maximum number of files of one account."`
-	MaxStreams     int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Maximum number of open streams per account on one node."`
-	MaxConnections int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Maximum number of open connections of the public listener, streams included. Further connections are closed at once. Each takes about 20 kB of memory and a file descriptor."`
+	Chat             Rate     `env:"TURNSTONE_LIMIT_CHAT" envDefault:"60/1m burst 20" help:"Rate at which turns may be started and steered. Cancelling has a separate limit. A rate is written as count/period burst size, for example 60/1m burst 20; if the burst is left out, it equals the count."`
+	Writes           Rate     `env:"TURNSTONE_LIMIT_WRITES" envDefault:"120/1m burst 30" help:"Rate of requests that change stored data."`
+	Reads            Rate     `env:"TURNSTONE_LIMIT_READS" envDefault:"600/1m burst 100" help:"Rate of read requests. Each node counts separately."`
+	Search           Rate     `env:"TURNSTONE_LIMIT_SEARCH" envDefault:"30/1m burst 30" help:"Rate of searches."`
+	Replays          Rate     `env:"TURNSTONE_LIMIT_REPLAYS" envDefault:"60/1m burst 30" help:"Rate of event streams and snapshots of finished turns. Each node counts separately. Resuming a live turn does not count."`
+	Uploads          Rate     `env:"TURNSTONE_LIMIT_UPLOADS" envDefault:"60/1m burst 60" help:"Rate at which an account may start uploads."`
+	Shares           Rate     `env:"TURNSTONE_LIMIT_SHARES" envDefault:"20/1h burst 20" help:"Rate at which an account may create shares."`
+	Shared           Rate     `env:"TURNSTONE_LIMIT_SHARED" envDefault:"60/1m burst 60" help:"Rate at which one client address (an IPv4 address or an IPv6 /64) may read shares. No session is needed to read them."`
+	SignIn           Rate     `env:"TURNSTONE_LIMIT_SIGNIN" envDefault:"5/15m burst 5" help:"Rate of attempts, from one network (an IPv4 address or an IPv6 /48), to sign in to one account or to register. For one account, all networks together have four times as many attempts in four times the period; when those are used up, each network has one more in that period. Browsers that signed in to the account before are counted separately, and not in the limit of all networks. The same rate applies to the requests of one network for mails to reset a password, and to the mails to one address."`
+	Refusals         Rate     `env:"TURNSTONE_LIMIT_REFUSALS" envDefault:"600/1m burst 300" help:"Rate of requests from one client address that end in 401 or 403; further ones get 429 instead. Each node counts separately. Successful requests do not count."`
+	ApprovalLifetime duration `env:"TURNSTONE_APPROVAL_LIFETIME" envDefault:"24h" help:"How long an approval of a tool call can be decided. Afterwards the call does not run, and the turn goes on without it."`
+	MaxLiveTurns     int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
+	NodeLiveTurns    int      `env:"TURNSTONE_NODE_MAX_LIVE_TURNS" envDefault:"1000" help:"Number of live turns up to which a node accepts new ones; further starts get 503 with Retry-After. Turns of other nodes that it takes over may exceed the number. The default takes 0.7 of a processor at 30 tokens per second and turn, and 0.3 of one on the Postgres server (P1 b of benchmarks.md). Every node has its own setting. 0: no limit."`
+	TokensPerDay     int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
+	MaxUploadBytes   int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
+	UploadLifetime   duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
+	MaxFileBytes     int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`
+	MaxTextBytes     int64    `env:"TURNSTONE_MAX_TEXT_BYTES" envDefault:"536870912" help:"Maximum number of bytes that the texts of the files of one account have together."`
+	MaxFiles         int64    `env:"TURNSTONE_MAX_FILES" envDefault:"10000" help:"Maximum number of files of one account."`
+	MaxStreams       int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Maximum number of open streams per account on one node."`
+	MaxConnections   int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Maximum number of open connections of the public listener, streams included. Further connections are closed at once. Each takes about 20 kB of memory and a file descriptor."`
 }
 
 // Access configures authentication and which clients the service trusts.

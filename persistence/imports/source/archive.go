@@ -3,10 +3,12 @@ package source
 import (
 	"archive/zip"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -203,7 +205,7 @@ func (a *ownArchive) project(d *decoder) error {
 		Settings   struct {
 			DefaultProfile text            `json:"default_profile"`
 			MemoryScope    text            `json:"memory_scope"`
-			Tools          map[string]bool `json:"tools"`
+			Tools          json.RawMessage `json:"tools"`
 			ApprovalPolicy text            `json:"approval_policy"`
 			Version        int64           `json:"version"`
 		} `json:"settings"`
@@ -233,14 +235,11 @@ func (a *ownArchive) project(d *decoder) error {
 	if from.Settings.ApprovalPolicy == protocol.ApproveAll {
 		s.ApprovalPolicy = protocol.ApproveAll
 	}
-	for name, on := range from.Settings.Tools {
-		if n := utf8.RuneCountInString(name); n < 1 || n > maxToolName || strings.Contains(name, "\x00") || len(s.Tools) == protocol.MaxProjectTools {
-			if err := a.problem(protocol.ImportTextCut, p.Name, "Settings for tools were left out."); err != nil {
-				return err
-			}
-			break
+	var all bool
+	if s.Tools, all = toolChoice(from.Settings.Tools); !all {
+		if err := a.problem(protocol.ImportTextCut, p.Name, "Settings for tools were left out."); err != nil {
+			return err
 		}
-		s.Tools[name] = on
 	}
 	if from.Settings.Version > 0 {
 		s.Version = version(from.Settings.Version)
@@ -355,4 +354,29 @@ func (a *ownArchive) isKnown(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")
+}
+
+// toolChoice reads the choice of tools of a project, in its present and in its former form. all is false if something was
+// left out.
+func toolChoice(text json.RawMessage) (choice protocol.ToolChoice, all bool) {
+	var former protocol.ToolSwitches
+	if len(text) == 0 || json.Unmarshal(text, &former) == nil && len(former) > 0 && !(len(former) == 1 && hasKey(former, "web_search")) {
+		choice = former.Choice()
+	} else if json.Unmarshal(text, &choice) != nil {
+		return protocol.ToolChoice{}, false
+	}
+	choice.Connectors = nil // bindings are not imported
+	kept := slices.DeleteFunc(slices.Clone(choice.Off), func(name string) bool {
+		n := utf8.RuneCountInString(name)
+		return n < 1 || n > maxToolName || strings.Contains(name, "\x00")
+	})
+	kept = kept[:min(len(kept), protocol.MaxProjectTools)]
+	all = len(kept) == len(choice.Off)
+	choice.Off = kept
+	return choice, all
+}
+
+func hasKey(switches protocol.ToolSwitches, name string) bool {
+	_, has := switches[name]
+	return has
 }

@@ -607,11 +607,11 @@ func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
 func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	long := strings.Repeat("n", 1<<20)
 	r := read(t, zipOf(t, "manifest.json", manifest,
-		"projects.json", `{"x":[[[]]],"projects":[{"project_id":"`+projectA+`","name":"`+long+`","settings":{"tools":{"`+long+`":true}}},{"project_id":"../x"},7,{"project_id":"`+projectA+`","name":"\u0000\n"}]}`,
+		"projects.json", `{"x":[[[]]],"projects":[{"project_id":"`+projectA+`","name":"`+long+`","settings":{"tools":{"`+long+`":false}}},{"project_id":"../x"},7,{"project_id":"`+projectA+`","name":"\u0000\n"}]}`,
 		"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":-1},{"project_id":"`+projectA+`","version":1,"content":"`+long+`"}`,
 		"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"`+long+`","size":5,"sha256":"`+hash+`","path":"/etc/passwd"},{"file_id":"`+fileA+`","size":-1,"sha256":"`+hash+`"},{"file_id":"`+fileA+`","size":1,"sha256":"x"}]}`,
 		"files/"+fileA, "x"))
-	if len(r.projects) != 2 || len(r.projects[0].Name) != protocol.MaxTitle || len(r.projects[0].Settings.Tools) != 0 || r.projects[1].Name != unnamedProject {
+	if len(r.projects) != 2 || len(r.projects[0].Name) != protocol.MaxTitle || len(r.projects[0].Settings.Tools.Off) != 0 || r.projects[1].Name != unnamedProject {
 		t.Errorf("%+v", r.projects)
 	}
 	if len(r.instructions) != 1 || len(r.instructions[0].Content) != protocol.MaxInstructions {

@@ -18,6 +18,7 @@ type (
 		System       []contentBlock `json:"system,omitempty"`
 		Messages     []inputMessage `json:"messages"`
 		Tools        []inputTool    `json:"tools,omitempty"`
+		ToolChoice   *toolChoice    `json:"tool_choice,omitempty"`
 		Thinking     *thinking      `json:"thinking,omitempty"`
 		OutputConfig *outputConfig  `json:"output_config,omitempty"`
 	}
@@ -29,6 +30,9 @@ type (
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
 		InputSchema json.RawMessage `json:"input_schema"`
+	}
+	toolChoice struct {
+		Type string `json:"type"`
 	}
 	thinking struct {
 		Type         string `json:"type"`
@@ -79,6 +83,9 @@ func bodyOf(request llm.Request) (*requestBody, string) {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		body.Tools = append(body.Tools, inputTool{tool.Name, tool.Description, schema})
+	}
+	if request.WithoutCalls && len(body.Tools) > 0 {
+		body.ToolChoice = &toolChoice{"none"}
 	}
 	family := familyOf(request.Model)
 	if request.ReasoningEffort != "" && family != "" && !continues(request.Messages) {

@@ -21,7 +21,8 @@ type chatBody struct {
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Tools []chatTool `json:"tools,omitempty"`
+	Tools      []chatTool `json:"tools,omitempty"`
+	ToolChoice string     `json:"tool_choice,omitempty"`
 }
 
 type chatMessage struct {
@@ -125,6 +126,9 @@ func (m *Model) chatBody(request llm.Request) (*chatBody, error) {
 			return nil, err
 		}
 		body.Tools = append(body.Tools, chatTool{typeFunction, chatFunction{tool.Name, tool.Description, schema}})
+	}
+	if request.WithoutCalls && len(body.Tools) > 0 {
+		body.ToolChoice = "none"
 	}
 	return body, nil
 }

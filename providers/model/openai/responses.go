@@ -40,6 +40,7 @@ type responsesBody struct {
 	Reasoning       *responsesReasoning `json:"reasoning,omitempty"`
 	Include         []string            `json:"include,omitempty"`
 	Tools           []responsesTool     `json:"tools,omitempty"`
+	ToolChoice      string              `json:"tool_choice,omitempty"`
 }
 
 type responsesReasoning struct {
@@ -106,6 +107,9 @@ func (m *Model) responsesBody(request llm.Request) (*responsesBody, error) {
 			return nil, err
 		}
 		body.Tools = append(body.Tools, responsesTool{Type: typeFunction, Name: tool.Name, Description: tool.Description, Parameters: schema})
+	}
+	if request.WithoutCalls && len(body.Tools) > 0 {
+		body.ToolChoice = "none"
 	}
 	return body, nil
 }

@@ -24,13 +24,14 @@ const (
 
 // Script is a parsed directive.
 type Script struct {
-	Tokens    int           // words of text
-	TTFT      time.Duration // before the first chunk; negative: the model's default
-	Interval  time.Duration // between tokens; negative: the model's default
-	Tools     []Tool        // called together, before any text
-	Code      string        // language of a fenced block in the middle of the text; empty for none
-	Reasoning int           // words of a reasoning summary
-	Fail      int           // return an llm.Error after this many tokens of text; negative: never
+	Tokens    int              // words of text
+	TTFT      time.Duration    // before the first chunk; negative: the model's default
+	Interval  time.Duration    // between tokens; negative: the model's default
+	Tools     []Tool           // called together, before any text
+	Approvals []map[string]any // inputs of calls that need an approval, with the tools
+	Code      string           // language of a fenced block in the middle of the text; empty for none
+	Reasoning int              // words of a reasoning summary
+	Fail      int              // return an llm.Error after this many tokens of text; negative: never
 	Stall     Stall
 	Holds     []Hold
 }
@@ -102,6 +103,18 @@ func (s *Script) set(key, value string) {
 		hold := Hold{At: -1, Name: name}
 		if setCount(&hold.At, at); hold.At >= 0 && len(s.Holds) < maxHolds {
 			s.Holds = append(s.Holds, hold)
+		}
+	case "approval":
+		risk, reversibility, _ := strings.Cut(value, ":")
+		if len(s.Tools)+len(s.Approvals) < maxTools {
+			input := map[string]any{"note": "A note of the scripted model."}
+			if risk != "" {
+				input["risk"] = risk
+			}
+			if reversibility != "" {
+				input["reversibility"] = reversibility
+			}
+			s.Approvals = append(s.Approvals, input)
 		}
 	case "tool":
 		name, rest, _ := strings.Cut(value, ":")

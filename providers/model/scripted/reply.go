@@ -18,6 +18,7 @@ const (
 	toolTime      = "current_time"
 	toolSearch    = "search_files"
 	toolRead      = "read_file"
+	toolAction    = "demo_action"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -32,6 +33,7 @@ var (
 	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
 	searchAsked   = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:files?|library|documents?)\b`)
 	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: in (?:my|the|all) .*)?$`)
+	actionAsked   = regexp.MustCompile(`(?i)\b(approv(al|e)|permission)\b|\bsend\b.*\b(message|note|mail|e-mail)\b`)
 	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
 	whyAsked      = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
 	arithmetic    = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
@@ -148,6 +150,9 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 		name := inputName(request, toolTime, "timezone")
 		return newCall(request, 0, toolTime, map[string]any{name: zoneIn(about)}), true
 	}
+	if actionAsked.MatchString(about) && offered(request, toolAction) && !turn.calledTools {
+		return newCall(request, 0, toolAction, map[string]any{"note": clip(about, 400), "recipient": "the crew of the Turnstone"}), true
+	}
 	if searchAsked.MatchString(about) && offered(request, toolSearch) && !turn.calledTools {
 		words := about
 		if found := searchedFor.FindStringSubmatch(strings.TrimRight(about, "?!. ")); found != nil {
@@ -182,7 +187,7 @@ func zoneIn(about string) string {
 }
 
 func offered(request llm.Request, name string) bool {
-	return slices.ContainsFunc(request.Tools, func(tool llm.Tool) bool { return tool.Name == name })
+	return !request.WithoutCalls && slices.ContainsFunc(request.Tools, func(tool llm.Tool) bool { return tool.Name == name })
 }
 
 // inputName returns the name of an input of the offered tool: usual if the schema has that name, otherwise the schema's
@@ -223,6 +228,10 @@ func fromResult(call llm.ToolCall, result llm.Message) string {
 	value := clip(plainResult(result.Text), 400)
 	asked := onlyValue(call.Input)
 	switch {
+	case result.ToolFailed && call.Name == toolAction:
+		return "I did not do it: " + value
+	case call.Name == toolAction:
+		return "Done, with your approval. " + value
 	case result.ToolFailed:
 		return "I tried to find that out with a tool, but it could not help: " + value
 	case call.Name == toolCalculate:

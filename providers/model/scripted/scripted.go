@@ -320,11 +320,14 @@ func answerTo(request llm.Request, turn turn) answer {
 	if !turn.hadStep {
 		built.reasoning = text{passage: reasoningText, tokens: script.Reasoning}
 	}
-	if !turn.calledTools {
+	if !turn.calledTools && !request.WithoutCalls {
 		for i, tool := range script.Tools {
 			built.calls = append(built.calls, plannedCall{
 				ToolCall: newCall(request, i, tool.Name, exampleInput(request, tool)), wait: tool.Wait,
 			})
+		}
+		for i, input := range script.Approvals {
+			built.calls = append(built.calls, plannedCall{ToolCall: newCall(request, len(script.Tools)+i, toolAction, input)})
 		}
 	}
 	return built

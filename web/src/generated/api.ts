@@ -304,6 +304,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List approvals
+         * @description Lists the tool calls of all conversations that wait for a decision, or were decided, newest first. Decide with POST /chat/steering.
+         */
+        get: operations["listApprovals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an approval
+         * @description Returns one approval, with the exact input of its call. A pending approval whose time has passed is `expired`.
+         */
+        get: operations["getApproval"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/email/verify": {
         parameters: {
             query?: never;
@@ -719,7 +759,7 @@ export interface paths {
         put?: never;
         /**
          * Steer or cancel a live turn
-         * @description Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one.
+         * @description Sends a command to a live turn: add an input, apply a pending input at once, withdraw it, decide on an approval, or cancel the turn. The command is committed before the 202 response. Every accepted input is eventually applied or returned, exactly once. A repeated input with the same `client_steering_id` returns the receipt of the first one, and so does a repeated decision. Another decision on an approval that was decided, has expired or was cancelled with its turn gets 409 `approval_decided`, and a decision that names another input than the approval shows gets 409 `approval_changed`; `current` has the approval.
          */
         post: operations["steerTurn"];
         delete?: never;
@@ -2027,6 +2067,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the tools
+         * @description Lists the tools that turns of the account can use, or those of a conversation or a project. A tool that cannot be used is in the list with the reason.
+         */
+        get: operations["listTools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/usage": {
         parameters: {
             query?: never;
@@ -2268,6 +2328,8 @@ export interface components {
             project_id?: string | null;
             /** @description Make the new conversation temporary. Has no effect on an existing conversation. */
             temporary?: boolean;
+            /** @description The tools that the turn may use. Absent: all that the project of the conversation may. */
+            tools?: components["schemas"]["ToolChoice"];
         };
         Citation: {
             /** @description The file, if the source is one. The fields below locate the cited part of its text. */
@@ -2460,6 +2522,8 @@ export interface components {
              * @enum {string}
              */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding";
+            /** @description The tools that the turn may use. Absent: all that the project may. */
+            tools?: components["schemas"]["ToolChoice"];
         };
         CreateInputBody: {
             /**
@@ -2993,6 +3057,8 @@ export interface components {
              * @enum {integer}
              */
             protocol_version: 1;
+            /** @description The call did not run: this is the result of an identical earlier call of the turn. */
+            repeated?: boolean;
             /** @description With truncated: by this name the model can read on with read_more. */
             result_id?: string;
             /**
@@ -3582,6 +3648,8 @@ export interface components {
             profile: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
             /** @enum {string} */
             state: "queued" | "held" | "started" | "cancelled";
+            /** @description The tools that its turn may use; null: all. */
+            tools: components["schemas"]["ToolChoice"] | null;
             turn_id: string | null;
             /** Format: int64 */
             version: number;
@@ -3735,6 +3803,11 @@ export interface components {
             /** @description The model tokens of the day. Null if the service limits no tokens. */
             tokens: components["schemas"]["TokenBudget"] | null;
         };
+        ListApproval: {
+            data: components["schemas"]["Approval"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
         ListBranch: {
             data: components["schemas"]["Branch"][];
             has_more: boolean;
@@ -3792,6 +3865,11 @@ export interface components {
         };
         ListShare: {
             data: components["schemas"]["Share"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
+        ListToolInfo: {
+            data: components["schemas"]["ToolInfo"][];
             has_more: boolean;
             next_cursor: string | null;
         };
@@ -4222,10 +4300,8 @@ export interface components {
             default_profile: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
             /** @enum {string} */
             memory_scope: "account" | "project";
-            /** @description Tools by name: with false, the turns of the project do not have the tool. A tool that is not named is available. */
-            tools: {
-                [key: string]: boolean;
-            };
+            /** @description The tools that turns of the project may use. */
+            tools: components["schemas"]["ToolChoice"];
             /** Format: int64 */
             version: number;
         };
@@ -4295,10 +4371,8 @@ export interface components {
              * @enum {string}
              */
             memory_scope: "account" | "project";
-            /** @description At most 64 tools by name, of 1 to 64 characters. With false, the turns of the project do not have the tool. */
-            tools?: {
-                [key: string]: boolean;
-            };
+            /** @description The tools that turns of the project may use. Absent: all. */
+            tools?: components["schemas"]["ToolChoice"];
             /**
              * Format: int64
              * @description The version of the settings that the change is based on; an alternative to If-Match.
@@ -4730,19 +4804,28 @@ export interface components {
             turn_id: string;
         };
         SteeringRequest: {
+            /** @description For approval: required. */
             approval_id?: string;
             /** @description For input: required; a name for the input that the client chooses. An input that is repeated with the same name is accepted once. */
             client_steering_id?: string;
-            /** @enum {string} */
+            /**
+             * @description For approval: required, one of the options of the approval.
+             * @enum {string}
+             */
             decision?: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject";
             /**
              * @description For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately.
              * @enum {string}
              */
             delivery?: "next_step" | "interrupt";
+            /** @description For approve_with_edits: required; the input with which the call runs instead. */
+            edited_input?: Record<string, never> | null;
             /** @description For input: text only, up to 16,000 characters. */
             input?: components["schemas"]["InputItem"][];
+            /** @description For approval: required; that of the approval which the user has seen. */
             input_digest?: string;
+            /** @description For reject: why; the model reads it. */
+            reason?: string;
             /**
              * @description For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both.
              * @enum {string}
@@ -4843,9 +4926,36 @@ export interface components {
              */
             used: number;
         };
+        ToolChoice: {
+            /** @description The bindings of the project that the turn may use. Default: all. */
+            connectors?: string[];
+            /** @description Names of tools that the turn may not use. */
+            off?: string[];
+            /** @description false: the turn neither searches the web nor reads pages of it. Default: it may. */
+            web_search?: boolean;
+        };
         ToolError: {
             code: string;
             detail: string;
+        };
+        ToolInfo: {
+            available: boolean;
+            /** @description What the model is told about the tool. */
+            description: string;
+            /** @enum {string} */
+            effect: "read" | "write" | "send" | "destructive";
+            /** @enum {string} */
+            kind: "web_search" | "account_search" | "files" | "research" | "location" | "project" | "connector" | "memory" | "compute" | "artifact";
+            name: string;
+            /** @description Why the tool is not available; null if it is. */
+            reason: string | null;
+            /** @enum {string} */
+            reversibility: "reversible" | "compensable" | "irreversible";
+            /** @enum {string} */
+            risk: "low" | "medium" | "high" | "critical";
+            /** @description builtin, or the identifier of the binding that the tool comes from. */
+            source: string;
+            title: string;
         };
         Turn: {
             accepting_steering: boolean;
@@ -9919,6 +10029,477 @@ export interface operations {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listApprovals: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+                /** @description pending: those that can be decided; decided: all others. */
+                state?: "pending" | "decided" | "any";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "action": "a action",
+                     *           "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "decided_at": "2026-03-01T12:30:15.250Z",
+                     *           "decision": "a decision",
+                     *           "effects": [
+                     *             "a "
+                     *           ],
+                     *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "input": {},
+                     *           "input_digest": "a input digest",
+                     *           "marked": [
+                     *             "a "
+                     *           ],
+                     *           "options": [
+                     *             "a "
+                     *           ],
+                     *           "reasons": [
+                     *             "a "
+                     *           ],
+                     *           "reversibility": "reversible",
+                     *           "risk": "low",
+                     *           "scope": {
+                     *             "resource": "a resource"
+                     *           },
+                     *           "source": "a source",
+                     *           "state": "pending",
+                     *           "summary": "a summary",
+                     *           "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "tool_name": "a tool name",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListApproval"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getApproval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "action": "a action",
+                     *       "approval_id": "ap_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "decided_at": "2026-03-01T12:30:15.250Z",
+                     *       "decision": "a decision",
+                     *       "effects": [
+                     *         "a "
+                     *       ],
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "input": {},
+                     *       "input_digest": "a input digest",
+                     *       "marked": [
+                     *         "a "
+                     *       ],
+                     *       "options": [
+                     *         "a "
+                     *       ],
+                     *       "reasons": [
+                     *         "a "
+                     *       ],
+                     *       "reversibility": "reversible",
+                     *       "risk": "low",
+                     *       "scope": {
+                     *         "resource": "a resource"
+                     *       },
+                     *       "source": "a source",
+                     *       "state": "pending",
+                     *       "summary": "a summary",
+                     *       "tool_id": "tl_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "tool_name": "a tool name",
+                     *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Approval"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -15394,6 +15975,15 @@ export interface operations {
                      *       "position": 1,
                      *       "profile": "auto",
                      *       "state": "queued",
+                     *       "tools": {
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
+                     *       },
                      *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "version": 3
                      *     }
@@ -15807,7 +16397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `steering_closed`, `steering_not_deliverable`. */
+            /** @description Conflict. Codes: `approval_changed`, `approval_decided`, `steering_closed`, `steering_not_deliverable`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -15818,7 +16408,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "steering_closed",
+                     *       "code": "approval_changed",
                      *       "current": null,
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
@@ -17125,6 +17715,15 @@ export interface operations {
                      *           "position": 1,
                      *           "profile": "auto",
                      *           "state": "queued",
+                     *           "tools": {
+                     *             "connectors": [
+                     *               "a "
+                     *             ],
+                     *             "off": [
+                     *               "a "
+                     *             ],
+                     *             "web_search": false
+                     *           },
                      *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "version": 3
                      *         }
@@ -20727,6 +21326,15 @@ export interface operations {
                      *           "position": 1,
                      *           "profile": "auto",
                      *           "state": "queued",
+                     *           "tools": {
+                     *             "connectors": [
+                     *               "a "
+                     *             ],
+                     *             "off": [
+                     *               "a "
+                     *             ],
+                     *             "web_search": false
+                     *           },
                      *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "version": 3
                      *         }
@@ -21696,6 +22304,15 @@ export interface operations {
                      *           "position": 1,
                      *           "profile": "auto",
                      *           "state": "queued",
+                     *           "tools": {
+                     *             "connectors": [
+                     *               "a "
+                     *             ],
+                     *             "off": [
+                     *               "a "
+                     *             ],
+                     *             "web_search": false
+                     *           },
                      *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "version": 3
                      *         }
@@ -21940,6 +22557,15 @@ export interface operations {
                      *       "position": 1,
                      *       "profile": "auto",
                      *       "state": "queued",
+                     *       "tools": {
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
+                     *       },
                      *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "version": 3
                      *     }
@@ -22252,6 +22878,15 @@ export interface operations {
                      *       "position": 1,
                      *       "profile": "auto",
                      *       "state": "queued",
+                     *       "tools": {
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
+                     *       },
                      *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "version": 3
                      *     }
@@ -22488,6 +23123,15 @@ export interface operations {
                      *       "position": 1,
                      *       "profile": "auto",
                      *       "state": "queued",
+                     *       "tools": {
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
+                     *       },
                      *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "version": 3
                      *     }
@@ -22812,6 +23456,15 @@ export interface operations {
                      *       "position": 1,
                      *       "profile": "auto",
                      *       "state": "queued",
+                     *       "tools": {
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
+                     *       },
                      *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "version": 3
                      *     }
@@ -36137,7 +36790,13 @@ export interface operations {
                      *       "default_profile": "auto",
                      *       "memory_scope": "account",
                      *       "tools": {
-                     *         "name": false
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
                      *       },
                      *       "version": 3
                      *     }
@@ -36348,7 +37007,9 @@ export interface operations {
                  *       "default_profile": "coding",
                  *       "memory_scope": "project",
                  *       "tools": {
-                 *         "calculate": false
+                 *         "off": [
+                 *           "calculate"
+                 *         ]
                  *       },
                  *       "version": 0
                  *     }
@@ -36373,7 +37034,13 @@ export interface operations {
                      *       "default_profile": "auto",
                      *       "memory_scope": "account",
                      *       "tools": {
-                     *         "name": false
+                     *         "connectors": [
+                     *           "a "
+                     *         ],
+                     *         "off": [
+                     *           "a "
+                     *         ],
+                     *         "web_search": false
                      *       },
                      *       "version": 3
                      *     }
@@ -38360,6 +39027,235 @@ export interface operations {
             /** @description Unprocessable Entity. Codes: `invalid`. */
             422: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTools: {
+        parameters: {
+            query?: {
+                /** @description The tools of a conversation: those of its project, if it has one. */
+                conversation_id?: string;
+                /** @description The tools of a project. */
+                project_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "available": false,
+                     *           "description": "a description",
+                     *           "effect": "read",
+                     *           "kind": "web_search",
+                     *           "name": "Another way",
+                     *           "reason": "a reason",
+                     *           "reversibility": "reversible",
+                     *           "risk": "low",
+                     *           "source": "a source",
+                     *           "title": "Six times seven"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListToolInfo"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };

@@ -1,0 +1,133 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"turnstone/protocol"
+	"turnstone/protocol/foreign"
+)
+
+const (
+	// answeredAfter is how many identical calls with identical results run; the next ones are answered from the ledger.
+	answeredAfter = 2
+	// repeatsEnd is the number of the identical call that ends the use of tools.
+	repeatsEnd = 5
+
+	maxToolTime = 10 * time.Minute // that the tool calls of a turn take together
+	maxStored   = 4 << 20          // bytes of results that were cut, of one turn
+	maxPiece    = 32 << 10         // bytes of a result that ReadMore returns
+)
+
+// ledgerEntry counts the calls of a tool with the same input and the same result, in a row.
+type ledgerEntry struct {
+	calls int
+	last  *protocol.ToolCompleted
+}
+
+func sameResult(a, b *protocol.ToolCompleted) bool {
+	return a.State == b.State && a.Output == b.Output && a.Bytes == b.Bytes && (a.Error == nil) == (b.Error == nil) && (a.Error == nil || *a.Error == *b.Error)
+}
+
+func ledgerKey(name string, input json.RawMessage) string { return name + "\x00" + string(input) }
+
+// note counts a completed call.
+func (m *Machine) note(call *toolCall, p *protocol.ToolCompleted) {
+	m.toolTime += time.Duration(p.DurationMS) * time.Millisecond
+	switch {
+	case p.Error != nil && p.Error.Code == protocol.ToolCallOverLimit:
+		m.over = protocol.StopToolLimit
+		return
+	case p.Error != nil && p.Error.Code == protocol.ToolCallRepeated:
+		m.over = protocol.StopEndTurn
+		return
+	case p.State != protocol.ToolSucceeded && p.State != protocol.ToolFailed:
+		return
+	}
+	key := ledgerKey(call.name, call.input)
+	entry := m.ledger[key]
+	if entry == nil || !p.Repeated && !sameResult(entry.last, p) {
+		entry = &ledgerEntry{last: p}
+		m.ledger[key] = entry
+	}
+	entry.calls++
+}
+
+// repeats answers a call from the ledger if identical calls had the same result before, and reports whether it did. The fifth
+// of them ends the use of tools.
+func (m *Batch) repeats(call *toolCall) bool {
+	earlier := 0
+	entry := m.ledger[ledgerKey(call.name, call.input)]
+	if entry != nil {
+		earlier = entry.calls
+	}
+	for _, other := range m.toolCalls {
+		if other != call && other.state == protocol.ToolRunning && ledgerKey(other.name, other.input) == ledgerKey(call.name, call.input) {
+			earlier++
+		}
+	}
+	switch {
+	case earlier+1 >= repeatsEnd:
+		m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{
+			Code: protocol.ToolCallRepeated, Detail: fmt.Sprintf("This call was made %d times with the same result. Tools are not available any more: answer with what you have.", earlier),
+		}, 0)
+		return true
+	case entry == nil || entry.calls < answeredAfter:
+		return false
+	case entry.last.Error != nil:
+		failure := *entry.last.Error
+		m.emit(&protocol.ToolCompleted{PartID: call.part, ToolID: call.id, State: call.next(protocol.ToolRefused), Outcome: protocol.ResultFailed, Error: &failure, Repeated: true})
+		return true
+	}
+	m.moveTool(call, protocol.ToolRuns)
+	m.completeTool(call, protocol.ToolSucceeds, toolOutput{
+		text: entry.last.Output, bytes: entry.last.Bytes, empty: entry.last.Outcome == protocol.ResultEmpty, repeated: true,
+	}, nil, 0)
+	return true
+}
+
+// repeatedNote follows the result of a call that was answered from the ledger, in the request to the model.
+const repeatedNote = "\n[This is the stored result of an identical earlier call. The same call will not give another one.]"
+
+// ReadMore is the name of the tool with which a model reads on in a result that was cut.
+const ReadMore = "read_more"
+
+func resultID(number int) string { return "r" + strconv.Itoa(number) }
+
+// moreNote tells the model how to read on.
+func moreNote(id string, from, size int) string {
+	return fmt.Sprintf("\n[This is the beginning of a result of %d bytes. To read on, call %s with {\"result_id\": %q, \"from\": %d}.]", size, ReadMore, id, from)
+}
+
+// readMore answers a call of ReadMore: {"result_id", "from"}.
+func (m *Batch) readMore(call *toolCall) {
+	var in struct {
+		ResultID string `json:"result_id"`
+		From     int    `json:"from"`
+	}
+	refuse := func(detail string) {
+		m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallInvalid, Detail: detail}, 0)
+	}
+	if err := json.Unmarshal(call.input, &in); err != nil {
+		refuse("The input is not an object with result_id and from.")
+		return
+	}
+	text, known := m.cutResults[in.ResultID]
+	switch {
+	case !known:
+		refuse("There is no result with this id to read on in.")
+		return
+	case in.From < 0 || in.From >= len(text):
+		refuse(fmt.Sprintf("The result has %d bytes.", len(text)))
+		return
+	}
+	piece := foreign.Cut(text[in.From:], maxPiece)
+	output := foreign.Frame(foreign.Result, foreign.Attribute("id", in.ResultID)+foreign.Attribute("from", strconv.Itoa(in.From)), piece)
+	if end := in.From + len(piece); end < len(text) {
+		output += moreNote(in.ResultID, end, len(text))
+	}
+	m.moveTool(call, protocol.ToolRuns)
+	m.completeTool(call, protocol.ToolSucceeds, toolOutput{text: output}, nil, 0)
+}

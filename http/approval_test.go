@@ -1,0 +1,175 @@
+package http
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/http/route"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+	"turnstone/providers/model/scripted"
+)
+
+// approvalWorld returns a user of a service whose scripted model asks for approvals.
+func approvalWorld(t *testing.T) *user {
+	t.Helper()
+	return signUp(t, newWorld(t, func(c *testConfig) {
+		c.Turns = nodeOn(t, c, scripted.New(scripted.Options{}), nil, func() { t.Error("the node was fenced") })
+	}))
+}
+
+// asks starts a turn with a directive in the background, and returns its pending approvals when it waits for n of them, and a
+// function that waits for the end of the stream and returns its body.
+func (u *user) asks(n int, body route.Object, directive string) (pending []protocol.Approval, end func() string) {
+	u.t.Helper()
+	body["input"] = []route.Object{{"type": "text", "text": "[[script " + directive + "]]"}}
+	ended := make(chan string, 1)
+	go func() { ended <- string(u.client.do("POST", "/chat", body).body) }()
+	var list protocol.List[protocol.Approval]
+	storetest.Eventually(u.t, func() bool {
+		u.expect(200, "GET", "/approvals", nil).into(u.t, &list)
+		return len(list.Data) == n
+	})
+	return list.Data, func() string {
+		select {
+		case text := <-ended:
+			return text
+		case <-time.After(storetest.WaitLimit):
+			u.t.Fatal("the stream did not end")
+			return ""
+		}
+	}
+}
+
+// decide sends a decision on an approval.
+func (u *user) decide(status int, a *protocol.Approval, decision protocol.Decision, more route.Object) decodedReply {
+	u.t.Helper()
+	body := route.Object{"type": "approval", "turn_id": a.TurnID, "approval_id": a.ApprovalID, "decision": decision, "input_digest": a.InputDigest}
+	for name, value := range more {
+		body[name] = value
+	}
+	return u.do(status, "POST", "/chat/steering", body)
+}
+
+func TestADecisionOnAnApprovalCountsOnce(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	pending, end := u.asks(2, route.Object{}, "approval=high:irreversible approval=low:reversible tokens=5")
+	second, first := &pending[0], &pending[1]
+	if first.Risk != protocol.RiskHigh { // the identifiers of one turn have no order
+		second, first = first, second
+	}
+	if first.Risk != protocol.RiskHigh || first.Reversibility != protocol.Irreversible || first.State != protocol.ApprovalPending || len(first.Reasons) == 0 || first.Decision != nil {
+		t.Errorf("the approval is %+v", first)
+	}
+	turn := "/chat/turns/" + first.TurnID.String()
+	wantField(t, u.do(200, "GET", turn, nil), "state", "requires_action")
+	for _, path := range []string{turn, "/conversations/" + first.ConversationID.String()} {
+		if listed, is := u.do(200, "GET", path, nil).at("pending_approvals").([]any); !is || len(listed) != 2 {
+			t.Errorf("%s lists %v", path, listed)
+		}
+	}
+
+	for field, body := range map[string]route.Object{
+		"body.approval_id": {"approval_id": nil}, "body.input_digest": {"input_digest": "sha256:1"}, "body.decision": {"decision": "maybe"},
+		"body.edited_input": {"decision": "approve_with_edits"}, "body.reason": {"reason": "no", "decision": "approve_once"},
+	} {
+		wantField(t, u.decide(422, first, protocol.ApproveOnce, body), "errors.0.field", field)
+	}
+	wantField(t, u.decide(422, first, protocol.ApproveWithEdits, route.Object{"edited_input": route.Object{"note": 7}}), "errors.0.field", "body.edited_input")
+	wantField(t, u.decide(409, first, protocol.ApproveOnce, route.Object{"input_digest": "sha256:" + strings.Repeat("0", 64)}), "code", "approval_changed")
+	u.decide(404, first, protocol.ApproveOnce, route.Object{"approval_id": protocol.DeriveApprovalID(first.TurnID, 9)})
+
+	decided := u.decide(202, first, protocol.ApproveWithEdits, route.Object{"edited_input": route.Object{"note": "changed"}})
+	wantField(t, decided, "replayed", false)
+	again := u.decide(202, first, protocol.ApproveWithEdits, route.Object{"edited_input": route.Object{"note": "changed"}})
+	wantField(t, again, "steering_id", decided.at("steering_id"))
+	wantField(t, again, "replayed", true)
+	conflict := u.decide(409, first, protocol.RejectCall, nil)
+	wantField(t, conflict, "code", "approval_decided")
+	wantField(t, conflict, "current.decision", "approve_with_edits")
+	u.decide(409, first, protocol.ApproveWithEdits, route.Object{"edited_input": route.Object{"note": "other"}})
+	wantField(t, u.do(200, "GET", turn, nil), "state", "requires_action")
+
+	u.decide(202, second, protocol.RejectCall, route.Object{"reason": "Not today."})
+	text := end()
+	for _, want := range []string{
+		`"decision":"approve_with_edits","by":"user","input":{"note":"changed"`, `"state":"succeeded","outcome":"ok"`, `"decision":"reject"`,
+		`"state":"rejected","outcome":"denied"`, `said: Not today.`, `"status":"completed"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the stream has no %s:\n%s", want, text)
+		}
+	}
+	// After the end of the turn, the receipts and the conflicts are those of before.
+	wantField(t, u.decide(202, second, protocol.RejectCall, nil), "replayed", true)
+	wantField(t, u.decide(409, second, protocol.ApproveOnce, nil), "current.state", "rejected")
+	wantField(t, u.do(200, "GET", "/approvals/"+second.ApprovalID.String(), nil), "decision", "reject")
+	wantField(t, u.do(200, "GET", "/approvals", nil), "data", []any{})
+	wantField(t, u.do(200, "GET", "/approvals?state=decided&limit=1", nil), "data.0.turn_id", second.TurnID.String())
+	wantField(t, u.do(200, "GET", "/approvals?state=any&limit=1", nil), "has_more", true)
+
+	other := &user{u.world.client().register("eve@example.com")}
+	other.decide(404, second, protocol.RejectCall, nil)
+	other.do(404, "GET", "/approvals/"+second.ApprovalID.String(), nil)
+}
+
+func TestACancelEndsATurnThatWaitsForAnApproval(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	pending, end := u.asks(1, route.Object{}, "approval=medium:compensable")
+	a := &pending[0]
+	u.do(202, "POST", "/chat/steering", route.Object{"type": "input", "turn_id": a.TurnID, "client_steering_id": "1", "input": []route.Object{{"type": "text", "text": "quickly"}}})
+	wantField(t, u.do(200, "GET", "/chat/turns/"+a.TurnID.String(), nil), "state", "requires_action")
+	u.do(202, "POST", "/chat/steering", route.Object{"type": "cancel", "turn_id": a.TurnID})
+	if text := end(); !strings.Contains(text, `"decision":"cancelled","by":"policy"`) || !strings.Contains(text, `"status":"cancelled"`) {
+		t.Errorf("the stream is %s", text)
+	}
+	wantField(t, u.decide(409, a, protocol.ApproveOnce, nil), "current.state", "cancelled")
+}
+
+func TestACallThatIsApprovedForTheConversationIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	pending, end := u.asks(1, route.Object{}, "approval=medium:compensable tokens=3")
+	u.decide(202, &pending[0], protocol.ApproveForConversation, nil)
+	end()
+	again := u.expect(200, "POST", "/chat", route.Object{
+		"conversation_id": pending[0].ConversationID, "input": []route.Object{{"type": "text", "text": "[[script approval=medium:compensable tokens=3]]"}},
+	})
+	if text := string(again.body); strings.Contains(text, "approval.requested") || !strings.Contains(text, `"outcome":"ok"`) {
+		t.Errorf("the second turn is %s", text)
+	}
+	// Another conversation asks, and so does a risk that must not be approved in advance.
+	asked, finish := u.asks(1, route.Object{"conversation_id": pending[0].ConversationID}, "approval=critical:irreversible tokens=3")
+	u.decide(422, &asked[0], protocol.ApproveForConversation, nil)
+	u.decide(202, &asked[0], protocol.ApproveOnce, nil)
+	finish()
+}
+
+func TestATurnUsesOnlyTheToolsThatItsRequestAllows(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	say := func(status int, tools any) string {
+		body := route.Object{"input": []route.Object{{"type": "text", "text": "[[script tool=calculate:0:ok tokens=3]]"}}}
+		if tools != nil {
+			body["tools"] = tools
+		}
+		return string(u.expect(status, "POST", "/chat", body).body)
+	}
+	if text := say(200, route.Object{"off": []string{"calculate"}}); !strings.Contains(text, `"code":"tool_off"`) {
+		t.Errorf("the stream is %s", text)
+	}
+	say(200, nil)
+	say(422, route.Object{"off": []string{"no_such_tool"}})
+	say(422, route.Object{"connectors": []string{"cb_01h455vb4pex5vsknk084sn02q"}})
+	list := u.do(200, "GET", "/tools", nil)
+	wantField(t, list, "data.0.name", "calculate")
+	wantField(t, list, "data.0.available", true)
+	project := u.project("Kitchen")
+	u.do(200, "PUT", "/projects/"+project+"/settings", route.Object{"tools": route.Object{"off": []string{"calculate"}}, "version": 0})
+	wantField(t, u.do(200, "GET", "/tools?project_id="+project, nil), "data.0.available", false)
+	u.do(404, "GET", "/tools?project_id="+protocol.NewProjectID().String(), nil)
+	u.do(422, "GET", "/tools?project_id=proj_1", nil)
+}

@@ -1,0 +1,64 @@
+// Package approvals handles the requests that read approvals of tool calls. Decisions are sent to POST /chat/steering.
+package approvals
+
+import (
+	"context"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+// Store reads approvals; see package persistence/approvals.
+type Store interface {
+	Get(ctx context.Context, account protocol.AccountID, id protocol.ApprovalID) (*protocol.Approval, error)
+	List(ctx context.Context, account protocol.AccountID, filter string, after *protocol.ApprovalID, limit int) (page []protocol.Approval, next *protocol.ApprovalID, err error)
+}
+
+// Handlers handle the requests for approvals.
+type Handlers struct {
+	Store Store
+	Keys  *auth.Keys
+}
+
+// Routes returns the routes of approvals.
+func (h *Handlers) Routes() []route.Route {
+	return []route.Route{
+		route.Call("GET", "/approvals", "listApprovals", "List approvals", route.Lists, h.list).
+			DescribedAs("Lists the tool calls of all conversations that wait for a decision, or were decided, newest first. Decide with POST /chat/steering."),
+		route.Call("GET", "/approvals/{approval_id}", "getApproval", "Get an approval", route.Reads, h.get).
+			DescribedAs("Returns one approval, with the exact input of its call. A pending approval whose time has passed is `expired`."),
+	}
+}
+
+type listInput struct {
+	State string `query:"state" enum:"pending,decided,any" default:"pending" doc:"pending: those that can be decided; decided: all others."`
+	resource.PageInput
+}
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Approval]], error) {
+	scope, caller := "approvals "+in.State, router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.ApprovalID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.List(ctx, caller.AccountID, in.State, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type getInput struct {
+	ApprovalID protocol.ApprovalID `path:"approval_id"`
+}
+
+func (h *Handlers) get(ctx context.Context, in *getInput) (*resource.Body[protocol.Approval], error) {
+	approval, err := h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.ApprovalID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(*approval), nil
+}

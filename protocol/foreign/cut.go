@@ -1,0 +1,36 @@
+package foreign
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// borders are where a text is cut, best first: between paragraphs, lines, sentences and words.
+var borders = []string{"\n\n", "\n", ". ", " "}
+
+// Cut returns the beginning of a text with at most limit bytes. It ends at the best border in the last quarter.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	from := limit - limit/4
+	for _, border := range borders {
+		if at := strings.LastIndex(text[from:limit], border); at >= 0 {
+			return text[:from+at+len(border)]
+		}
+	}
+	return text[:limit]
+}
+
+// Close returns the beginning of a text with frames, with the end of a frame that was cut off.
+func Close(text string) string {
+	for _, tag := range []string{File, Instructions, Result} {
+		if strings.LastIndex(text, "<"+tag) > strings.LastIndex(text, "</"+tag+">") {
+			return text + "\n</" + tag + ">"
+		}
+	}
+	return text
+}
