@@ -121,7 +121,7 @@ func (h *Handlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r
 		case err != nil:
 			return err
 		case result.Busy != nil:
-			err := h.steerInstead(w, r, *result.Busy, start)
+			err := h.steerInstead(w, r, result, start.Input)
 			if hasEnded(err) && attempt < startAttempts {
 				continue
 			}

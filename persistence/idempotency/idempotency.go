@@ -107,6 +107,16 @@ func SameBody(first []byte, hash [sha256.Size]byte) error {
 // whether it was accepted.
 func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
 
+// SteersAs returns the client_steering_id of the input of a key that steers a turn. The service chose it, so it differs
+// from every name that the client gave to an input. In rows of earlier versions, the key itself was the name.
+func (k *KeyRow) SteersAs(key protocol.IdempotencyKey) string {
+	var name string
+	if err := json.Unmarshal(k.Body, &name); err != nil {
+		return key.Key
+	}
+	return name
+}
+
 func (k *KeyRow) response() *StoredResponse {
 	return &StoredResponse{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID, BodyHash: k.BodyHash}
 }
@@ -145,9 +155,10 @@ returning created_at`
 	releaseKeySQL = `
 delete from idempotency
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
-	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, or the turn that is started after all.
+	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, with the name of the input as the body (see
+	// KeyRow.SteersAs), or the turn that is started after all.
 	BindKeySQL = `
-update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = null, created_at = clock_timestamp()
+update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = @body, created_at = clock_timestamp()
 where account_id = @account and key_hash = @key`
 	StoreFollowUpResponseSQL = `
 update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
@@ -163,7 +174,7 @@ func KeyHash(key protocol.IdempotencyKey) []byte {
 // KeyArgs returns the arguments of a statement that claims or reads a key.
 func KeyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil,
+		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "body": nil,
 	}
 }
 

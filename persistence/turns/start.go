@@ -1,7 +1,9 @@
 package turns
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -82,6 +84,8 @@ type turnStart struct {
 	turn    protocol.TurnID
 	facts   startFacts
 	earlier *idempotency.KeyRow // the row of an earlier request with the key
+
+	steersAs string // the name that an earlier request with the key gave to its input for the live turn; empty: none
 }
 
 const (
@@ -223,11 +227,16 @@ where m.account_id = $1 and m.conversation_id = $2 and m.message_id = $3`
 // turn's record of the input is the receipt. So a repeated request finds either the receipt, or that the turn never
 // accepted the input.
 func (s *turnStart) steer(ctx context.Context, live protocol.TurnID) error {
-	s.result = &turnlog.StartResult{Busy: &live}
+	name := cmp.Or(s.steersAs, protocol.NewSteeringID().String())
+	s.result = &turnlog.StartResult{Busy: &live, SteersAs: name}
 	if s.Idempotency == nil {
 		return errNoChange
 	}
-	return s.bind(ctx, 202, live)
+	body, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	return s.bind(ctx, 202, live, body)
 }
 
 // store writes the turn and commits.
