@@ -93,7 +93,7 @@ type Problem struct {
 	Detail    string                `json:"detail" doc:"A human-readable explanation of the error."`
 	Code      protocol.Code         `json:"code" doc:"A machine-readable error code."`
 	RequestID string                `json:"request_id"`
-	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none."`
+	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict."`
 	Errors    []protocol.FieldError `json:"errors,omitempty" maxItems:"20" doc:"Present on every 400 and 422: the invalid fields, at least one. If there are more than 20, detail says how many are left out."`
 	Retry     int                   `json:"-"` // of Retry-After, in seconds; 0: none
 }

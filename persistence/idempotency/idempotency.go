@@ -81,7 +81,7 @@ func (k *KeyRow) Targets() []any {
 	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
 }
 
-// Matches returns an error if the key was used with another body, with the body of the first response; null: none is stored. A
+// Matches returns an error if the key was used with another body, with the body of the first response; {}: none is stored. A
 // body whose hash is not known yet is compared later, with SameBody.
 func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
 	if key.Streamed {
@@ -89,8 +89,10 @@ func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
 	}
 	err := SameBody(k.BodyHash, key.BodyHash)
 	var mismatch *protocol.Error
-	if errors.As(err, &mismatch) && k.Body != nil {
-		mismatch.Current = json.RawMessage(k.Body)
+	if errors.As(err, &mismatch) {
+		if mismatch.Current = struct{}{}; k.Body != nil {
+			mismatch.Current = json.RawMessage(k.Body)
+		}
 	}
 	return err
 }
