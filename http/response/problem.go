@@ -239,6 +239,11 @@ func HumaProblem(status int, msg string, errs []error) *Problem {
 		if strings.HasPrefix(detail.Location, "path.") {
 			return ProblemOf(&protocol.Error{Code: protocol.CodeNotFound})
 		}
+		if name, required := strings.CutPrefix(detail.Message, "expected required property "); required {
+			name, _, _ = strings.Cut(name, " ")
+			fields = append(fields, protocol.FieldError{Field: detail.Location + "." + name, Message: "is required"})
+			continue
+		}
 		fields = append(fields, protocol.FieldError{Field: detail.Location, Message: strings.TrimPrefix(detail.Message, "jsontext: ")})
 	}
 	failure := &protocol.Error{Code: protocol.CodeInvalid, Detail: detailInvalid, Fields: fields}

@@ -90,7 +90,7 @@ type turnStart struct {
 
 const (
 	lockForTurnSQL = `
-select active_branch_id, live_turn_id, profile, queue_version
+select active_branch_id, live_turn_id, profile, queue_version, project_id, temporary
 from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + conversations.Visible + `
 for update of c`
 	// A separate statement, so that it sees what the previous holder of the lock committed.
@@ -178,7 +178,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 // queueConversation adds the statements that lock an existing conversation and read what a start depends on in it.
 func (r request) queueConversation(batch *pgx.Batch, c *startConversation) {
 	var head bool
-	batch.Queue(lockForTurnSQL, r.AccountID, *r.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
+	batch.Queue(lockForTurnSQL, r.AccountID, *r.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion, &c.project, &c.temporary))
 	batch.Queue(branchHeadSQL, r.AccountID, *r.ConversationID).
 		QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile))
 }
