@@ -32,7 +32,12 @@ func TestArchivingAndPinningChangeTheListsUnderTheVersionRule(t *testing.T) {
 	wantField(t, u.do(409, "PUT", archive, route.Object{"archived": true}), "code", "version_required")
 	wantField(t, u.do(200, "GET", "/conversations", nil), "data.0.title", "Second")
 	wantField(t, u.do(200, "GET", "/conversations?archived=true", nil), "data.0.conversation_id", id)
-	restored := u.do(200, "PUT", archive, route.Object{"archived": false}, "If-Match", `"v3"`)
+	wantField(t, u.do(422, "PUT", archive, route.Object{"archived": false}, "If-Match", `W/"v3"`), "errors.0.field", "header.If-Match")
+	wantField(t, u.do(200, "PUT", archive, route.Object{"archived": true}, "If-Match", "*"), "version", 3.0)
+	wantField(t, u.do(200, "PUT", pin, route.Object{"pinned": false}, "If-Match", "*"), "version", 4.0)
+	wantField(t, u.do(200, "PUT", pin, route.Object{"pinned": true}, "If-Match", "*"), "version", 5.0)
+	u.do(422, "PUT", pin, route.Object{"pinned": false, "version": -1})
+	restored := u.do(200, "PUT", archive, route.Object{"archived": false}, "If-Match", `"v5"`)
 	wantField(t, restored, "archived_at", nil)
 	wantField(t, u.do(200, "GET", "/conversations", nil), "data.0.conversation_id", id)
 }

@@ -21,7 +21,7 @@ type Change struct {
 // checkVersion returns a conflict with the current resource unless the client sent its version.
 func (c *Change) checkVersion(stored int64, current any) error {
 	switch {
-	case c.Version != nil && *c.Version == stored:
+	case c.Version != nil && protocol.MatchesVersion(*c.Version, stored):
 		return nil
 	case c.Version == nil:
 		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version that you change in If-Match.")

@@ -2204,9 +2204,9 @@ export interface components {
              * @enum {string}
              */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding";
-            /** @description The active project of a new conversation. Has no effect on an existing conversation. */
+            /** @description The active project of a new conversation. For an existing conversation, absent, null or its own project. */
             project_id?: string | null;
-            /** @description Make the new conversation temporary. Has no effect on an existing conversation. */
+            /** @description Make the new conversation temporary. True is refused for an existing conversation that is not. */
             temporary?: boolean;
         };
         Citation: {
@@ -2418,6 +2418,8 @@ export interface components {
         CreateProjectConversationInputBody: {
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
+            /** @description Must be false: a temporary conversation is in no list, so it is in no project. */
+            temporary?: boolean;
             /** @description 1 to 200 characters after trimming. Without a title, the service generates one after the first turn. */
             title?: string;
         };
@@ -3965,7 +3967,7 @@ export interface components {
         Problem: {
             /** @description A machine-readable error code. */
             code: string;
-            /** @description Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none. */
+            /** @description Present on every 409: the current state, which the client needs to resolve the conflict. */
             current?: unknown;
             /** @description A human-readable explanation of the error. */
             detail: string;
@@ -5400,7 +5402,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -7511,7 +7513,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8032,7 +8034,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8284,7 +8286,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8604,7 +8606,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -9512,7 +9514,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -17145,7 +17147,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -17524,7 +17526,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description Required while a turn is live: the token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
@@ -17778,7 +17780,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -18114,7 +18116,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -19553,7 +19555,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -20094,7 +20096,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -22179,7 +22181,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -24016,7 +24018,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -24352,7 +24354,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -25835,7 +25837,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -27883,7 +27885,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -28135,7 +28137,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -32294,7 +32296,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
@@ -32566,7 +32568,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -34533,7 +34535,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -34851,7 +34853,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -35177,7 +35179,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -35975,7 +35977,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
