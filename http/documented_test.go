@@ -57,19 +57,15 @@ var documented = sync.OnceValue(func() map[string]map[string]any {
 	return statuses
 })
 
-// documentedPath is the path of an operation.
-type documentedPath struct {
-	name     string
-	segments []string
-}
-
-// documentedPaths has the paths of all operations by their method.
-var documentedPaths = sync.OnceValue(func() map[string][]documentedPath {
-	paths := map[string][]documentedPath{}
+// documentedPaths has the segments of the paths of all operations, those with the fewest parameters first.
+var documentedPaths = sync.OnceValue(func() (paths [][]string) {
 	for name := range documented() {
-		method, pattern, _ := strings.Cut(name, " ")
-		paths[method] = append(paths[method], documentedPath{name, strings.Split(pattern, "/")})
+		_, pattern, _ := strings.Cut(name, " ")
+		paths = append(paths, strings.Split(pattern, "/"))
 	}
+	slices.SortFunc(paths, func(a, b []string) int {
+		return strings.Count(strings.Join(a, "/"), "{") - strings.Count(strings.Join(b, "/"), "{")
+	})
 	return paths
 })
 
@@ -80,13 +76,14 @@ func documentedAt(method, path string) (name string, responses map[string]any) {
 		method = "GET"
 	}
 	segments := strings.Split(path, "/")
-	for _, of := range documentedPaths()[method] {
-		matches := func(a, b string) bool { return a == b || strings.HasPrefix(a, "{") }
-		if slices.EqualFunc(of.segments, segments, matches) && (responses == nil || !strings.Contains(of.name, "{")) {
-			name, responses = of.name, documented()[of.name]
+	matches := func(a, b string) bool { return a == b || strings.HasPrefix(a, "{") }
+	for _, of := range documentedPaths() {
+		if slices.EqualFunc(of, segments, matches) {
+			name = method + " " + strings.Join(of, "/")
+			return name, documented()[name]
 		}
 	}
-	return name, responses
+	return "", nil
 }
 
 // checkCode checks that the document lists the code of a problem.

@@ -227,8 +227,10 @@ var examples = map[string]example{
 	"PUT /projects/{project_id}/name": {body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"name": "Named", "version": m.versionOfProject(of, "version")}
 	}},
-	"PUT /projects/{project_id}/archive": {body: func(*matrix, identifiers) route.Object { return route.Object{"archived": false} }},
-	"DELETE /projects/{project_id}":      {success: 409}, // without a version; see project_test.go
+	"PUT /projects/{project_id}/archive": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"archived": false, "version": m.versionOfProject(of, "version")}
+	}},
+	"DELETE /projects/{project_id}": {success: 409}, // without a version; see project_test.go
 	"POST /projects/{project_id}/restore": {success: 409, body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"version": m.versionOfProject(of, "version")}
 	}},

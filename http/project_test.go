@@ -171,7 +171,7 @@ func TestAConversationMovesBetweenProjects(t *testing.T) {
 	wantField(t, u.do(200, "GET", path+"/move-targets", nil), "data.0.project_id", project)
 	wantField(t, u.do(409, "PUT", path+"/project", route.Object{"project_id": project}), "code", "version_required")
 	wantField(t, u.do(200, "PUT", path+"/project", route.Object{"project_id": project, "version": 1}), "project_id", project)
-	wantField(t, u.do(200, "PUT", path+"/project", route.Object{"project_id": project}), "version", 2.0)
+	wantField(t, u.do(200, "PUT", path+"/project", route.Object{"project_id": project, "version": 2}), "version", 2.0)
 	wantField(t, u.do(409, "PUT", path+"/project", route.Object{"project_id": nil, "version": 1}), "current.project_id", project)
 	u.do(422, "PUT", path+"/project", route.Object{"version": 2})
 	u.do(422, "PUT", path+"/project", route.Object{"project_id": "proj_x", "version": 2})

@@ -348,6 +348,9 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 	if resp.status >= stdhttp.StatusBadRequest {
 		if json.Unmarshal(resp.body, &resp.Problem) == nil && resp.Code != "" {
 			c.checkCode(method, request.URL.Path, resp)
+			if current := string(resp.Current); resp.status == stdhttp.StatusConflict && (current == "" || current == "null") {
+				c.t.Errorf("%s %s: the conflict %s has no current state", method, path, resp.body)
+			}
 			if !isSentence(resp.Detail) {
 				c.t.Errorf("%s %s: the detail of %d %s is no sentence: %q", method, path, resp.status, resp.Code, resp.Detail)
 			}

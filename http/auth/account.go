@@ -174,7 +174,7 @@ func confirm(ctx context.Context, s *Service, req *Request) error {
 		return err
 	}
 	if !rotated {
-		return protocol.Conflict(protocol.CodeConflict, nil, "Another request has just replaced the session's token. Try again.")
+		return protocol.Conflict(protocol.CodeConflict, map[string]protocol.SessionID{"session_id": req.Caller.SessionID}, "Another request has just replaced the session's token. Try again.")
 	}
 	return nil
 }

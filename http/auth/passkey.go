@@ -55,6 +55,7 @@ type Passkeys struct {
 	service *Service
 	store   PasskeyStore
 	flows   PasskeyFlows
+	host    string             // of the service
 	party   *webauthn.WebAuthn // nil: browsers allow no passkeys for the host of the service
 }
 
@@ -62,8 +63,8 @@ type Passkeys struct {
 // address as a domain of passkeys, so for a loopback address the domain is localhost, and only pages at localhost can
 // use passkeys.
 func newPasskeys(s *Service, base *url.URL, store PasskeyStore, flows PasskeyFlows) (*Passkeys, error) {
-	p := &Passkeys{service: s, store: store, flows: flows}
 	host := base.Hostname()
+	p := &Passkeys{service: s, store: store, flows: flows, host: host}
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		host = localhost
 	}
@@ -94,7 +95,7 @@ func newPasskeys(s *Service, base *url.URL, store PasskeyStore, flows PasskeyFlo
 // available returns an error if browsers allow no passkeys for the service.
 func (p *Passkeys) available() error {
 	if p.party == nil {
-		return protocol.Conflict(protocol.CodeConflict, nil, "The service is reached at an IP address, for which browsers allow no passkeys.")
+		return protocol.Conflict(protocol.CodeConflict, map[string]string{"host": p.host}, "The service is reached at an IP address, for which browsers allow no passkeys.")
 	}
 	return nil
 }
@@ -355,7 +356,7 @@ func (p *Passkeys) StartReauthentication(ctx context.Context, req *Request) (*pr
 		return nil, err
 	}
 	if len(user.own) == 0 {
-		return nil, protocol.Conflict(protocol.CodeConflict, nil, "The account has no passkey.")
+		return nil, protocol.Conflict(protocol.CodeConflict, map[string][]protocol.Passkey{"passkeys": {}}, "The account has no passkey.")
 	}
 	assertion, session, err := p.party.BeginLogin(user, webauthn.WithUserVerification(webauthnproto.VerificationRequired))
 	if err != nil {

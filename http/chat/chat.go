@@ -33,9 +33,9 @@ type chatRequest struct {
 	Branch         *protocol.BranchRequest  `json:"branch,omitempty" doc:"Start a new branch with another version of a message: edit replaces a user message, regenerate replaces an answer."`
 	Profile        protocol.Profile         `json:"profile,omitempty" enum:"auto,balanced,deep_reasoning,coding" doc:"Default: the profile of the conversation, else the default profile of its project, else that of the account, else auto."`
 	IfBusy         string                   `json:"if_busy,omitempty" enum:"reject,queue,steer" default:"reject" doc:"What to do if a turn is live: reject fails with 409 turn_in_progress, queue adds the input to the follow-ups of the conversation, steer adds the input to the live turn."`
-	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty" nullable:"true" doc:"The active project of a new conversation. Has no effect on an existing conversation."`
 	Tools          *protocol.ToolChoice     `json:"tools,omitempty" doc:"The tools that the turn may use. Absent: all that the project of the conversation may."`
-	Temporary      bool                     `json:"temporary,omitempty" doc:"Make the new conversation temporary. Has no effect on an existing conversation."`
+	ProjectID      *protocol.ProjectID      `json:"project_id,omitempty" nullable:"true" doc:"The active project of a new conversation. For an existing conversation, absent, null or its own project."`
+	Temporary      bool                     `json:"temporary,omitempty" doc:"Make the new conversation temporary. True is refused for an existing conversation that is not."`
 }
 
 type chatInput struct {
@@ -126,7 +126,7 @@ func (h *Handlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r
 		case err != nil:
 			return err
 		case result.Busy != nil:
-			err := h.steerInstead(w, r, *result.Busy, start)
+			err := h.steerInstead(w, r, result, start.Input)
 			if hasEnded(err) && attempt < startAttempts {
 				continue
 			}

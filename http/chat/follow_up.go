@@ -112,7 +112,7 @@ type changeFollowUpInput struct {
 }
 
 func (h *Handlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) (*resource.Versioned[protocol.FollowUp], error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -181,18 +181,16 @@ func inputCommand(clientID, text string, delivery protocol.Delivery) *machine.Co
 	}
 }
 
-// steerInstead handles POST /chat with if_busy steer while a turn is live. The idempotency key of the request becomes
-// the client_steering_id of the input, so that a repeat steers once.
-func (h *Handlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, start *turnlog.Start) error {
-	name := protocol.NewSteeringID().String()
-	if start.Idempotency != nil {
-		name = start.Idempotency.Key
-	}
-	receipt, err := h.sendCommand(r, turn, inputCommand(name, start.Input, protocol.DeliverNextStep))
+// steerInstead handles POST /chat with if_busy steer while a turn is live. A repeat of a request with an idempotency key
+// sends an input with the same name, so it steers once. Its body is that of the first response; only the header says
+// that it is a repeat.
+func (h *Handlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, busy *turnlog.StartResult, text string) error {
+	receipt, err := h.sendCommand(r, *busy.Busy, inputCommand(busy.SteersAs, text, protocol.DeliverNextStep))
 	if err != nil {
 		return err
 	}
 	if receipt.Replayed {
+		receipt.Replayed = false
 		return h.repeatAccepted(w, nil, &receipt)
 	}
 	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)

@@ -169,7 +169,7 @@ type setActiveBranchInput struct {
 }
 
 func (h *Handlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput) (*resource.Versioned[protocol.Conversation], error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ type putConversationOutput struct {
 }
 
 func (h *Handlers) putConversation(ctx context.Context, in *putConversationInput) (*putConversationOutput, error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

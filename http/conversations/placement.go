@@ -33,7 +33,7 @@ type setArchivedInput struct {
 }
 
 func (h *Handlers) setArchived(ctx context.Context, in *setArchivedInput) (*resource.Versioned[protocol.Conversation], error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ type setPinnedInput struct {
 }
 
 func (h *Handlers) setPinned(ctx context.Context, in *setPinnedInput) (*resource.Versioned[protocol.Conversation], error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type createProjectConversationInput struct {
 	Body struct {
 		Title   string            `json:"title,omitempty" doc:"1 to 200 characters after trimming. Without a title, the service generates one after the first turn."`
 		Profile *protocol.Profile `json:"profile,omitempty" nullable:"true" enum:"auto,balanced,deep_reasoning,coding"`
+
+		Temporary bool `json:"temporary,omitempty" doc:"Must be false: a temporary conversation is in no list, so it is in no project."`
 	}
 }
 
@@ -33,6 +35,9 @@ func (h *Handlers) createConversation(ctx context.Context, in *createProjectConv
 	title, err := resource.OptionalTitle("body.title", in.Body.Title)
 	if err != nil {
 		return nil, err
+	}
+	if in.Body.Temporary {
+		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
 	caller := router.CallerOf(ctx)
 	conversation, err := h.Conversations.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
@@ -54,7 +59,7 @@ type moveConversationInput struct {
 }
 
 func (h *Handlers) move(ctx context.Context, in *moveConversationInput) (*resource.Versioned[protocol.Conversation], error) {
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ type InProject struct {
 
 // changeOf returns the change that a request makes to a project. version is that of the body.
 func changeOf(ctx context.Context, project protocol.ProjectID, match resource.IfMatch, version *int64) (*projects.Change, error) {
-	version, err := match.Version(version)
+	version, err := match.RequiredVersion(version)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ type Problem struct {
 	Detail    string                `json:"detail" doc:"A human-readable explanation of the error."`
 	Code      protocol.Code         `json:"code" doc:"A machine-readable error code."`
 	RequestID string                `json:"request_id"`
-	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none."`
+	Current   json.RawMessage       `json:"current,omitempty" doc:"Present on every 409: the current state, which the client needs to resolve the conflict."`
 	Errors    []protocol.FieldError `json:"errors,omitempty" maxItems:"20" doc:"Present on every 400 and 422: the invalid fields, at least one. If there are more than 20, detail says how many are left out."`
 	Retry     int                   `json:"-"` // of Retry-After, in seconds; 0: none
 }
@@ -240,6 +240,11 @@ func HumaProblem(status int, msg string, errs []error) *Problem {
 		}
 		if strings.HasPrefix(detail.Location, "path.") {
 			return ProblemOf(&protocol.Error{Code: protocol.CodeNotFound})
+		}
+		if name, required := strings.CutPrefix(detail.Message, "expected required property "); required {
+			name, _, _ = strings.Cut(name, " ")
+			fields = append(fields, protocol.FieldError{Field: detail.Location + "." + name, Message: "is required"})
+			continue
 		}
 		fields = append(fields, protocol.FieldError{Field: detail.Location, Message: strings.TrimPrefix(detail.Message, "jsontext: ")})
 	}

@@ -173,7 +173,7 @@ func navigates(r *stdhttp.Request) bool {
 func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	var has []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-		if rt.mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
+		if pattern := rt.mux.Find(chi.NewRouteContext(), method, r.URL.Path); pattern != "" && !rt.hidden[method+" "+pattern] {
 			has = append(has, method)
 		}
 	}

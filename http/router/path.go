@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,6 +121,32 @@ func (rt *Router) checkOwner(ctx huma.Context, op *huma.Operation) error {
 		}
 	}
 	return nil
+}
+
+// hideParameters responds 405 to the methods that a path with a fixed segment does not have, where a parameter matches that
+// segment too. Otherwise DELETE /files/uploads would look for a file with the identifier "uploads".
+func (rt *Router) hideParameters() {
+	has := map[string]bool{}
+	for _, r := range rt.routes {
+		has[r.Method+" "+r.Path] = true
+	}
+	rt.hidden = map[string]bool{}
+	for _, fixed := range rt.routes {
+		for _, general := range rt.routes {
+			name := general.Method + " " + fixed.Path
+			if !has[name] && !rt.hidden[name] && isCaseOf(fixed.Path, general.Path) {
+				rt.hidden[name] = true
+				rt.mux.MethodFunc(general.Method, fixed.Path, rt.unknownMethod)
+			}
+		}
+	}
+}
+
+// isCaseOf reports whether a pattern matches every path that a pattern with fixed segments matches.
+func isCaseOf(fixed, general string) bool {
+	return slices.EqualFunc(strings.Split(fixed, "/"), strings.Split(general, "/"), func(a, b string) bool {
+		return a == b || strings.HasPrefix(b, "{")
+	})
 }
 
 // namesIn returns the names in braces of a pattern.

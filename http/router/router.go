@@ -67,6 +67,7 @@ type Router struct {
 	replays  replays
 	hosts    listener.Hosts
 	routes   []route.Route
+	hidden   map[string]bool // methods and patterns of hideParameters
 }
 
 // New returns a Router for a table of routes.
@@ -82,6 +83,7 @@ func New(config Config, routes []route.Route) (*Router, error) {
 	for _, t := range routes {
 		t.Register(rt.api, t.Operation(rt.api), rt.failStream)
 	}
+	rt.hideParameters()
 	route.DescribeAPI(rt.api.OpenAPI())
 	return rt, checkTable(routes, rt.api.OpenAPI())
 }

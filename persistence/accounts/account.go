@@ -36,10 +36,11 @@ const (
 	detailStaleAccount = "The account has changed since that version."
 )
 
-// emailTaken converts a violation of signInNameIndex to protocol.CodeEmailTaken. Other errors pass unchanged.
-func emailTaken(err error) error {
+// emailTaken converts a violation of signInNameIndex by an address to protocol.CodeEmailTaken. Other errors pass
+// unchanged. The conflict has the address only, because it says enough about the other account.
+func emailTaken(err error, email string) error {
 	if pg.Violates(err, signInNameIndex) {
-		return protocol.Conflict(protocol.CodeEmailTaken, nil, detailEmailTaken)
+		return protocol.Conflict(protocol.CodeEmailTaken, map[string]string{"email": email}, detailEmailTaken)
 	}
 	return err
 }
@@ -67,9 +68,9 @@ func (s *Store) Register(ctx context.Context, account *NewAccount, identity *Ide
 		return tx.Run(ctx, batch)
 	})
 	if pg.Violates(err, identityConstraint) {
-		return protocol.Conflict(protocol.CodeConflict, nil, "This identity is already linked to an account.")
+		return protocol.Conflict(protocol.CodeConflict, map[string]string{"issuer": identity.Issuer}, "This identity is already linked to an account.")
 	}
-	return emailTaken(err)
+	return emailTaken(err, account.Email)
 }
 
 func (a *NewAccount) args() pgx.NamedArgs {
@@ -150,8 +151,11 @@ func lockAll(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, statements ...s
 // another password by now, or the session has ended. Setting a first password makes the address of the account its sign-in
 // name; protocol.CodeEmailTaken if another account signs in with that address.
 func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, hash string, session *NewSession, by audit.Requester) (changed *protocol.Account, err error) {
-	err = emailTaken(s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		if err := lockAll(ctx, tx, session.args(account), lockPasswordSQL, lockSessionSQL); err != nil {
+			return err
+		}
+		if changed, err = lockVersion(ctx, tx, account, nil); err != nil {
 			return err
 		}
 		batch := &pgx.Batch{}
@@ -165,7 +169,10 @@ func (s *Store) ChangePassword(ctx context.Context, account protocol.AccountID, 
 			return err
 		}
 		return s.outbox.Insert(ctx, tx, account, protocol.MailPasswordChanged, changed.Email, session.At)
-	}))
+	})
+	if err != nil && changed != nil {
+		return nil, emailTaken(err, changed.Email)
+	}
 	return changed, err
 }
 
@@ -260,7 +267,7 @@ func (s *Store) SetPassword(ctx context.Context, account protocol.AccountID, has
 		by.Queue(batch, account, audit.EventPasswordChanged, nil)
 		QueueEndSessions(batch, account, now)
 		return tx.Run(ctx, batch)
-	}))
+	}), "")
 }
 
 // collectOne returns a batch callback that reads exactly one row into *to. It fails with pgx.ErrNoRows or

@@ -57,7 +57,7 @@ func (s *Store) LinkIdentity(ctx context.Context, account protocol.AccountID, id
 			return err
 		}
 		if owner != account {
-			return protocol.Conflict(protocol.CodeConflict, nil, "This identity belongs to another account.")
+			return protocol.Conflict(protocol.CodeConflict, map[string]string{"issuer": identity.Issuer}, "This identity belongs to another account.")
 		}
 		if tag.RowsAffected() == 0 {
 			return nil

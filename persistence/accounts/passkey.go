@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"encoding/base64"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +84,7 @@ func (s *Passkeys) AddPasskey(ctx context.Context, account protocol.AccountID, p
 		return tx.Run(ctx, batch)
 	})
 	if pg.Violates(err, passkeyConstraint) {
-		return protocol.Conflict(protocol.CodeConflict, nil, "This passkey is already stored.")
+		return protocol.Conflict(protocol.CodeConflict, map[string]string{"credential_id": base64.RawURLEncoding.EncodeToString(passkey.CredentialID)}, "This passkey is already stored.")
 	}
 	return err
 }

@@ -306,7 +306,7 @@ func (s *Recovery) ConfirmEmail(ctx context.Context, link mails.Ref, keyOf func(
 		by.Queue(batch, link.AccountID, audit.EventEmailChanged, nil)
 		return tx.Run(ctx, batch)
 	})
-	return email, emailTaken(err)
+	return email, emailTaken(err, email)
 }
 
 const expireRequestsSQL = `

@@ -110,7 +110,7 @@ func (l *LockedConversation) checkVersion(ctx context.Context, tx *pg.Tx, accoun
 ) error {
 	code, detail := protocol.CodeStaleVersion, "The conversation has changed since that version."
 	switch {
-	case version != nil && *version == l.Version, version == nil && !required:
+	case version != nil && protocol.MatchesVersion(*version, l.Version), version == nil && !required:
 		return nil
 	case version == nil:
 		code, detail = protocol.CodeVersionRequired, "Send the version of the conversation that you change in If-Match."

@@ -15,8 +15,7 @@ const setArchivedSQL = `
 	set archived_at = case when @set then now() end, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// SetArchived moves a conversation into the archive or back. A repetition of the stored value needs no version and
-// changes nothing.
+// SetArchived moves a conversation into the archive or back. A repetition of the stored value changes nothing.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	archived bool, version *int64,
 ) (*protocol.Conversation, error) {
@@ -28,8 +27,8 @@ const setPinnedSQL = `
 	set pinned_at = case when @set then now() end, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// SetPinned pins a conversation, so that lists show it first, or removes the pin. A repetition of the stored value needs
-// no version and changes nothing.
+// SetPinned pins a conversation, so that lists show it first, or removes the pin. A repetition of the stored
+// value changes nothing.
 func (s *Store) SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID,
 	pinned bool, version *int64,
 ) (*protocol.Conversation, error) {
@@ -45,11 +44,10 @@ func (s *Store) setMark(ctx context.Context, account protocol.AccountID, id prot
 		if err != nil {
 			return err
 		}
-		same := isSet(locked) == set
-		if err := locked.checkVersion(ctx, tx, account, id, version, !same); err != nil {
+		if err := locked.checkVersion(ctx, tx, account, id, version, true); err != nil {
 			return err
 		}
-		if !same {
+		if isSet(locked) != set {
 			if _, err := tx.Exec(ctx, sql, pgx.NamedArgs{"account": account, "conversation": id, "set": set}); err != nil {
 				return fmt.Errorf("marking a conversation: %w", err)
 			}

@@ -43,10 +43,11 @@ func TestMarksChangeUnderTheVersionRule(t *testing.T) {
 			}{
 				{"of another account", other, true, version(1), protocol.CodeNotFound, 1, false},
 				{"without a version", account, true, nil, protocol.CodeVersionRequired, 1, false},
-				{"clearing what is not set", account, false, nil, "", 1, false},
+				{"clearing what is not set", account, false, version(1), "", 1, false},
+				{"clearing what is not set without a version", account, false, nil, protocol.CodeVersionRequired, 1, false},
 				{"setting", account, true, version(1), "", 2, true},
 				{"a repetition that knows the new version", account, true, version(2), "", 2, true},
-				{"a repetition without a version", account, true, nil, "", 2, true},
+				{"a repetition without a version", account, true, nil, protocol.CodeVersionRequired, 2, true},
 				{"a repetition of the request", account, true, version(1), protocol.CodeStaleVersion, 2, true},
 				{"a stale version", account, false, version(1), protocol.CodeStaleVersion, 2, true},
 				{"clearing", account, false, version(2), "", 3, false},

@@ -43,7 +43,7 @@ const moveSQL = `
 	update conversations set project_id = @project, hidden = false, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// MoveConversation moves a conversation. A repetition of the stored value needs no version and changes nothing. If the
+// MoveConversation moves a conversation. A repetition of the stored value changes nothing. If the
 // project is archived, or the conversation is temporary, the error is a conflict. A live turn continues with the
 // instructions of the project in which it started.
 func (s *Store) MoveConversation(ctx context.Context, account protocol.AccountID, move *Move) (conversation *protocol.Conversation, err error) {
@@ -60,7 +60,7 @@ func (s *Store) MoveConversation(ctx context.Context, account protocol.AccountID
 				return err
 			}
 		}
-		if err := locked.checkVersion(ctx, tx, account, id, move.Version, !same); err != nil {
+		if err := locked.checkVersion(ctx, tx, account, id, move.Version, true); err != nil {
 			return err
 		}
 		if !same {

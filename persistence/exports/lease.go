@@ -60,11 +60,10 @@ func take(ctx context.Context, db *pg.DB, account protocol.AccountID) (context.C
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the running export: %w", err)
 		}
-		var running *Running
-		if len(other) > 0 {
-			running = &Running{other[0]}
+		if len(other) == 0 { // it has ended since
+			return nil, nil, &protocol.Error{Code: protocol.CodeUnavailable, RetryAfter: pg.RetrySeconds}
 		}
-		return nil, nil, protocol.Conflict(protocol.CodeConflict, running, "An export of this account is already running. Wait until it has ended.")
+		return nil, nil, protocol.Conflict(protocol.CodeConflict, &Running{other[0]}, "An export of this account is already running. Wait until it has ended.")
 	}
 	ctx, l.stop = context.WithCancel(ctx)
 	l.done.Go(func() { l.keep(ctx) })

@@ -104,7 +104,7 @@ func refuseFollowUpChange(item *protocol.FollowUp, change *turnlog.FollowUpChang
 	switch {
 	case change.Version == nil:
 		return protocol.Conflict(protocol.CodeVersionRequired, item, "Send the version of the follow-up that you change in If-Match.")
-	case *change.Version != item.Version:
+	case !protocol.MatchesVersion(*change.Version, item.Version):
 		return protocol.Conflict(protocol.CodeStaleVersion, item, "The follow-up has changed since that version.")
 	case changes(item, change) && item.State.Terminal():
 		return protocol.Conflict(protocol.CodeConflict, item, "The follow-up was already started or cancelled.")

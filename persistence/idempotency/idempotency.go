@@ -81,7 +81,7 @@ func (k *KeyRow) Targets() []any {
 	return []any{&k.BodyHash, &k.Status, &k.Headers, &k.Body, &k.TurnID, &k.CreatedAt}
 }
 
-// Matches returns an error if the key was used with another body, with the body of the first response; null: none is stored. A
+// Matches returns an error if the key was used with another body, with the body of the first response; {}: none is stored. A
 // body whose hash is not known yet is compared later, with SameBody.
 func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
 	if key.Streamed {
@@ -89,8 +89,10 @@ func (k *KeyRow) Matches(key protocol.IdempotencyKey) error {
 	}
 	err := SameBody(k.BodyHash, key.BodyHash)
 	var mismatch *protocol.Error
-	if errors.As(err, &mismatch) && k.Body != nil {
-		mismatch.Current = json.RawMessage(k.Body)
+	if errors.As(err, &mismatch) {
+		if mismatch.Current = struct{}{}; k.Body != nil {
+			mismatch.Current = json.RawMessage(k.Body)
+		}
 	}
 	return err
 }
@@ -106,6 +108,16 @@ func SameBody(first []byte, hash [sha256.Size]byte) error {
 // Steers reports whether the key belongs to a steering input for the turn. Only the turn's record of that input shows
 // whether it was accepted.
 func (k *KeyRow) Steers() bool { return k.Status != nil && *k.Status == 202 && k.TurnID != nil }
+
+// SteersAs returns the client_steering_id of the input of a key that steers a turn. The service chose it, so it differs
+// from every name that the client gave to an input. In rows of earlier versions, the key itself was the name.
+func (k *KeyRow) SteersAs(key protocol.IdempotencyKey) string {
+	var name string
+	if err := json.Unmarshal(k.Body, &name); err != nil {
+		return key.Key
+	}
+	return name
+}
 
 func (k *KeyRow) response() *StoredResponse {
 	return &StoredResponse{Status: *k.Status, Headers: k.Headers, Body: k.Body, TurnID: k.TurnID, BodyHash: k.BodyHash}
@@ -145,9 +157,10 @@ returning created_at`
 	releaseKeySQL = `
 delete from idempotency
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
-	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, or the turn that is started after all.
+	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, with the name of the input as the body (see
+	// KeyRow.SteersAs), or the turn that is started after all.
 	BindKeySQL = `
-update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = null, created_at = clock_timestamp()
+update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = @body, created_at = clock_timestamp()
 where account_id = @account and key_hash = @key`
 	StoreFollowUpResponseSQL = `
 update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
@@ -163,7 +176,7 @@ func KeyHash(key protocol.IdempotencyKey) []byte {
 // KeyArgs returns the arguments of a statement that claims or reads a key.
 func KeyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil,
+		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "body": nil,
 	}
 }
 

@@ -18,11 +18,10 @@ type Change struct {
 	SessionID *protocol.SessionID
 }
 
-// checkVersion returns a conflict with the current resource unless the client sent its version. A repetition of what is
-// stored needs no version.
-func (c *Change) checkVersion(stored int64, current any, same bool) error {
+// checkVersion returns a conflict with the current resource unless the client sent its version.
+func (c *Change) checkVersion(stored int64, current any) error {
 	switch {
-	case c.Version != nil && *c.Version == stored, c.Version == nil && same:
+	case c.Version != nil && protocol.MatchesVersion(*c.Version, stored):
 		return nil
 	case c.Version == nil:
 		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version that you change in If-Match.")
@@ -167,7 +166,7 @@ func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, cha
 			return err
 		}
 		edit, refused := decide(project)
-		if err := change.checkVersion(project.Version, project, edit == nil && refused == nil); err != nil {
+		if err := change.checkVersion(project.Version, project); err != nil {
 			return err
 		}
 		if refused != nil || edit == nil {

@@ -70,7 +70,7 @@ func (s *Store) DeleteProject(ctx context.Context, account protocol.AccountID, d
 		if project, err = Lock(ctx, tx, account, deletion.ProjectID); err != nil {
 			return err
 		}
-		if err := deletion.checkVersion(project.Version, project, false); err != nil {
+		if err := deletion.checkVersion(project.Version, project); err != nil {
 			return err
 		}
 		if project.State == protocol.ProjectDeleted {
@@ -138,7 +138,7 @@ func (s *Store) RestoreProject(ctx context.Context, account protocol.AccountID, 
 		if project, err = Lock(ctx, tx, account, change.ProjectID); err != nil {
 			return err
 		}
-		if err := change.checkVersion(project.Version, project, false); err != nil {
+		if err := change.checkVersion(project.Version, project); err != nil {
 			return err
 		}
 		if project.State != protocol.ProjectDeleted {

@@ -54,7 +54,7 @@ func (s *Store) PutInstructions(ctx context.Context, account protocol.AccountID,
 			return err
 		}
 		same := stored.Content == content
-		if err := change.checkVersion(stored.Version, stored, same); err != nil || same {
+		if err := change.checkVersion(stored.Version, stored); err != nil || same {
 			return err
 		}
 		if err := refuse(project); err != nil {

@@ -111,10 +111,12 @@ func TestChangesOfAProjectFollowTheVersionRule(t *testing.T) {
 		{"another account", func() (*protocol.Project, error) { return rename(other, by(1), "Theirs") }, protocol.CodeNotFound, 1},
 		{"no version", func() (*protocol.Project, error) { return rename(account, by(), "Second") }, protocol.CodeVersionRequired, 1},
 		{"a stale version", func() (*protocol.Project, error) { return rename(account, by(7), "Second") }, protocol.CodeStaleVersion, 1},
-		{"the stored name", func() (*protocol.Project, error) { return rename(account, by(), "First") }, "", 1},
+		{"the stored name", func() (*protocol.Project, error) { return rename(account, by(1), "First") }, "", 1},
+		{"the stored name without a version", func() (*protocol.Project, error) { return rename(account, by(), "First") }, protocol.CodeVersionRequired, 1},
 		{"a name", func() (*protocol.Project, error) { return rename(account, by(1), "Second") }, "", 2},
 		{"a repetition", func() (*protocol.Project, error) { return rename(account, by(1), "Second") }, protocol.CodeStaleVersion, 2},
-		{"not archived", func() (*protocol.Project, error) { return archive(by(), false) }, "", 2},
+		{"not archived", func() (*protocol.Project, error) { return archive(by(2), false) }, "", 2},
+		{"not archived, without a version", func() (*protocol.Project, error) { return archive(by(), false) }, protocol.CodeVersionRequired, 2},
 		{"archived", func() (*protocol.Project, error) { return archive(by(2), true) }, "", 3},
 		{"a name in the archive", func() (*protocol.Project, error) { return rename(account, by(3), "Third") }, protocol.CodeConflict, 3},
 		{"active again", func() (*protocol.Project, error) { return archive(by(3), false) }, "", 4},
@@ -229,9 +231,11 @@ func TestSettingsAndInstructionsHaveVersionsOfTheirOwn(t *testing.T) {
 	if err != nil || stored.Version != 1 || *stored.DefaultProfile != coding {
 		t.Fatalf("%+v, %v", stored, err)
 	}
-	if stored, err = db.Projects.PutSettings(t.Context(), account, change(nil), settings); err != nil || stored.Version != 1 {
+	if stored, err = db.Projects.PutSettings(t.Context(), account, change(&one), settings); err != nil || stored.Version != 1 {
 		t.Fatalf("repeated: %+v, %v", stored, err)
 	}
+	_, err = db.Projects.PutSettings(t.Context(), account, change(nil), settings)
+	storetest.WantCode(t, err, protocol.CodeVersionRequired)
 	_, err = db.Projects.PutSettings(t.Context(), account, change(&none), protocol.DefaultProjectSettings())
 	storetest.WantCode(t, err, protocol.CodeStaleVersion)
 	if stored, err := db.Projects.Settings(t.Context(), account, id); err != nil || stored.Version != 1 || !slices.Equal(stored.Tools.Off, []string{"calculate"}) || stored.Tools.WebSearch == nil || *stored.Tools.WebSearch {
@@ -249,7 +253,10 @@ func TestSettingsAndInstructionsHaveVersionsOfTheirOwn(t *testing.T) {
 			t.Fatalf("%+v, %v", stored, err)
 		}
 	}
-	if stored, err := db.Projects.PutInstructions(t.Context(), account, change(nil), ""); err != nil || stored.Version != 3 {
+	three := int64(3)
+	_, err = db.Projects.PutInstructions(t.Context(), account, change(nil), "")
+	storetest.WantCode(t, err, protocol.CodeVersionRequired)
+	if stored, err := db.Projects.PutInstructions(t.Context(), account, change(&three), ""); err != nil || stored.Version != 3 {
 		t.Errorf("repeated: %+v, %v", stored, err)
 	}
 	if old, err := db.Projects.Instructions(t.Context(), account, id, &one); err != nil || old.Content != "Be brief." {
@@ -263,7 +270,7 @@ func TestSettingsAndInstructionsHaveVersionsOfTheirOwn(t *testing.T) {
 	if _, err := db.Projects.SetArchived(t.Context(), account, change(&one), true); err != nil {
 		t.Fatal(err)
 	}
-	three := int64(3)
+	three = 3
 	_, err = db.Projects.PutInstructions(t.Context(), account, change(&three), "New.")
 	storetest.WantCode(t, err, protocol.CodeConflict)
 	_, err = db.Projects.PutSettings(t.Context(), account, change(&one), protocol.DefaultProjectSettings())
@@ -295,10 +302,12 @@ func TestConversationsMoveUnderTheVersionRule(t *testing.T) {
 		{"of another account", other, &theirs, 1, protocol.CodeNotFound, 1},
 		{"into another account's project", account, &theirs, 1, protocol.CodeNotFound, 1},
 		{"into a missing project", account, &missing, 1, protocol.CodeNotFound, 1},
-		{"out of no project", account, nil, 0, "", 1},
+		{"out of no project", account, nil, 1, "", 1},
+		{"out of no project, without a version", account, nil, 0, protocol.CodeVersionRequired, 1},
 		{"without a version", account, &a, 0, protocol.CodeVersionRequired, 1},
 		{"in", account, &a, 1, "", 2},
-		{"again", account, &a, 0, "", 2},
+		{"again", account, &a, 2, "", 2},
+		{"again, without a version", account, &a, 0, protocol.CodeVersionRequired, 2},
 		{"a stale version", account, &b, 1, protocol.CodeStaleVersion, 2},
 		{"across", account, &b, 2, "", 3},
 		{"back", account, &a, 3, "", 4},

@@ -61,7 +61,7 @@ func (s *Store) PutSettings(ctx context.Context, account protocol.AccountID, cha
 			return err
 		}
 		same := sameSettings(stored, settings)
-		if err := change.checkVersion(stored.Version, stored, same); err != nil || same {
+		if err := change.checkVersion(stored.Version, stored); err != nil || same {
 			return err
 		}
 		if err := refuse(project); err != nil {

@@ -89,18 +89,19 @@ func (s *Store) findTarget(ctx context.Context, account protocol.AccountID, conv
 			}
 		}
 	}
-	return &last, last.check(parent)
+	return &last, last.check(conversation, parent)
 }
 
 func (t *target) streams() bool { return t.Status != nil && *t.Status == protocol.MessageStreaming }
 
 // check returns an error if the target cannot be shared.
-func (t *target) check(parent string) error {
+func (t *target) check(conversation protocol.ConversationID, parent string) error {
+	current := map[string]any{"conversation_id": conversation, "temporary": t.Temporary, "head_message_id": t.MessageID}
 	switch {
 	case t.Temporary:
-		return protocol.Conflict(protocol.CodeConflict, nil, "A temporary conversation cannot be shared.")
+		return protocol.Conflict(protocol.CodeConflict, current, "A temporary conversation cannot be shared.")
 	case t.MessageID == nil:
-		return protocol.Conflict(protocol.CodeConflict, nil, "The conversation has no finished message to share.")
+		return protocol.Conflict(protocol.CodeConflict, current, "The conversation has no finished message to share.")
 	case t.streams() && t.TurnID != nil:
 		return conversations.TurnInProgress(*t.TurnID)
 	case t.Depth > protocol.MaxSharedMessages:

@@ -49,6 +49,8 @@ type startConversation struct {
 	headFiles    []protocol.FileID
 	headProfile  *protocol.Profile // of an answer
 	queueVersion int64
+	project      *protocol.ProjectID
+	temporary    bool
 }
 
 // siblingPoint is the message of which a start writes another version.
@@ -111,6 +113,10 @@ func decide(start *turnlog.Start, f *startFacts, maxLive int) (action, *turnPlan
 	switch {
 	case start.ConversationID != nil && !c.found, start.ConversationID == nil && start.ProjectID != nil && f.project.id == nil:
 		return 0, nil, pg.Classify(pgx.ErrNoRows)
+	case start.ConversationID != nil && start.ProjectID != nil && (c.project == nil || *c.project != *start.ProjectID):
+		return 0, nil, protocol.Invalid("body.project_id", "is not the project of the conversation")
+	case start.ConversationID != nil && start.Temporary && !c.temporary:
+		return 0, nil, protocol.Invalid("body.temporary", "must be false, because the conversation is not temporary")
 	case !f.project.takesTurns():
 		return showsProject, nil, nil
 	case c.live != nil:

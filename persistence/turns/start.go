@@ -1,7 +1,9 @@
 package turns
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -82,11 +84,13 @@ type turnStart struct {
 	turn    protocol.TurnID
 	facts   startFacts
 	earlier *idempotency.KeyRow // the row of an earlier request with the key
+
+	steersAs string // the name that an earlier request with the key gave to its input for the live turn; empty: none
 }
 
 const (
 	lockForTurnSQL = `
-select active_branch_id, live_turn_id, profile, queue_version
+select active_branch_id, live_turn_id, profile, queue_version, project_id, temporary
 from conversations c where c.account_id = $1 and c.conversation_id = $2 and ` + conversations.Visible + `
 for update of c`
 	// A separate statement, so that it sees what the previous holder of the lock committed.
@@ -174,7 +178,7 @@ func (s *turnStart) queueRead(batch *pgx.Batch) {
 // queueConversation adds the statements that lock an existing conversation and read what a start depends on in it.
 func (r request) queueConversation(batch *pgx.Batch, c *startConversation) {
 	var head bool
-	batch.Queue(lockForTurnSQL, r.AccountID, *r.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion))
+	batch.Queue(lockForTurnSQL, r.AccountID, *r.ConversationID).QueryRow(optional(&c.found, &c.branch, &c.live, &c.profile, &c.queueVersion, &c.project, &c.temporary))
 	batch.Queue(branchHeadSQL, r.AccountID, *r.ConversationID).
 		QueryRow(optional(&head, &c.head, &c.headDepth, &c.headRole, &c.headParent, &c.headParts, &c.headFiles, &c.headProfile))
 }
@@ -223,11 +227,16 @@ where m.account_id = $1 and m.conversation_id = $2 and m.message_id = $3`
 // turn's record of the input is the receipt. So a repeated request finds either the receipt, or that the turn never
 // accepted the input.
 func (s *turnStart) steer(ctx context.Context, live protocol.TurnID) error {
-	s.result = &turnlog.StartResult{Busy: &live}
+	name := cmp.Or(s.steersAs, protocol.NewSteeringID().String())
+	s.result = &turnlog.StartResult{Busy: &live, SteersAs: name}
 	if s.Idempotency == nil {
 		return errNoChange
 	}
-	return s.bind(ctx, 202, live)
+	body, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	return s.bind(ctx, 202, live, body)
 }
 
 // store writes the turn and commits.

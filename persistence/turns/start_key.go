@@ -95,7 +95,7 @@ func storedFollowUp(k *idempotency.KeyRow) (*protocol.FollowUp, error) {
 // replaySteering decides under the lock that ending the turn takes. A turn that has ended without the input never
 // accepts it; then the key is free, for any body.
 func (s *turnStart) replaySteering(ctx context.Context) error {
-	rows, err := s.tx.Query(ctx, steeredSQL, s.AccountID, *s.earlier.TurnID, s.Idempotency.Key)
+	rows, err := s.tx.Query(ctx, steeredSQL, s.AccountID, *s.earlier.TurnID, s.earlier.SteersAs(*s.Idempotency))
 	if err != nil {
 		return err
 	}
@@ -113,14 +113,17 @@ func (s *turnStart) replaySteering(ctx context.Context) error {
 		s.result = &turnlog.StartResult{Receipt: receipt, Replayed: true}
 		return errNoChange
 	}
+	if !steered.State.Terminal() { // the turn may be about to accept the input with this name
+		s.steersAs = s.earlier.SteersAs(*s.Idempotency)
+	}
 	s.earlier = nil
-	return s.bind(ctx, 200, s.turn)
+	return s.bind(ctx, 200, s.turn, nil)
 }
 
-// bind assigns the key to a turn, with the status of the response.
-func (s *turnStart) bind(ctx context.Context, status int, turn protocol.TurnID) error {
+// bind assigns the key to a turn, with the status and the body of the response.
+func (s *turnStart) bind(ctx context.Context, status int, turn protocol.TurnID, body []byte) error {
 	args := idempotency.KeyArgs(s.AccountID, *s.Idempotency)
-	args["status"], args["resource"] = status, turn
+	args["status"], args["resource"], args["body"] = status, turn, body
 	_, err := s.tx.Exec(ctx, idempotency.BindKeySQL, args)
 	return err
 }
@@ -138,12 +141,12 @@ type steeredTurn struct {
 	Body     *turnlog.SteeringRecord
 }
 
-// receipt returns the first receipt of the input, marked as replayed; nil if the turn did not accept the input.
+// receipt returns the receipt of the input, as the first response had it; nil if the turn did not accept the input.
 func (t *steeredTurn) receipt(turn protocol.TurnID) *protocol.SteeringReceipt {
 	if t.Sequence == nil || t.Body == nil {
 		return nil
 	}
-	return &protocol.SteeringReceipt{SteeringID: t.Body.SteeringID, TurnID: turn, State: "accepted", Sequence: *t.Sequence, Replayed: true}
+	return &protocol.SteeringReceipt{SteeringID: t.Body.SteeringID, TurnID: turn, State: "accepted", Sequence: *t.Sequence}
 }
 
 // queueFollowUpResponse adds the statement that stores the follow-up as the response to the start that became this
@@ -180,7 +183,7 @@ func (t *Store) StoredStart(ctx context.Context, account protocol.AccountID, key
 }
 
 func (t *Store) storedSteering(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey, row *idempotency.KeyRow) (*turnlog.StoredStart, error) {
-	found, err := pg.Rows(ctx, t.db, account, pgx.RowToStructByPos[steeredTurn], steeredSQL, account, *row.TurnID, key.Key)
+	found, err := pg.Rows(ctx, t.db, account, pgx.RowToStructByPos[steeredTurn], steeredSQL, account, *row.TurnID, row.SteersAs(key))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

@@ -29,23 +29,25 @@ func acceptSteering(w *storetest.World, l *storetest.Turn, name string) protocol
 	a.Records = []turnlog.Record{{Kind: turnlog.RecordSteering, Key: name, Sequence: a.First, Body: body}}
 	w.Must(w.Append(a))
 	l.Stored(a)
-	return protocol.SteeringReceipt{SteeringID: id, TurnID: l.Spec.TurnID, State: "accepted", Sequence: a.First, Replayed: true}
+	return protocol.SteeringReceipt{SteeringID: id, TurnID: l.Spec.TurnID, State: "accepted", Sequence: a.First}
 }
 
 func TestARepeatedSteerFindsTheReceiptThatWasCommittedWithTheInput(t *testing.T) {
 	w := storetest.NewWorld(t)
 	turn := w.Start(w.Request(nil, "hello"))
 	key := storetest.KeyOf("k", "body")
+	var name string
 	for range 2 { // the process may crash between the two commits
 		result, err := w.Try(steerWith(w, turn, key, "shorter"))
-		if err != nil || result.Busy == nil || *result.Busy != turn.Spec.TurnID || result.Replayed {
+		if err != nil || result.Busy == nil || *result.Busy != turn.Spec.TurnID || result.Replayed || name != "" && result.SteersAs != name {
 			t.Fatalf("the first request: %+v, %v", result, err)
 		}
+		name = result.SteersAs
 	}
 	if stored, err := w.Turns.StoredStart(t.Context(), w.Account, key); stored != nil || err != nil {
 		t.Errorf("before the input was accepted: %+v, %v", stored, err)
 	}
-	want := acceptSteering(w, turn, "k")
+	want := acceptSteering(w, turn, name)
 	repeat := func(when string) {
 		t.Helper()
 		result, err := w.Try(steerWith(w, turn, key, "shorter"))
@@ -69,6 +71,33 @@ func TestARepeatedSteerFindsTheReceiptThatWasCommittedWithTheInput(t *testing.T)
 	repeat("after its end")
 	w.Start(w.Request(&turn.Spec.ConversationID, "next"))
 	repeat("while the next turn is live")
+}
+
+// forgetNames makes the rows of steered starts those of an earlier version, which stored no name of the input.
+func forgetNames(w *storetest.World) {
+	w.Helper()
+	_, err := w.AdminConn().Exec(w.Context(), `update idempotency set body = null`)
+	w.Must(err)
+}
+
+func TestARepeatFindsTheReceiptOfASteerByAnEarlierVersion(t *testing.T) {
+	w := storetest.NewWorld(t)
+	turn := w.Start(w.Request(nil, "hello"))
+	key := storetest.KeyOf("k", "body")
+	_, err := w.Try(steerWith(w, turn, key, "shorter"))
+	w.Must(err)
+	forgetNames(w)
+	if result, err := w.Try(steerWith(w, turn, key, "shorter")); err != nil || result.SteersAs != "k" {
+		t.Fatalf("the input that is not accepted yet: %+v, %v", result, err)
+	}
+	forgetNames(w)
+	want := acceptSteering(w, turn, "k")
+	if result, err := w.Try(steerWith(w, turn, key, "shorter")); err != nil || result.Receipt == nil || *result.Receipt != want {
+		t.Errorf("the repeat: %+v, %v", result, err)
+	}
+	if stored, err := w.Turns.StoredStart(t.Context(), w.Account, key); err != nil || stored == nil || stored.Receipt == nil || *stored.Receipt != want {
+		t.Errorf("the repeat, looked up: %+v, %v", stored, err)
+	}
 }
 
 func TestASteeringInputThatItsTurnDidNotAcceptStartsOneTurn(t *testing.T) {

@@ -91,9 +91,10 @@ type StartResult struct {
 	Replayed bool
 	FollowUp *protocol.FollowUp        // IfBusy queue
 	Receipt  *protocol.SteeringReceipt // Replayed: an earlier request with the same key steered a turn
-	// IfBusy steer: the live turn to steer, with an input that has the idempotency key as its client_steering_id. The
-	// key stays bound to this turn while the turn may accept the input, so a repeated request finds the outcome.
-	Busy *protocol.TurnID
+	// IfBusy steer: the live turn to steer, with an input that has SteersAs as its client_steering_id. The idempotency key
+	// stays bound to both while the turn may accept the input, so a repeated request finds the outcome.
+	Busy     *protocol.TurnID
+	SteersAs string
 }
 
 // StoredStart is the stored result of an earlier POST /chat with the same key: exactly one field is set.

@@ -218,7 +218,7 @@ func (r *rawResponse) wantProblem(t *testing.T, status int, code protocol.Code) 
 	if detail, is := members["detail"].(string); !is || !strings.Contains(detail, " ") || !strings.HasSuffix(detail, ".") {
 		t.Errorf("detail: %v", members["detail"])
 	}
-	if _, has := members["current"]; has != (status == http.StatusConflict) {
+	if has := members["current"] != nil; has != (status == http.StatusConflict) {
 		t.Errorf("current: %v", members["current"])
 	}
 	if named := namesFields(members["errors"]); named != (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) {

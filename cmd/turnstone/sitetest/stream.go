@@ -2,6 +2,7 @@ package sitetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -234,6 +235,16 @@ func NewWitness(t *testing.T) *Witness {
 		}
 	})
 	return w
+}
+
+// checkConflict checks that a response with status 409 has the current state.
+func (w *Witness) checkConflict(response *client.Response) {
+	var problem client.Problem
+	if response.Status == http.StatusConflict && (json.Unmarshal(response.Body, &problem) != nil || len(problem.Current) == 0 || string(problem.Current) == "null") {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.broken = append(w.broken, fmt.Sprintf("%s: the conflict %s has no current state", response.Request, response.Body))
+	}
 }
 
 // Record compares an event with what other readers saw under its sequence number.

@@ -153,6 +153,7 @@ func (u *User) Request(ctx context.Context, method, path string, body any, heade
 	if err != nil {
 		return nil, err
 	}
+	u.Witness.checkConflict(response)
 	return &Response{response}, nil
 }
 

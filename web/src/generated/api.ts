@@ -2324,9 +2324,9 @@ export interface components {
              * @enum {string}
              */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding";
-            /** @description The active project of a new conversation. Has no effect on an existing conversation. */
+            /** @description The active project of a new conversation. For an existing conversation, absent, null or its own project. */
             project_id?: string | null;
-            /** @description Make the new conversation temporary. Has no effect on an existing conversation. */
+            /** @description Make the new conversation temporary. True is refused for an existing conversation that is not. */
             temporary?: boolean;
             /** @description The tools that the turn may use. Absent: all that the project of the conversation may. */
             tools?: components["schemas"]["ToolChoice"];
@@ -2542,6 +2542,8 @@ export interface components {
         CreateProjectConversationInputBody: {
             /** @enum {string|null} */
             profile?: "auto" | "balanced" | "deep_reasoning" | "coding" | null;
+            /** @description Must be false: a temporary conversation is in no list, so it is in no project. */
+            temporary?: boolean;
             /** @description 1 to 200 characters after trimming. Without a title, the service generates one after the first turn. */
             title?: string;
         };
@@ -4215,7 +4217,7 @@ export interface components {
         Problem: {
             /** @description A machine-readable error code. */
             code: string;
-            /** @description Present on every 409: the current state, which the client needs to resolve the conflict. Null if there is none. */
+            /** @description Present on every 409: the current state, which the client needs to resolve the conflict. */
             current?: unknown;
             /** @description A human-readable explanation of the error. */
             detail: string;
@@ -5685,7 +5687,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -7796,7 +7798,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8317,7 +8319,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8569,7 +8571,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -8889,7 +8891,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -9797,7 +9799,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -17979,7 +17981,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -18358,7 +18360,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description Required while a turn is live: the token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
@@ -18612,7 +18614,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -18948,7 +18950,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -20387,7 +20389,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -20928,7 +20930,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -23079,7 +23081,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -24994,7 +24996,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -25330,7 +25332,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -26813,7 +26815,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -28891,7 +28893,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -29143,7 +29145,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -33302,7 +33304,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
@@ -33574,7 +33576,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -35541,7 +35543,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -35859,7 +35861,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -36185,7 +36187,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -36989,7 +36991,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". */
+                /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
