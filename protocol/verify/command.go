@@ -27,12 +27,12 @@ type Command struct {
 
 // outcomes are the outcomes of all requests of one command.
 type outcomes struct {
-	had      [Closed + 1]bool
-	sequence int64
+	had       [Closed + 1]bool
+	sequences []int64 // of the receipts, without repeats
 }
 
 // CheckCommands compares what clients were told about commands with the log: an acknowledged one is in the log, under the
-// sequence of its receipt; one that was only refused is not. An input is accepted once, and by the end of the turn applied
+// sequence of its receipt, which every repeat of an input gets again; one that was only refused is not. An input is accepted once, and by the end of the turn applied
 // or returned, once. A turn is cancelled if and only if its log has a cancel.
 func (r *Reader) CheckCommands(commands []Command) (found Findings) {
 	all := map[string]*outcomes{}
@@ -40,12 +40,9 @@ func (r *Reader) CheckCommands(commands []Command) (found Findings) {
 		if all[c.Input] == nil {
 			all[c.Input] = &outcomes{}
 		}
-		all[c.Input].had[c.Outcome] = true
-		if c.Outcome == Acknowledged && c.Sequence != 0 {
-			if first := all[c.Input].sequence; first != 0 && first != c.Sequence && c.Input != "" {
-				found.add(Doubled, "input %s was acknowledged as event %d and as event %d", c.Input, first, c.Sequence)
-			}
-			all[c.Input].sequence = c.Sequence
+		told := all[c.Input]
+		if told.had[c.Outcome] = true; c.Outcome == Acknowledged && c.Sequence != 0 && !slices.Contains(told.sequences, c.Sequence) {
+			told.sequences = append(told.sequences, c.Sequence)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -58,17 +55,20 @@ func (r *Reader) CheckCommands(commands []Command) (found Findings) {
 	for _, key := range slices.Sorted(maps.Keys(r.Inputs)) {
 		r.Inputs[key].check(key, r.End != nil, &found)
 	}
-	if r.End != nil && (r.CancelledAt != 0) != (r.End.Status == protocol.TurnCancelled) {
-		found.add(Order, "the turn ended %s, and event %d requests a cancel", r.End.Status, r.CancelledAt)
+	if r.End != nil && (len(r.Cancels) > 0) != (r.End.Status == protocol.TurnCancelled) {
+		found.add(Order, "the turn ended %s, and the events %v request a cancel", r.End.Status, r.Cancels)
 	}
 	return found
 }
 
 func (r *Reader) checkInput(key string, told *outcomes, found *Findings) {
 	logged := r.Inputs[key]
+	if len(told.sequences) > 1 {
+		found.add(Doubled, "input %s was acknowledged as the events %v", key, told.sequences)
+	}
 	switch {
-	case told.had[Acknowledged] && (logged == nil || told.sequence != 0 && logged.Sequence != told.sequence):
-		found.add(Lost, "input %s was acknowledged as event %d, the log says %+v", key, told.sequence, logged)
+	case told.had[Acknowledged] && (logged == nil || len(told.sequences) > 0 && !slices.Contains(told.sequences, logged.Sequence)):
+		found.add(Lost, "input %s was acknowledged as the event %v, the log says %+v", key, told.sequences, logged)
 	case told.had[Acknowledged] || logged == nil:
 	case told.had[Closed]:
 		found.add(Order, "input %s came too late and is in the log as event %d", key, logged.Sequence)
@@ -90,13 +90,15 @@ func (i *Input) check(key string, ended bool, found *Findings) {
 }
 
 func (r *Reader) checkCancel(told *outcomes, found *Findings) {
-	cancelled := r.CancelledAt != 0 && (r.End == nil || r.End.Status == protocol.TurnCancelled)
-	switch {
-	case told.had[Acknowledged] && !cancelled:
-		found.add(Lost, "a cancel was acknowledged, but event %d requests one, and the turn ended %+v", r.CancelledAt, r.End)
-	case told.had[Acknowledged] && told.sequence != 0 && told.sequence < r.CancelledAt:
-		found.add(Lost, "a cancel was acknowledged as event %d, the log has it as event %d", told.sequence, r.CancelledAt)
-	case told.had[Refused] && !told.had[Acknowledged] && !told.had[Unknown] && r.CancelledAt != 0:
-		found.add(Untruthful, "every cancel was refused, never with an unknown outcome, and event %d requests one", r.CancelledAt)
+	if told.had[Acknowledged] && (len(r.Cancels) == 0 || r.End != nil && r.End.Status != protocol.TurnCancelled) {
+		found.add(Lost, "a cancel was acknowledged; the events %v request one, and the turn ended %+v", r.Cancels, r.End)
+	}
+	for _, sequence := range told.sequences {
+		if !slices.Contains(r.Cancels, sequence) {
+			found.add(Lost, "a cancel was acknowledged as event %d; the events %v request one", sequence, r.Cancels)
+		}
+	}
+	if told.had[Refused] && !told.had[Acknowledged] && !told.had[Unknown] && len(r.Cancels) > 0 {
+		found.add(Untruthful, "every cancel was refused, never with an unknown outcome, and the events %v request one", r.Cancels)
 	}
 }

@@ -34,7 +34,7 @@ type Reader struct {
 	Digest         Digest
 	Inputs         map[string]*Input // by client_steering_id
 	End            *protocol.TurnFinished
-	CancelledAt    int64 // sequence of the first turn.cancel_requested; 0: none
+	Cancels        []int64 // sequences of turn.cancel_requested
 	ConversationID protocol.ConversationID
 	Findings       Findings
 
@@ -84,9 +84,7 @@ func (r *Reader) decoded(sequence int64, payload protocol.Payload) {
 			input.Returned, input.FollowUpID = input.Returned+1, p.FollowUpID
 		}
 	case *protocol.TurnCancelRequested:
-		if r.CancelledAt == 0 {
-			r.CancelledAt = sequence
-		}
+		r.Cancels = append(r.Cancels, sequence)
 	case *protocol.TurnFinished:
 		r.End = p
 		if p.LastSequence != sequence {

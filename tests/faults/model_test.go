@@ -228,9 +228,8 @@ func (m modelRow) checkEnd(w *row, s *sitetest.Stream, allowed []protocol.TurnSt
 // model's answer.
 func (w *row) checkSavedText(turn string) {
 	w.t.Helper()
-	events, _ := w.WholeLog(w.t, turn)
 	whole := strings.Join(modelText(), "")
-	for _, text := range sitetest.Texts(sitetest.Fold(events)) {
+	for _, text := range sitetest.Texts(w.CheckTurn(w.t, turn).Parts) {
 		if !strings.HasPrefix(whole, text) {
 			w.t.Errorf("the message has the text %q", text)
 		}

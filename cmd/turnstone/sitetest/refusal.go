@@ -58,9 +58,9 @@ func AwaitEnd(t *testing.T, ended <-chan error) {
 // WantCompleted checks a turn that completed in spite of a fault, as CheckTurn does, and that its message has the text.
 func (u *User) WantCompleted(t *testing.T, turn, conversation, text string) []Event {
 	t.Helper()
-	read := u.CheckTurn(t, turn, conversation)
-	if got := strings.Join(Texts(read.Parts), ""); read.End.Status != protocol.TurnCompleted || got != text {
-		t.Errorf("the turn ended %s (%+v) with the text %q", read.End.Status, read.End.Error, got)
+	read := u.CheckTurn(t, turn)
+	if got := strings.Join(Texts(read.Parts), ""); read.End.Status != protocol.TurnCompleted || got != text || read.ConversationID.String() != conversation {
+		t.Errorf("the turn of %s ended %s (%+v) with the text %q", read.ConversationID, read.End.Status, read.End.Error, got)
 	}
 	return eventsOf(read)
 }

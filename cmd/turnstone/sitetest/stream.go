@@ -1,6 +1,7 @@
 package sitetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,12 +242,12 @@ func eventsOf(turn *verify.Turn) []Event {
 }
 
 // CheckTurn reads the log of a turn and compares it with what its readers saw, with what its clients were told about
-// commands, and with the message in the conversation.
-func (u *User) CheckTurn(t *testing.T, turn, conversation string, commands ...verify.Command) *verify.Turn {
+// commands, and with its message.
+func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) *verify.Turn {
 	t.Helper()
 	read := u.ReadTurn(t, turn)
 	Report(t, turn, u.Witness.CheckAll(turn, read.Events), read.CheckCommands(commands))
-	shown := 0
+	shown, conversation := 0, read.ConversationID.String()
 	for _, m := range u.Messages(t, conversation) {
 		if m.Role == protocol.RoleAssistant && m.TurnID != nil && m.TurnID.String() == turn {
 			shown++
@@ -255,6 +257,27 @@ func (u *User) CheckTurn(t *testing.T, turn, conversation string, commands ...ve
 	if shown != 1 {
 		t.Errorf("%s has %d answers in %s", turn, shown, conversation)
 	}
+	return read
+}
+
+// ReadUpload reads the log of an upload session that nobody works on, and checks it.
+func (u *User) ReadUpload(t *testing.T, session *protocol.Upload) *verify.Upload {
+	t.Helper()
+	body := u.Do(t, http.MethodGet, session.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
+	var events []verify.Event
+	for frames := client.NewFrameReader(bytes.NewReader(body)); ; {
+		frame, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		sequence, kind, is := protocol.FrameHead(frame.Data)
+		if err != nil || !is || kind != string(frame.Event) || string(frame.ID) != strconv.FormatInt(sequence, 10) {
+			t.Fatalf("id %s, event %s, data %s: %v", frame.ID, frame.Event, frame.Data, err)
+		}
+		events = append(events, verify.Event{Sequence: sequence, Type: protocol.EventType(kind), Data: string(frame.Data)})
+	}
+	read := verify.ReadUpload(session.UploadID.String(), events)
+	Report(t, read.ID, read.Findings)
 	return read
 }
 
