@@ -27,6 +27,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
@@ -261,7 +262,8 @@ func (a *run) closeIdle() {
 // round runs clients and faults for a time, then waits until the service is at rest and checks everything.
 func (a *run) round(length time.Duration) error {
 	number := a.result.Rounds + 1
-	since, err := a.prepare()
+	witness := verify.NewWitness()
+	since, err := a.prepare(witness)
 	if err != nil {
 		return err
 	}
@@ -282,7 +284,7 @@ func (a *run) round(length time.Duration) error {
 	a.result.Rounds++
 	a.result.Seconds += time.Since(began).Seconds()
 	faults, outages := a.injector.take()
-	a.result.count(faults, operations, h)
+	a.result.count(faults, operations, witness.Reads())
 	stored, err := a.atRest(since)
 	if err != nil {
 		return err
@@ -292,7 +294,7 @@ func (a *run) round(length time.Duration) error {
 	a.readAll(h)
 	a.useWithoutFaults(number)
 	all := &record{
-		Operations: operations, Seen: h.seen, Changed: h.changed, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
+		Operations: operations, Witness: witness, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
 		Limit: writeLimit,
 	}
 	check(all, a.notes)
@@ -306,8 +308,9 @@ func (a *run) round(length time.Duration) error {
 	return nil
 }
 
-// prepare creates the conversations of a round. It returns the time of the database before their creation.
-func (a *run) prepare() (since time.Time, err error) {
+// prepare creates the conversations of a round, whose readers have a witness. It returns the time of the database before
+// their creation.
+func (a *run) prepare(witness *verify.Witness) (since time.Time, err error) {
 	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&since)
 	})
@@ -316,7 +319,9 @@ func (a *run) prepare() (since time.Time, err error) {
 	}
 	for n, account := range a.everyone() {
 		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
-		account.users[0].Witness.Forget()
+		for _, user := range account.users {
+			user.Witness = witness
+		}
 		count := conversations
 		if n >= len(a.accounts) {
 			count = queuesEach

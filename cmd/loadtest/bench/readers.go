@@ -407,7 +407,7 @@ func (b readerBench) reconnectAll(ctx context.Context, c *eventSource, f *load.F
 	var running sync.WaitGroup
 	readers := make([]*load.Stream, len(f.Streams))
 	for i, old := range f.Streams {
-		readers[i] = &load.Stream{N: i, Rec: again, Request: c.request(i, old.Sequence), After: old.Sequence, Tally: old.Tally, Resumes: true}
+		readers[i] = &load.Stream{N: i, Rec: again, Request: c.request(i, old.Last), After: old.Last, Tally: old.Tally, Resumes: true}
 		running.Go(func() {
 			if err := readers[i].Resume(ctx, c.address); err != nil {
 				failed.Add(1)

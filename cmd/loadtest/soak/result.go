@@ -24,19 +24,31 @@ import (
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 // The kinds of breaches.
 const (
-	lostKind       = "lost"
-	gapKind        = "gaps"
-	changedKind    = "changed bytes"
+	lostKind       = string(verify.Lost)
+	gapKind        = string(verify.Gaps)
+	changedKind    = string(verify.Changed)
 	duplicateKind  = "duplicates"
 	notDurableKind = "seen, but not durable"
 	outsideKind    = "5xx away from faults"
 	brokenKind     = "connections broken away from faults"
 	unexpectedKind = "unexpected responses"
 )
+
+// breachKind returns the kind of a breach that a reader found.
+func breachKind(found verify.Kind) string {
+	switch found {
+	case verify.Lost, verify.Gaps, verify.Changed:
+		return string(found)
+	case verify.Malformed:
+		return unexpectedKind
+	}
+	return duplicateKind
+}
 
 var breachKinds = []string{lostKind, gapKind, changedKind, duplicateKind, notDurableKind, outsideKind, brokenKind, unexpectedKind}
 
