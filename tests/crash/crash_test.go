@@ -27,6 +27,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/proxytest"
 	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
@@ -71,7 +72,7 @@ type run struct {
 	site       *sitetest.Site
 	database   string // URL for the superuser
 	fleet      *fleet
-	front      *relay
+	front      *proxytest.Proxy
 	injector   *injector
 	standIns   *standIns
 	notes      *findings
@@ -138,8 +139,8 @@ func newRun(t *testing.T) *run {
 	t.Logf("seed %d", a.seed)
 	a.standIns = newStandIns()
 	t.Cleanup(a.standIns.close)
-	model := newRelay(t, strings.TrimSuffix(strings.TrimPrefix(a.standIns.model.URL, "http://"), "/v1"))
-	a.front = newRelay(t, "")
+	model := proxytest.New(t, strings.TrimSuffix(strings.TrimPrefix(a.standIns.model.URL, "http://"), "/v1"), proxytest.Options{})
+	a.front = proxytest.New(t, "", proxytest.Options{})
 	a.site = sitetest.NewSite(t,
 		"TURNSTONE_LOG_LEVEL=info", "TURNSTONE_BASE_URL=http://"+a.front.Address, "TURNSTONE_DRAIN_GRACE=300ms",
 		fmt.Sprintf("TURNSTONE_LIMIT_WRITES=%.0f/1m burst %d", writeLimit.PerSecond*60, writeLimit.Burst),
@@ -256,7 +257,7 @@ func (a *run) closeIdle() {
 			u.HTTP.CloseIdleConnections()
 		}
 	}
-	a.injector.model.cut()
+	a.injector.model.Cut()
 }
 
 // round runs clients and faults for a time, then waits until the service is at rest and checks everything.
