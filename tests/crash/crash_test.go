@@ -293,6 +293,7 @@ func (a *run) round(length time.Duration) error {
 	asked, effects := a.standIns.take()
 	over() // no faults from here on
 	a.readAll(h)
+	a.watch(sitetest.NewWitness(a.t)) // what follows is not in the snapshot
 	a.useWithoutFaults(number)
 	all := &record{
 		Operations: operations, Witness: witness, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
@@ -318,11 +319,9 @@ func (a *run) prepare(witness *verify.Witness) (since time.Time, err error) {
 	if err != nil {
 		return since, err
 	}
+	a.watch(witness)
 	for n, account := range a.everyone() {
 		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
-		for _, user := range account.users {
-			user.Witness = witness
-		}
 		count := conversations
 		if n >= len(a.accounts) {
 			count = queuesEach
@@ -333,6 +332,15 @@ func (a *run) prepare(witness *verify.Witness) (since time.Time, err error) {
 	}
 	a.standIns.take()
 	return since, nil
+}
+
+// watch makes a witness record what readers see from now on.
+func (a *run) watch(witness *verify.Witness) {
+	for _, account := range a.everyone() {
+		for _, user := range account.users {
+			user.Witness = witness
+		}
+	}
 }
 
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
