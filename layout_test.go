@@ -61,7 +61,8 @@ var layers = map[string][]string{
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
 		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
-		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
+		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate",
+		"cmd/turnstone/folder", "cmd/turnstone/diskspace", "cmd/turnstone/connect", "cmd/turnstone/private", "cmd/turnstone/socket", "cmd/turnstone/doctor", "cmd/turnstone/dev", "cmd/turnstone",
 	},
 	"web":   {"web"},
 	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},

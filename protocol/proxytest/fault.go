@@ -1,6 +1,7 @@
 package proxytest
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"time"
@@ -109,12 +110,12 @@ func (x *Proxy) forward(p *pair, from, to net.Conn, fromServer bool) {
 
 // read reads pieces until the connection ends.
 func (p *pair) read(from net.Conn, fromServer bool, into chan<- *Piece) {
+	buffer := make([]byte, pieceSize)
 	for {
-		data := make([]byte, pieceSize)
-		n, err := from.Read(data)
+		n, err := from.Read(buffer)
 		if n > 0 {
 			select {
-			case into <- &Piece{Data: data[:n], At: time.Now(), FromServer: fromServer, pair: p}:
+			case into <- &Piece{Data: bytes.Clone(buffer[:n]), At: time.Now(), FromServer: fromServer, pair: p}:
 			case <-p.closed:
 				return
 			}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"path/filepath"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -135,3 +136,6 @@ func (c *Config) FilesFolder() string {
 	}
 	return filepath.Join(c.Service.DataDir, "objects")
 }
+
+// StopTimeout bounds the shutdown that follows the drain.
+const StopTimeout = 30 * time.Second

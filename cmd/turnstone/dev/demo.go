@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-const demoTitle = "A tour of Turnstone"
+// DemoTitle is the title of the demonstration conversation.
+const DemoTitle = "A tour of Turnstone"
 
-// demoPrompts are the messages of the demonstration conversation. The answer to the first one is steered while it
+// DemoPrompts are the messages of the demonstration conversation. The answer to the first one is steered while it
 // streams. The others queue behind it, so the conversation also shows that a queue runs without a client.
-var demoPrompts = []string{
+var DemoPrompts = []string{
 	"Explain why there are two tides a day.",
 	"What is (17 + 4) * 2?",
 	"Write a small function in Go that greets somebody.",
@@ -26,15 +27,15 @@ const demoSteering = "And say it once more for a child of ten, please."
 
 // demonstrate adds a conversation to the demonstration account that shows the features of the service. The turns are
 // real: the model answers them. demonstrate does not wait for their end.
-func (s *service) demonstrate(ctx context.Context, account protocol.AccountID) error {
-	conversation, err := s.db.Conversations.CreateConversation(ctx, account, &conversations.NewConversation{
-		ConversationID: protocol.NewConversationID(), Title: demoTitle,
+func demonstrate(ctx context.Context, s Service, account protocol.AccountID) error {
+	conversation, err := s.Stores().Conversations.CreateConversation(ctx, account, &conversations.NewConversation{
+		ConversationID: protocol.NewConversationID(), Title: DemoTitle,
 	})
 	if err != nil {
 		return err
 	}
-	for i, prompt := range demoPrompts {
-		started, err := s.turnHost.StartTurn(ctx, &turnlog.Start{
+	for i, prompt := range DemoPrompts {
+		started, err := s.Turns().StartTurn(ctx, &turnlog.Start{
 			AccountID: account, ConversationID: &conversation.ConversationID, Input: prompt, IfBusy: "queue", At: time.Now(),
 		})
 		if err != nil {
@@ -43,7 +44,7 @@ func (s *service) demonstrate(ctx context.Context, account protocol.AccountID) e
 		if i > 0 || started.Spec == nil {
 			continue
 		}
-		_, err = s.turnHost.Command(ctx, account, started.Spec.TurnID, &machine.Command{
+		_, err = s.Turns().Command(ctx, account, started.Spec.TurnID, &machine.Command{
 			Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "demonstration", Text: demoSteering,
 			Delivery: protocol.DeliverNextStep,
 		})

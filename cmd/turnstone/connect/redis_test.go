@@ -1,4 +1,4 @@
-package main
+package connect
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestOnlyLocalLimitsDecideWithoutRedis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := newLimiter(&config)
+	limiter, err := Limiter(&config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/cmd/turnstone/cluster"
+	"turnstone/cmd/turnstone/connect"
 )
 
 // expiryNotice is how long before the end of a certificate the doctor notes it.
 const expiryNotice = 30 * 24 * time.Hour
 
 // nodes reports the nodes whose leases are in the database. Different builds are normal only during an update.
-func (p *doctorChecks) nodes(context.Context) finding {
+func (p *installation) nodes(context.Context) finding {
 	if p.leases == nil { // the check of the database has reported why
 		return finding{}
 	}
@@ -42,12 +43,12 @@ func (p *doctorChecks) nodes(context.Context) finding {
 }
 
 // certificates checks the files of the cluster as a start does.
-func (p *doctorChecks) certificates(context.Context) finding {
+func (p *installation) certificates(context.Context) finding {
 	if p.config.Cluster.Listen == "" {
 		return finding{}
 	}
 	f := finding{what: "certificates of the cluster", remedy: "create them with turnstone cluster certs (docs/operations.md)"}
-	if _, f.err = loadClusterTLS(p.config, zap.NewNop()); f.err != nil {
+	if _, f.err = connect.ClusterTLS(p.config, zap.NewNop()); f.err != nil {
 		return f
 	}
 	for _, path := range []string{p.config.Cluster.CA, p.config.Cluster.Cert} {
@@ -66,7 +67,7 @@ func (p *doctorChecks) certificates(context.Context) finding {
 
 // advertised checks that the address for other nodes resolves and, if the service runs, that it accepts this node's own
 // certificate there.
-func (p *doctorChecks) advertised(ctx context.Context) finding {
+func (p *installation) advertised(ctx context.Context) finding {
 	address := p.config.Cluster.Advertise
 	if address == "" {
 		return finding{}
@@ -80,7 +81,7 @@ func (p *doctorChecks) advertised(ctx context.Context) finding {
 	if _, f.err = net.DefaultResolver.LookupHost(ctx, host); f.err != nil || !p.isRunning {
 		return f
 	}
-	secure, err := loadClusterTLS(p.config, zap.NewNop())
+	secure, err := connect.ClusterTLS(p.config, zap.NewNop())
 	if err != nil { // the check of the certificates has reported why
 		return f
 	}

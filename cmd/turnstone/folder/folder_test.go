@@ -1,4 +1,4 @@
-package main
+package folder
 
 import (
 	"errors"
@@ -14,20 +14,20 @@ import (
 
 func TestADataFolderHasOneProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	folder, err := openFolder(dir)
+	folder, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFolder(dir); !errors.Is(err, embedded.ErrLocked) || !strings.Contains(err.Error(), dir) {
+	if _, err := Open(dir); !errors.Is(err, embedded.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("the second process: %v", err)
 	}
-	if err := folder.close(); err != nil {
+	if err := folder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if folder, err = openFolder(dir); err != nil {
+	if folder, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.close(); err != nil {
+	if err := folder.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -37,38 +37,38 @@ func TestAnUnusableDataFolderIsReportedInOneLine(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFolder(filepath.Join(file, "data")); err == nil || !strings.HasPrefix(err.Error(), "TURNSTONE_DATA_DIR: ") {
+	if _, err := Open(filepath.Join(file, "data")); err == nil || !strings.HasPrefix(err.Error(), "TURNSTONE_DATA_DIR: ") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestThePredecessorIsStoredAndATornFileMeansNone(t *testing.T) {
-	folder := &dataFolder{path: t.TempDir()}
-	if before, err := folder.predecessor(); before != nil || err != nil {
+	folder := &Folder{path: t.TempDir()}
+	if before, err := folder.Predecessor(); before != nil || err != nil {
 		t.Errorf("at first: %v, %v", before, err)
 	}
 	node := protocol.NewNodeID()
-	if err := folder.recordNode(node); err != nil {
+	if err := folder.RecordNode(node); err != nil {
 		t.Fatal(err)
 	}
-	if before, err := folder.predecessor(); err != nil || before == nil || *before != node {
+	if before, err := folder.Predecessor(); err != nil || before == nil || *before != node {
 		t.Errorf("afterwards: %v, %v", before, err)
 	}
-	if err := os.WriteFile(folder.join(nodeFile), []byte("0191"), 0o600); err != nil {
+	if err := os.WriteFile(folder.Join(nodeFile), []byte("0191"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if before, err := folder.predecessor(); before != nil || err != nil {
+	if before, err := folder.Predecessor(); before != nil || err != nil {
 		t.Errorf("torn: %v, %v", before, err)
 	}
 }
 
 func TestASecretIsGeneratedOnceAndReadableByItsOwnerOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), settings.GeneratedSecret)
-	value, made, err := loadOrCreateSecret(path, secretBytes)
+	value, made, err := LoadOrCreateSecret(path, SecretBytes)
 	if err != nil || !made {
 		t.Fatalf("%t, %v", made, err)
 	}
-	if again, made, err := loadOrCreateSecret(path, secretBytes); again != value || made || err != nil {
+	if again, made, err := LoadOrCreateSecret(path, SecretBytes); again != value || made || err != nil {
 		t.Errorf("the second time: made %t, same %t, %v", made, again == value, err)
 	}
 	info, err := os.Stat(path)

@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"bufio"
@@ -22,13 +22,14 @@ import (
 
 	"turnstone/cmd/turnstone/balancer"
 	"turnstone/cmd/turnstone/cluster"
+	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/providers/embedded/process"
 )
 
 // The limits and names of `dev --nodes`.
 const (
-	maxDevNodes     = 9
+	maxNodes        = 9
 	nodesFolder     = "nodes"   // the data folders of the nodes, in the data folder
 	clusterFolder   = "cluster" // the certificates
 	certificateDays = 825
@@ -36,22 +37,22 @@ const (
 	readyPoll       = 100 * time.Millisecond // while the first nodes start
 )
 
-// devCluster is a cluster of several processes on this machine: this process runs the private servers and a balancer,
+// nodeCluster is a cluster of several processes on this machine: this process runs the private servers and a balancer,
 // and each node is a `serve` process.
-type devCluster struct {
-	program  *program
+type nodeCluster struct {
+	program  *Program
 	config   *settings.Config
-	folder   *dataFolder
+	own      *folder.Folder
 	log      *zap.Logger
-	nodes    []*devNode
+	nodes    []*node
 	balancer *balancer.Balancer
 
 	printing sync.Mutex // held while a line of a node is printed
 	running  sync.WaitGroup
 }
 
-// devNode is one node of a devCluster.
-type devNode struct {
+// node is one node of a nodeCluster.
+type node struct {
 	number            int
 	public, internal  string // host:port
 	cluster           string // host:port for the other nodes
@@ -61,9 +62,9 @@ type devNode struct {
 	process *process.Process // guarded by mu
 }
 
-// newDevCluster prepares the nodes. Their addresses are derived from the internal one, except those that nobody has to know.
-func newDevCluster(p *program, config *settings.Config, folder *dataFolder, count int, log *zap.Logger) (*devCluster, error) {
-	c := &devCluster{program: p, config: config, folder: folder, log: log.Named("cluster")}
+// newCluster prepares the nodes. Their addresses are derived from the internal one, except those that nobody has to know.
+func newCluster(p *Program, config *settings.Config, own *folder.Folder, count int, log *zap.Logger) (*nodeCluster, error) {
+	c := &nodeCluster{program: p, config: config, own: own, log: log.Named("cluster")}
 	host, text, err := net.SplitHostPort(config.Service.InternalListen)
 	if err != nil {
 		return nil, fmt.Errorf("TURNSTONE_INTERNAL_LISTEN: %w", err)
@@ -78,9 +79,9 @@ func newDevCluster(p *program, config *settings.Config, folder *dataFolder, coun
 	}
 	var behind []balancer.Node
 	for i := range count {
-		n := &devNode{
+		n := &node{
 			number: i + 1, public: free[2*i], cluster: free[2*i+1], internal: net.JoinHostPort(host, strconv.Itoa(first+i)),
-			folder: folder.join(filepath.Join(nodesFolder, strconv.Itoa(i+1))),
+			folder: own.Join(filepath.Join(nodesFolder, strconv.Itoa(i+1))),
 		}
 		if err := c.issueCertificate(n); err != nil {
 			return nil, err
@@ -106,8 +107,8 @@ func freeAddresses(count int) (free []string, err error) {
 }
 
 // issueCertificate creates the certificate of a node, unless an earlier start has.
-func (c *devCluster) issueCertificate(n *devNode) error {
-	dir, name := c.folder.join(clusterFolder), "node-"+strconv.Itoa(n.number)
+func (c *nodeCluster) issueCertificate(n *node) error {
+	dir, name := c.own.Join(clusterFolder), "node-"+strconv.Itoa(n.number)
 	n.cert, n.key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	if _, err := os.Stat(n.cert); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -117,19 +118,19 @@ func (c *devCluster) issueCertificate(n *devNode) error {
 }
 
 // environment returns the environment of a node: that of this process, with what this process has filled in.
-func (c *devCluster) environment(n *devNode) (list []string) {
-	all := maps.Clone(c.program.environment)
+func (c *nodeCluster) environment(n *node) (list []string) {
+	all := maps.Clone(c.program.Environment)
 	maps.Copy(all, map[string]string{
 		"TURNSTONE_DATA_DIR": n.folder, "TURNSTONE_LISTEN": n.public, "TURNSTONE_INTERNAL_LISTEN": n.internal,
 		"TURNSTONE_BASE_URL": c.config.Service.BaseURL.String(), "TURNSTONE_ENVIRONMENT": c.config.Service.Environment,
-		"TURNSTONE_LOG_LEVEL": c.logLevel(), "TURNSTONE_DRAIN_GRACE": c.program.devGrace(c.config).String(),
-		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.folder.join(filepath.Join(clusterFolder, "ca.crt")),
+		"TURNSTONE_LOG_LEVEL": c.logLevel(), "TURNSTONE_DRAIN_GRACE": c.program.grace(c.config).String(),
+		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.own.Join(filepath.Join(clusterFolder, "ca.crt")),
 		"TURNSTONE_CLUSTER_CERT_FILE": n.cert, "TURNSTONE_CLUSTER_KEY_FILE": n.key,
 		"TURNSTONE_TRUSTED_PROXIES": "127.0.0.1/32", "TURNSTONE_FILES_DIR": c.config.FilesFolder(),
 		"DATABASE_URL": c.config.Stores.DatabaseURL, "REDIS_URL": c.config.Stores.RedisURL,
 	})
 	if all["TURNSTONE_SECRET"] == "" && all["TURNSTONE_SECRET_FILE"] == "" {
-		all["TURNSTONE_SECRET_FILE"] = c.folder.join(settings.GeneratedSecret)
+		all["TURNSTONE_SECRET_FILE"] = c.own.Join(settings.GeneratedSecret)
 	}
 	for name, value := range all {
 		list = append(list, name+"="+value)
@@ -139,8 +140,8 @@ func (c *devCluster) environment(n *devNode) (list []string) {
 
 // logLevel returns the log level of the nodes. By default they log only errors: at their start they log as warnings what
 // dev is expected to be, for example that answers are scripted.
-func (c *devCluster) logLevel() string {
-	if level := c.program.environment["TURNSTONE_LOG_LEVEL"]; level != "" {
+func (c *nodeCluster) logLevel() string {
+	if level := c.program.Environment["TURNSTONE_LOG_LEVEL"]; level != "" {
 		return level
 	}
 	return zapcore.ErrorLevel.String()
@@ -148,7 +149,7 @@ func (c *devCluster) logLevel() string {
 
 // run starts the nodes and restarts those that end, until ctx ends. Then it stops all of them and waits for their end.
 // started is called once, when all nodes are ready or one of them has ended.
-func (c *devCluster) run(ctx context.Context, started func()) {
+func (c *nodeCluster) run(ctx context.Context, started func()) {
 	c.running.Go(func() { c.balancer.Run(ctx) })
 	for _, n := range c.nodes {
 		c.running.Go(func() { c.keep(ctx, n) })
@@ -162,7 +163,7 @@ func (c *devCluster) run(ctx context.Context, started func()) {
 }
 
 // awaitReady waits until the balancer has found every node ready.
-func (c *devCluster) awaitReady(ctx context.Context) {
+func (c *nodeCluster) awaitReady(ctx context.Context) {
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for c.balancer.Ready() < len(c.nodes) {
@@ -175,7 +176,7 @@ func (c *devCluster) awaitReady(ctx context.Context) {
 }
 
 // keep runs a node until ctx ends.
-func (c *devCluster) keep(ctx context.Context, n *devNode) {
+func (c *nodeCluster) keep(ctx context.Context, n *node) {
 	for ctx.Err() == nil {
 		if err := c.runNode(ctx, n); err != nil && ctx.Err() == nil {
 			c.log.Error("a node ended and is started again", zap.Int("number", n.number), zap.Error(err))
@@ -188,7 +189,7 @@ func (c *devCluster) keep(ctx context.Context, n *devNode) {
 }
 
 // runNode starts a node and waits for its end. When ctx ends, it stops the node, which drains first.
-func (c *devCluster) runNode(ctx context.Context, n *devNode) error {
+func (c *nodeCluster) runNode(ctx context.Context, n *node) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return err
@@ -213,19 +214,19 @@ func (c *devCluster) runNode(ctx context.Context, n *devNode) error {
 	case <-child.Done():
 		return fmt.Errorf("process %d: %w", child.PID(), child.Err())
 	case <-ctx.Done():
-		grace := c.program.devGrace(c.config) + stopTimeout
+		grace := c.program.grace(c.config) + settings.StopTimeout
 		return child.Stop(context.WithoutCancel(ctx), process.Step{Signal: syscall.SIGTERM, Grace: grace})
 	}
 }
 
 // print copies the output of a node, with its number before each line.
-func (c *devCluster) print(n *devNode, from io.Reader) {
+func (c *nodeCluster) print(n *node, from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadString('\n')
 		if line != "" {
 			c.printing.Lock()
-			fmt.Fprintf(c.program.stderr, "node %d  %s", n.number, line)
+			fmt.Fprintf(c.program.Stderr, "node %d  %s", n.number, line)
 			c.printing.Unlock()
 		}
 		if err != nil {
@@ -235,7 +236,7 @@ func (c *devCluster) print(n *devNode, from io.Reader) {
 }
 
 // pid returns the process id of a node; 0 while it does not run.
-func (n *devNode) pid() int {
+func (n *node) pid() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.process == nil || n.process.Exited() {
@@ -245,11 +246,11 @@ func (n *devNode) pid() int {
 }
 
 // welcome prints the nodes.
-func (c *devCluster) welcome() {
-	fmt.Fprintln(c.program.stdout, "\n  nodes        behind one balancer at the address above")
+func (c *nodeCluster) welcome() {
+	fmt.Fprintln(c.program.Stdout, "\n  nodes        behind one balancer at the address above")
 	for _, n := range c.nodes {
-		fmt.Fprintf(c.program.stdout, "    %d          process %d, http://%s (/ready, /metrics); TURNSTONE_INTERNAL_LISTEN for the operator's commands\n",
+		fmt.Fprintf(c.program.Stdout, "    %d          process %d, http://%s (/ready, /metrics); TURNSTONE_INTERNAL_LISTEN for the operator's commands\n",
 			n.number, n.pid(), n.internal)
 	}
-	fmt.Fprintln(c.program.stdout, "\nKill one of these processes (kill -9): its turns continue on the others, and it is started again.")
+	fmt.Fprintln(c.program.Stdout, "\nKill one of these processes (kill -9): its turns continue on the others, and it is started again.")
 }

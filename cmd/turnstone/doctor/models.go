@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
+	"turnstone/cmd/turnstone/connect"
 	"turnstone/protocol"
 	"turnstone/providers/model/open"
 	"turnstone/providers/model/scripted"
@@ -27,8 +28,8 @@ const (
 
 // routes makes one small completion with every route, and another one with a tool. It checks nothing if answers are
 // scripted.
-func (p *doctorChecks) routes(ctx context.Context) (findings []finding) {
-	models, model, err := openModels(p.config, zap.NewNop())
+func (p *installation) routes(ctx context.Context) (findings []finding) {
+	models, model, err := connect.Models(p.config, zap.NewNop())
 	if err != nil || model.Family() == scripted.Family {
 		return nil // reported by the check of the model
 	}

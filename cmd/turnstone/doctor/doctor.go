@@ -1,4 +1,5 @@
-package main
+// Package doctor checks an installation and prints how to fix what is wrong.
+package doctor
 
 import (
 	"bytes"
@@ -15,7 +16,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/connect"
+	"turnstone/cmd/turnstone/diskspace"
+	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/operate"
+	"turnstone/cmd/turnstone/private"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
 	"turnstone/persistence/nodes"
@@ -28,15 +33,15 @@ import (
 // checkTimeout bounds each check.
 const checkTimeout = 10 * time.Second
 
-type doctorCommand struct {
+// Command is the command doctor.
+type Command struct {
 	Bundle string `placeholder:"FILE" help:"Also write a support bundle (.tar.gz) to this new file: the findings, the version, the configuration, the nodes, metrics, goroutines, and the settings and table sizes of Postgres. It has no secrets and nothing that users wrote."`
 }
 
-// doctorChecks has the inputs of the checks, which are its methods.
-type doctorChecks struct {
-	config  *settings.Config
-	program *program
-	log     *zap.Logger
+// installation has the inputs of the checks, which are its methods.
+type installation struct {
+	config *settings.Config
+	log    *zap.Logger
 
 	leases    map[protocol.NodeID]turnlog.Lease // set by database; nil: it cannot be used
 	isRunning bool                              // set by running: something that responds like the service runs
@@ -52,39 +57,39 @@ type finding struct {
 }
 
 // Run performs every check, even if an earlier one failed. It returns an error if any check failed.
-func (c *doctorCommand) Run(ctx context.Context, p *program) error {
+func (c *Command) Run(ctx context.Context, p *operate.Program) error {
 	findings := &bytes.Buffer{}
-	to := io.MultiWriter(p.stdout, findings)
-	config, warnings, err := settings.Load(p.environment)
+	to := io.MultiWriter(p.Stdout, findings)
+	config, warnings, err := settings.Load(p.Environment)
 	if err == nil {
 		err = config.Check()
 	}
-	bundle := &operate.Bundle{Version: versionLine(), Config: &config}
+	bundle := &operate.Bundle{Version: p.Version, Config: &config}
 	if err != nil {
 		report(to, finding{what: "configuration", err: err, remedy: "see turnstone config doc"})
 		bundle.Config = nil
 		err = errors.New("the configuration cannot be used")
 	} else {
 		report(to, finding{what: "configuration", notes: append(warnings, config.Notes()...)})
-		err = p.runChecks(ctx, &config, to)
+		err = run(ctx, &config, to)
 	}
 	if c.Bundle == "" {
 		return err
 	}
 	bundle.Findings = findings.Bytes()
-	if failed := p.operate().WriteBundle(ctx, c.Bundle, bundle); failed != nil {
+	if failed := p.WriteBundle(ctx, c.Bundle, bundle); failed != nil {
 		return errors.Join(err, failed)
 	}
-	fmt.Fprintln(p.stdout, "The support bundle is "+c.Bundle+".")
+	fmt.Fprintln(p.Stdout, "The support bundle is "+c.Bundle+".")
 	return err
 }
 
-func (p *program) runChecks(ctx context.Context, config *settings.Config, to io.Writer) error {
-	checks := &doctorChecks{config: config, program: p, log: zap.NewNop()}
+func run(ctx context.Context, config *settings.Config, to io.Writer) error {
+	all := &installation{config: config, log: zap.NewNop()}
 	failed := 0
 	for _, check := range []func(context.Context) finding{
-		checks.folder, checks.space, checks.owner, checks.database, checks.nodes, checks.redis, checks.objects, checks.scanner, checks.model, checks.mail,
-		checks.certificates, checks.running, checks.advertised,
+		all.folder, all.space, all.owner, all.database, all.nodes, all.redis, all.objects, all.scanner, all.model, all.mail,
+		all.certificates, all.running, all.advertised,
 	} {
 		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
 		found := check(checkCtx)
@@ -97,7 +102,7 @@ func (p *program) runChecks(ctx context.Context, config *settings.Config, to io.
 			failed++
 		}
 	}
-	for _, found := range checks.routes(ctx) {
+	for _, found := range all.routes(ctx) {
 		report(to, found)
 		if found.err != nil {
 			failed++
@@ -119,13 +124,13 @@ func report(to io.Writer, f finding) {
 	}
 	reason := strings.ReplaceAll(f.err.Error(), "\n", "; ")
 	fmt.Fprintf(to, "WRONG %s: %s\n", f.what, reason)
-	if !printRemedies(to, f.err) {
+	if !PrintRemedies(to, f.err) {
 		fmt.Fprintf(to, "      → %s\n", f.remedy)
 	}
 }
 
-// printRemedies prints the SQL and the commands that fix the setup of a server. It returns false if err contains none.
-func printRemedies(to io.Writer, err error) bool {
+// PrintRemedies prints the SQL and the commands that fix the setup of a server. It returns false if err contains none.
+func PrintRemedies(to io.Writer, err error) bool {
 	found := pg.SetupErrors(err)
 	for _, one := range found {
 		if len(one.SQL) > 0 {
@@ -141,23 +146,23 @@ func printRemedies(to io.Writer, err error) bool {
 	return len(found) > 0
 }
 
-func (p *doctorChecks) folder(context.Context) finding {
+func (p *installation) folder(context.Context) finding {
 	f := finding{what: "data folder " + p.config.Service.DataDir, remedy: "give the account that runs turnstone this folder, or set TURNSTONE_DATA_DIR"}
-	if f.err = os.MkdirAll(p.config.Service.DataDir, folderMode); f.err != nil {
+	if f.err = os.MkdirAll(p.config.Service.DataDir, folder.Mode); f.err != nil {
 		return f
 	}
 	probe := filepath.Join(p.config.Service.DataDir, "doctor-probe")
-	if f.err = writeFile(probe, "probe\n"); f.err == nil {
+	if f.err = folder.WriteFile(probe, "probe\n"); f.err == nil {
 		f.err = os.Remove(probe)
 	}
 	return f
 }
 
-func (p *doctorChecks) space(context.Context) finding {
+func (p *installation) space(context.Context) finding {
 	f := finding{what: "space on the disk of the data folder", remedy: "free some space, or move the data folder (TURNSTONE_DATA_DIR)"}
-	found, err := readSpace(p.config.Service.DataDir)
+	found, err := diskspace.Read(p.config.Service.DataDir)
 	if f.err = err; err == nil {
-		f.err = found.check()
+		f.err = found.Check()
 	}
 	if p.config.Stores.DatabaseURL == "" {
 		f.remedy += "; until then dev starts no turns"
@@ -166,20 +171,20 @@ func (p *doctorChecks) space(context.Context) finding {
 }
 
 // owner checks the role that migrates, if its URL is configured.
-func (p *doctorChecks) owner(ctx context.Context) finding {
+func (p *installation) owner(ctx context.Context) finding {
 	url := p.config.Stores.MigrateDatabaseURL
 	if url == "" {
 		return finding{}
 	}
 	return finding{
 		what: "owner of the schema", remedy: "check TURNSTONE_MIGRATE_DATABASE_URL and that the server runs",
-		err: pg.CheckOwner(ctx, url, loginOf(p.config)),
+		err: pg.CheckOwner(ctx, url, connect.Login(p.config)),
 	}
 }
 
-func (p *doctorChecks) database(ctx context.Context) finding {
+func (p *installation) database(ctx context.Context) finding {
 	f := finding{what: "Postgres", remedy: "check DATABASE_URL, that the server runs, and run turnstone migrate"}
-	url, done, err := p.program.databaseURL(ctx, p.config)
+	url, done, err := private.DatabaseURL(ctx, p.config)
 	if err != nil {
 		return finding{what: "private Postgres", err: err, remedy: "turnstone dev installs and starts it: make run"}
 	}
@@ -196,18 +201,18 @@ func (p *doctorChecks) database(ctx context.Context) finding {
 	return f
 }
 
-func (p *doctorChecks) redis(ctx context.Context) finding {
+func (p *installation) redis(ctx context.Context) finding {
 	if p.config.Stores.RedisURL == "" {
 		return finding{what: "private Redis", err: embedded.RedisInstalled(), remedy: "apt-get install redis-server, or set REDIS_URL"}
 	}
 	f := finding{what: "Redis", remedy: "check REDIS_URL and that the server runs"}
-	f.err = probeRedis(ctx, p.config)
+	f.err = connect.ProbeRedis(ctx, p.config)
 	return f
 }
 
-func (p *doctorChecks) objects(ctx context.Context) finding {
+func (p *installation) objects(ctx context.Context) finding {
 	f := finding{what: "object store", remedy: "check TURNSTONE_S3_*, the AWS_* credentials and that the bucket exists"}
-	store, done, err := openObjects(ctx, p.config)
+	store, done, err := connect.Objects(ctx, p.config)
 	if err != nil {
 		f.err = err
 		return f
@@ -216,8 +221,8 @@ func (p *doctorChecks) objects(ctx context.Context) finding {
 	return f
 }
 
-func (p *doctorChecks) scanner(ctx context.Context) finding {
-	scanner, err := openScanner(p.config)
+func (p *installation) scanner(ctx context.Context) finding {
+	scanner, err := connect.Scanner(p.config)
 	if err != nil {
 		return finding{what: "malware scanner", err: err, remedy: "check TURNSTONE_CLAMD_ADDRESS"}
 	}
@@ -227,12 +232,12 @@ func (p *doctorChecks) scanner(ctx context.Context) finding {
 	}
 }
 
-func (p *doctorChecks) model(ctx context.Context) finding {
+func (p *installation) model(ctx context.Context) finding {
 	f := finding{
 		what:   "model",
 		remedy: "check TURNSTONE_MODEL_BASE_URL and TURNSTONE_MODEL_API_KEY, or the file of TURNSTONE_MODEL_CONFIG, and that the provider can be reached from here",
 	}
-	_, model, err := openModels(p.config, zap.NewNop())
+	_, model, err := connect.Models(p.config, zap.NewNop())
 	if err != nil {
 		f.err = err
 		return f
@@ -243,9 +248,9 @@ func (p *doctorChecks) model(ctx context.Context) finding {
 }
 
 // mail connects to the mail server and signs in. It sends no mail.
-func (p *doctorChecks) mail(ctx context.Context) finding {
+func (p *installation) mail(ctx context.Context) finding {
 	f := finding{what: "mail server", remedy: "check TURNSTONE_SMTP_URL with its user and password, TURNSTONE_SMTP_CA_FILE, and that the server can be reached from here"}
-	client, err := openMail(p.config)
+	client, err := connect.Mail(p.config)
 	if err == nil && client == nil {
 		return finding{}
 	}
@@ -256,7 +261,7 @@ func (p *doctorChecks) mail(ctx context.Context) finding {
 }
 
 // running checks that the internal address is free, or that the turnstone on it is ready.
-func (p *doctorChecks) running(ctx context.Context) finding {
+func (p *installation) running(ctx context.Context) finding {
 	address := p.config.Service.InternalListen
 	f := finding{what: "service at " + address, remedy: "see the checks in the response of /ready on that address"}
 	var config net.ListenConfig

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/cmd/turnstone/cluster"
+	"turnstone/cmd/turnstone/connect"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
@@ -20,13 +21,13 @@ import (
 )
 
 // clusterChecks returns the checks of a node with new certificates.
-func clusterChecks(t *testing.T, days int) *doctorChecks {
+func clusterChecks(t *testing.T, days int) *installation {
 	t.Helper()
 	folder := t.TempDir()
 	if _, err := cluster.Issue(cluster.Request{Folder: folder, Node: "node", Days: days}); err != nil {
 		t.Fatal(err)
 	}
-	return &doctorChecks{config: &settings.Config{Cluster: settings.Cluster{
+	return &installation{config: &settings.Config{Cluster: settings.Cluster{
 		Listen: "127.0.0.1:7946", Advertise: "127.0.0.1:7946", CA: filepath.Join(folder, "ca.crt"), Cert: filepath.Join(folder, "node.crt"), Key: filepath.Join(folder, "node.key"),
 	}}}
 }
@@ -49,14 +50,14 @@ func TestDoctorNotesACertificateThatExpiresSoon(t *testing.T) {
 	if out := printed(checks.certificates(t.Context())); !strings.HasPrefix(out, "WRONG certificates of the cluster: ") || !strings.Contains(out, "turnstone cluster certs") {
 		t.Errorf("a certificate of another authority: %s", out)
 	}
-	if f := (&doctorChecks{config: &settings.Config{}}).certificates(t.Context()); f.what != "" {
+	if f := (&installation{config: &settings.Config{}}).certificates(t.Context()); f.what != "" {
 		t.Errorf("a node that is alone: %+v", f)
 	}
 }
 
 func TestDoctorConnectsToTheAdvertisedAddressOfARunningNode(t *testing.T) {
 	checks, stranger := clusterChecks(t, 365), clusterChecks(t, 365)
-	secure, err := loadClusterTLS(checks.config, zap.NewNop())
+	secure, err := connect.ClusterTLS(checks.config, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestDoctorConnectsToTheAdvertisedAddressOfARunningNode(t *testing.T) {
 	address, nobody := node.Listener.Addr().String(), sitetest.FreeAddress(t)
 	for _, c := range []struct {
 		name, address string
-		checks        *doctorChecks
+		checks        *installation
 		isRunning     bool
 		want          string
 	}{
@@ -85,7 +86,7 @@ func TestDoctorConnectsToTheAdvertisedAddressOfARunningNode(t *testing.T) {
 }
 
 func TestDoctorNotesNodesWithDifferentBuilds(t *testing.T) {
-	checks := &doctorChecks{}
+	checks := &installation{}
 	if f := checks.nodes(t.Context()); f.what != "" {
 		t.Errorf("without a database: %+v", f)
 	}

@@ -1,19 +1,17 @@
-package main
+package connect
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/limits"
 )
 
-// newLimiter creates the limiter with the buckets that package http uses. Reads, replays and refusals are counted
+// Limiter creates the limiter with the buckets that package http uses. Reads, replays and refusals are counted
 // in the process, so that they can always be decided; all others are counted in Redis, for all nodes together.
-func newLimiter(config *settings.Config) (*limits.Limiter, error) {
+func Limiter(config *settings.Config) (*limits.Limiter, error) {
 	rates := config.Limits
 	return limits.NewLimiter(limits.LimiterConfig{
 		URL: config.Stores.RedisURL,
@@ -46,25 +44,9 @@ func reserveOf(r settings.Rate) limits.Limit {
 	return limits.Limit{Rate: 1, Period: signInFactor * r.Per, Burst: 1}
 }
 
-// openRedis does not require that Redis responds. Without Redis the service starts, and refuses what the limits in
-// Redis cover.
-func (s *service) openRedis(ctx context.Context) error {
-	limiter, err := newLimiter(s.config)
-	if err != nil {
-		return err
-	}
-	s.limiter = limiter
-	s.onClose("Redis", func(context.Context) error { return limiter.Close() })
-	s.probes["cache"] = limiter.Ready
-	if err := limiter.Connect(ctx); err != nil {
-		s.log.Warn("Redis does not respond; requests that it counts are refused until it does", zap.Error(err))
-	}
-	return nil
-}
-
-// probeRedis checks for the doctor that Redis responds.
-func probeRedis(ctx context.Context, config *settings.Config) error {
-	limiter, err := newLimiter(config)
+// ProbeRedis checks that Redis responds.
+func ProbeRedis(ctx context.Context, config *settings.Config) error {
+	limiter, err := Limiter(config)
 	if err != nil {
 		return err
 	}

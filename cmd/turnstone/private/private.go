@@ -1,4 +1,5 @@
-package main
+// Package private runs the private Postgres and Redis of an installation that names none.
+package private
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence/pg"
 	"turnstone/providers/embedded"
@@ -16,18 +18,18 @@ import (
 
 // The database and the roles of a private Postgres.
 const (
-	privateDatabase = "turnstone"
-	privateOwner    = "turnstone_owner"
-	privateLogin    = "turnstone"
+	databaseName = "turnstone"
+	ownerRole    = "turnstone_owner"
+	loginRole    = "turnstone"
 )
 
 // restartPause is the pause before a private server that ended again is restarted. It prevents a tight restart loop.
 const restartPause = time.Second
 
-// privateServers are the private Postgres and Redis of dev. Each one runs only if the configuration does not name a
+// Servers are the private Postgres and Redis of dev. Each one runs only if the configuration does not name a
 // server.
-type privateServers struct {
-	postgres *embedded.Postgres
+type Servers struct {
+	Postgres *embedded.Postgres // nil: the configuration names one
 	redis    *embedded.Redis
 	log      *zap.Logger
 
@@ -35,32 +37,32 @@ type privateServers struct {
 	group  errgroup.Group
 }
 
-// startPrivateServers starts the servers that the configuration does not name and sets their URLs in it.
-func startPrivateServers(ctx context.Context, config *settings.Config, folder *dataFolder, log *zap.Logger) (_ *privateServers, err error) {
-	s := &privateServers{log: log.Named("private")}
+// Start starts the servers that the configuration does not name and sets their URLs in it.
+func Start(ctx context.Context, config *settings.Config, in *folder.Folder, log *zap.Logger) (_ *Servers, err error) {
+	s := &Servers{log: log.Named("private")}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.stop(context.WithoutCancel(ctx)))
+			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
 	group, starting := errgroup.WithContext(ctx)
 	if config.Stores.DatabaseURL == "" {
 		group.Go(func() (err error) {
-			s.postgres, err = startDatabase(starting, folder.join("postgres"), log)
+			s.Postgres, err = startDatabase(starting, in.Join("postgres"), log)
 			return err
 		})
 	}
 	if config.Stores.RedisURL == "" {
 		group.Go(func() (err error) {
-			s.redis, err = embedded.StartRedis(starting, embedded.RedisOptions{DataDir: folder.join("redis"), Logger: log})
+			s.redis, err = embedded.StartRedis(starting, embedded.RedisOptions{DataDir: in.Join("redis"), Logger: log})
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if s.postgres != nil {
-		config.Stores.DatabaseURL = s.postgres.DSN(privateLogin, privateDatabase)
+	if s.Postgres != nil {
+		config.Stores.DatabaseURL = s.Postgres.DSN(loginRole, databaseName)
 	}
 	if s.redis != nil {
 		config.Stores.RedisURL = s.redis.URL()
@@ -75,10 +77,10 @@ func startDatabase(ctx context.Context, dir string, log *zap.Logger) (*embedded.
 	if err != nil {
 		return nil, err
 	}
-	err = pg.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), privateDatabase, privateOwner, privateLogin)
+	err = pg.Provision(ctx, server.DSN(embedded.Superuser, "postgres"), databaseName, ownerRole, loginRole)
 	if err == nil {
-		err = pg.Migrate(ctx, server.DSN(privateOwner, privateDatabase),
-			pg.MigrateOptions{Login: privateLogin, Logger: log})
+		err = pg.Migrate(ctx, server.DSN(ownerRole, databaseName),
+			pg.MigrateOptions{Login: loginRole, Logger: log})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("private Postgres: %w", err), server.Close(context.WithoutCancel(ctx)))
@@ -93,18 +95,18 @@ type privateServer interface {
 }
 
 // watch restarts a private server that ends by itself. The service tolerates such an interruption.
-func (s *privateServers) watch() {
+func (s *Servers) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	if s.postgres != nil {
-		s.group.Go(func() error { return s.restartLoop(ctx, "Postgres", s.postgres) })
+	if s.Postgres != nil {
+		s.group.Go(func() error { return s.restartLoop(ctx, "Postgres", s.Postgres) })
 	}
 	if s.redis != nil {
 		s.group.Go(func() error { return s.restartLoop(ctx, "Redis", s.redis) })
 	}
 }
 
-func (s *privateServers) restartLoop(ctx context.Context, name string, server privateServer) error {
+func (s *Servers) restartLoop(ctx context.Context, name string, server privateServer) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,8 +125,8 @@ func (s *privateServers) restartLoop(ctx context.Context, name string, server pr
 	}
 }
 
-// stop stops both servers. The caller ensures that nothing uses them any more.
-func (s *privateServers) stop(ctx context.Context) error {
+// Stop stops both servers. The caller ensures that nothing uses them any more.
+func (s *Servers) Stop(ctx context.Context) error {
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -132,8 +134,8 @@ func (s *privateServers) stop(ctx context.Context) error {
 	if s.redis != nil {
 		err = errors.Join(err, s.redis.Close(ctx))
 	}
-	if s.postgres != nil {
-		err = errors.Join(err, s.postgres.Close(ctx))
+	if s.Postgres != nil {
+		err = errors.Join(err, s.Postgres.Close(ctx))
 	}
 	return err
 }

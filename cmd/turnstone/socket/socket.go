@@ -1,4 +1,5 @@
-package main
+// Package socket binds the two addresses of a node and serves HTTP on them.
+package socket
 
 import (
 	"context"
@@ -14,19 +15,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/http/listener"
 )
 
-// maxInternalConnections is more than probes, metrics collectors and operators need.
-const maxInternalConnections = 256
+// MaxInternalConnections is more than probes, metrics collectors and operators need.
+const MaxInternalConnections = 256
 
 // closeGrace is how long requests in flight may still take when a listener closes.
 const closeGrace = 5 * time.Second
 
-// endpoint is a bound address and, once run was called, the server on it.
-type endpoint struct {
+// Endpoint is a bound address and, once Run was called, the server on it.
+type Endpoint struct {
 	name   string // name of the setting, for messages
 	socket net.Listener
 	tls    *tls.Config // nil: plain
@@ -38,7 +38,7 @@ type endpoint struct {
 }
 
 // listen binds an address. It is called before anything else starts, so that a port in use is found at once.
-func listen(ctx context.Context, name, address string, secure *tls.Config) (*endpoint, error) {
+func listen(ctx context.Context, name, address string, secure *tls.Config) (*Endpoint, error) {
 	var config net.ListenConfig
 	socket, err := config.Listen(ctx, "tcp", address)
 	switch {
@@ -47,11 +47,11 @@ func listen(ctx context.Context, name, address string, secure *tls.Config) (*end
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &endpoint{name: name, socket: socket, tls: secure}, nil
+	return &Endpoint{name: name, socket: socket, tls: secure}, nil
 }
 
-// run serves handler on at most most connections. It calls failed if the server ends without having been closed.
-func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed func(error)) {
+// Run serves handler on at most most connections. It calls failed if the server ends without having been closed.
+func (l *Endpoint) Run(handler http.Handler, log *zap.Logger, most int, failed func(error)) {
 	l.server = listener.New(handler, listener.Options{Log: log, MaxConnections: most})
 	l.server.TLSConfig = l.tls
 	l.streams, _ = handler.(interface{ CloseStreams(context.Context) })
@@ -64,16 +64,16 @@ func (l *endpoint) run(handler http.Handler, log *zap.Logger, most int, failed f
 	}()
 }
 
-// certificate returns the certificate of the listener; nil if it is plain.
-func (l *endpoint) certificate() *x509.Certificate {
+// Certificate returns the certificate of the listener; nil if it is plain.
+func (l *Endpoint) Certificate() *x509.Certificate {
 	if l.tls == nil {
 		return nil
 	}
 	return l.tls.Certificates[0].Leaf // set by tls.LoadX509KeyPair
 }
 
-// close waits up to closeGrace for requests in flight, then aborts the remaining ones.
-func (l *endpoint) close(ctx context.Context) error {
+// Close waits up to closeGrace for requests in flight, then aborts the remaining ones.
+func (l *Endpoint) Close(ctx context.Context) error {
 	if l.server == nil {
 		return l.socket.Close()
 	}
@@ -90,30 +90,32 @@ func (l *endpoint) close(ctx context.Context) error {
 	return err
 }
 
-// listeners are the public and the internal listener.
-type listeners struct{ public, internal *endpoint }
+// Pair is the public and the internal listener.
+type Pair struct{ Public, Internal *Endpoint }
 
-func openListeners(ctx context.Context, config *settings.Config) (listeners, error) {
+// Open binds both addresses.
+func Open(ctx context.Context, config *settings.Config) (Pair, error) {
 	secure, err := loadTLS(config)
 	if err != nil {
-		return listeners{}, err
+		return Pair{}, err
 	}
 	public, err := listen(ctx, "TURNSTONE_LISTEN", config.Service.Listen, secure)
 	if err != nil {
-		return listeners{}, err
+		return Pair{}, err
 	}
 	internal, err := listen(ctx, "TURNSTONE_INTERNAL_LISTEN", config.Service.InternalListen, nil)
 	if err != nil {
-		return listeners{}, errors.Join(err, public.socket.Close())
+		return Pair{}, errors.Join(err, public.socket.Close())
 	}
-	return listeners{public, internal}, nil
+	return Pair{public, internal}, nil
 }
 
-func (l listeners) close(ctx context.Context) error {
+// Close closes both.
+func (l Pair) Close(ctx context.Context) error {
 	var group sync.WaitGroup
 	var public, internal error
-	group.Go(func() { public = l.public.close(ctx) })
-	group.Go(func() { internal = l.internal.close(ctx) })
+	group.Go(func() { public = l.Public.Close(ctx) })
+	group.Go(func() { internal = l.Internal.Close(ctx) })
 	group.Wait()
 	return errors.Join(public, internal)
 }
@@ -129,16 +131,4 @@ func loadTLS(config *settings.Config) (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
 	}, nil
-}
-
-// loadClusterTLS returns the TLS configuration of connections between nodes, or nil if the node is alone.
-func loadClusterTLS(config *settings.Config, log *zap.Logger) (*tls.Config, error) {
-	if config.Cluster.Listen == "" {
-		return nil, nil
-	}
-	secure, err := cluster.Load(log, config.Cluster.CA, config.Cluster.Cert, config.Cluster.Key)
-	if err != nil {
-		return nil, fmt.Errorf("TURNSTONE_CLUSTER_CA_FILE, _CERT_FILE, _KEY_FILE: %w", err)
-	}
-	return secure, nil
 }

@@ -1,4 +1,4 @@
-package main
+package telemetry
 
 import (
 	"io"
@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger returns a logger that writes JSON lines or, if forPeople is set, human-readable columns.
-func newLogger(to io.Writer, level zapcore.Level, forPeople bool) *zap.Logger {
+// NewLogger returns a logger that writes JSON lines or, if forPeople is set, human-readable columns.
+func NewLogger(to io.Writer, level zapcore.Level, forPeople bool) *zap.Logger {
 	config := zap.NewProductionEncoderConfig()
 	config.TimeKey, config.EncodeTime = "at", zapcore.RFC3339NanoTimeEncoder
 	encoder := zapcore.NewJSONEncoder(config)

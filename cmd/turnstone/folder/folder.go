@@ -1,4 +1,5 @@
-package main
+// Package folder is the data folder of a node: its lock, its secrets and the node that used it before.
+package folder
 
 import (
 	"errors"
@@ -18,29 +19,29 @@ import (
 // The contents of the data folder. Only our account can read them. Other accounts may pass through the folder, because
 // the private servers run under other accounts if we are root, and their folders are in it.
 const (
-	passwordFile = "demo-password"
-	nodeFile     = "node"
+	nodeFile = "node"
 
-	folderMode  = 0o711
+	Mode        = 0o711
 	ownFileMode = 0o600
-	secretBytes = 48
+	// SecretBytes is the number of random bytes of a generated signing secret.
+	SecretBytes = 48
 )
 
-// dataFolder is the locked data folder of a running node.
-type dataFolder struct {
+// Folder is the locked data folder of a running node.
+type Folder struct {
 	path     string
 	lock     *embedded.FolderLock
-	database string // folder of the private Postgres that this process started; "" if there is none
+	Database string // folder of the private Postgres that this process started; "" if there is none
 }
 
-// openFolder creates and locks the data folder for this process. If another process holds the lock, the error is
+// Open creates and locks the data folder for this process. If another process holds the lock, the error is
 // embedded.ErrLocked.
-func openFolder(path string) (*dataFolder, error) {
+func Open(path string) (*Folder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("TURNSTONE_DATA_DIR: %w", err)
 	}
-	if err := os.MkdirAll(path, folderMode); err != nil {
+	if err := os.MkdirAll(path, Mode); err != nil {
 		return nil, fmt.Errorf("TURNSTONE_DATA_DIR: %w", err)
 	}
 	lock, err := embedded.LockFolder(path)
@@ -50,17 +51,19 @@ func openFolder(path string) (*dataFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TURNSTONE_DATA_DIR: %w", err)
 	}
-	return &dataFolder{path: path, lock: lock}, nil
+	return &Folder{path: path, lock: lock}, nil
 }
 
-func (f *dataFolder) close() error { return f.lock.Unlock() }
+// Close releases the lock.
+func (f *Folder) Close() error { return f.lock.Unlock() }
 
-func (f *dataFolder) join(name string) string { return filepath.Join(f.path, name) }
+// Join returns the path of a file in the folder.
+func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
 
-// predecessor returns the node that used the folder before, or nil if none is recorded. This process holds the folder's
+// Predecessor returns the node that used the folder before, or nil if none is recorded. This process holds the folder's
 // lock, so that node has surely ended.
-func (f *dataFolder) predecessor() (*protocol.NodeID, error) {
-	text, err := os.ReadFile(f.join(nodeFile))
+func (f *Folder) Predecessor() (*protocol.NodeID, error) {
+	text, err := os.ReadFile(f.Join(nodeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -75,24 +78,24 @@ func (f *dataFolder) predecessor() (*protocol.NodeID, error) {
 	return &node, nil
 }
 
-// recordNode stores node as the predecessor of the next node that uses the folder.
-func (f *dataFolder) recordNode(node protocol.NodeID) error {
-	return writeFile(f.join(nodeFile), node.String()+"\n")
+// RecordNode stores node as the predecessor of the next node that uses the folder.
+func (f *Folder) RecordNode(node protocol.NodeID) error {
+	return WriteFile(f.Join(nodeFile), node.String()+"\n")
 }
 
-// loadOrCreateSecret returns the secret stored at path. If there is none, it generates one from the given number of
+// LoadOrCreateSecret returns the secret stored at path. If there is none, it generates one from the given number of
 // random bytes and stores it; made reports whether it did.
-func loadOrCreateSecret(path string, bytes int) (value string, made bool, err error) {
+func LoadOrCreateSecret(path string, bytes int) (value string, made bool, err error) {
 	value, err = settings.ReadSecret(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return value, false, err
 	}
 	value = settings.RandomText(bytes)
-	return value, true, writeFile(path, value+"\n")
+	return value, true, WriteFile(path, value+"\n")
 }
 
-// writeFile replaces a file atomically. Only our account can read it.
-func writeFile(path, text string) error {
+// WriteFile replaces a file atomically. Only our account can read it.
+func WriteFile(path, text string) error {
 	unfinished := path + ".new"
 	if err := os.WriteFile(unfinished, []byte(text), ownFileMode); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func TestDoctorTriesEveryRoute(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	checks := &doctorChecks{config: &settings.Config{Model: settings.Model{Provider: "scripted", Config: file}}}
+	checks := &installation{config: &settings.Config{Model: settings.Model{Provider: "scripted", Config: file}}}
 	out := ""
 	for _, found := range checks.routes(t.Context()) {
 		out += printed(found)
@@ -66,7 +66,7 @@ WRONG completion of coding-1 (none): model_rejected: the model provider returned
 	if out != want {
 		t.Errorf("doctor printed:\n%s\nwant:\n%s", out, want)
 	}
-	if found := (&doctorChecks{config: &settings.Config{Model: settings.Model{Provider: "scripted"}}}).routes(t.Context()); found != nil {
+	if found := (&installation{config: &settings.Config{Model: settings.Model{Provider: "scripted"}}}).routes(t.Context()); found != nil {
 		t.Errorf("scripted: %v", found)
 	}
 }
