@@ -1,6 +1,7 @@
 package files
 
 import (
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 	"strconv"
 
@@ -11,6 +12,9 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
 )
+
+//go:embed receive_content.md
+var receiveDescription string
 
 // Routes returns the lines of the table of routes.
 func (h *Handlers) Routes() []route.Route {
@@ -35,7 +39,7 @@ func (h *Handlers) uploadRoutes() []route.Route {
 			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			Documented(documentEvents),
 		route.Stream("PUT", path+"/content", "putUploadContent", "Send the content of an upload", route.Writes, h.putContent).
-			DescribedAs("Receives the whole content as the body: it is hashed, stored and scanned for malware while it arrives. Its type is detected. The response has the upload in its final state, with the file if it is `ready`; or, if the scan takes more than ten seconds, in the state `scanning` with the status 202. After an interruption, or a content of another size or hash, the upload accepts the whole content again until it expires (410). A client that sends less than 32 KiB in 15 seconds is disconnected. While the object store or the malware scanner is unavailable, the response is 503, and the body is not read.").
+			DescribedAs(receiveDescription).
 			WithCodes(protocol.CodeConflict, protocol.CodeUploadFinished, protocol.CodeUploadExpired, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			Documented(documentContent),
 		route.Call("DELETE", path, "cancelUpload", "Cancel an upload", route.Writes.Unstored(), h.cancel).

@@ -2,6 +2,7 @@ package portability
 
 import (
 	"context"
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 	"turnstone/protocol"
 )
 
+//go:embed erasure.md
+var erasureDescription string
+
 // Erasures erases accounts.
 type Erasures interface {
 	Count(ctx context.Context, account protocol.AccountID) (map[string]int, error)
@@ -21,7 +25,7 @@ type Erasures interface {
 func (h *Handlers) erasureRoutes() []route.Route {
 	return []route.Route{
 		route.Call("DELETE", "/account", "eraseAccount", "Erase the account", route.Writes.Unstored().Recent(), h.eraseAccount).
-			DescribedAs("Erases the account and everything in it. The first request fails with 409 `confirmation_required`, with the numbers of what is erased (each up to 1,000); repeat it with the token of that response in X-Confirm. When the second response is sent, every session has ended, nothing of the account can be read any more, its live turns are being cancelled, and its email address can be registered again. A background job then deletes the rows and the files, usually within minutes. The response has an `erasure_id`; with it, an operator can tell how many rows and files were deleted (`turnstone user erasure`). Security events without content and these numbers are kept for 400 days. Requires a sign-in within the last ten minutes.").
+			DescribedAs(erasureDescription).
 			WithCodes(protocol.CodeConfirmation).WithStatus(stdhttp.StatusAccepted),
 	}
 }

@@ -2,6 +2,7 @@ package portability
 
 import (
 	"context"
+	_ "embed" // the descriptions of operations
 	"io"
 	stdhttp "net/http"
 	"strconv"
@@ -18,6 +19,9 @@ import (
 	"turnstone/protocol"
 )
 
+//go:embed export.md
+var exportDescription string
+
 // Exports writes what an account owns.
 type Exports interface {
 	Begin(ctx context.Context, account protocol.AccountID) (*exports.Export, error)
@@ -29,7 +33,7 @@ func (h *Handlers) exportRoutes() []route.Route {
 	policy.Conflicts = true
 	return []route.Route{
 		route.Stream("GET", "/account/export", "exportAccount", "Export the account", policy.Recent(), h.exportAccount).
-			DescribedAs("Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.").
+			DescribedAs(exportDescription).
 			WithCodes(protocol.CodeConflict).
 			Documented(documentFile("The archive. Large exports take minutes; the size is not known in advance.", "application/zip")),
 		route.Stream("GET", "/conversations/{conversation_id}/export", "exportConversation", "Export a conversation", policy, h.exportConversation).

@@ -2,6 +2,7 @@ package portability
 
 import (
 	"context"
+	_ "embed" // the descriptions of operations
 	"fmt"
 	"io"
 	"mime"
@@ -20,6 +21,9 @@ import (
 	"turnstone/protocol"
 )
 
+//go:embed import.md
+var importDescription string
+
 // Imports stores and runs imports.
 type Imports interface {
 	Receive(ctx context.Context, account protocol.AccountID, body io.Reader, size int64) (*protocol.Import, error)
@@ -35,7 +39,7 @@ func (h *Handlers) importRoutes() []route.Route {
 	const path = "/account/imports"
 	return []route.Route{
 		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(imports.MaxBytes).
-			DescribedAs(fmt.Sprintf("Receives an export as the body, of at most %d GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.", imports.MaxBytes>>30)).
+			DescribedAs(fmt.Sprintf(importDescription, imports.MaxBytes>>30)).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			Documented(documentImport),
 		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).
