@@ -166,7 +166,7 @@ func (d *drill) writesAfter(at time.Time) (n int) {
 // but the backups and the secret is gone.
 func (d *drill) fail(server *embedded.Postgres) time.Time {
 	d.t.Helper()
-	d.cursor = d.feedEvent(d.users[0], "").ID
+	d.cursor, _ = d.feedItem(d.users[0], "")
 	for _, u := range d.users {
 		u.Ledger.Plan() // until the end of the test: a restored service has other addresses of its servers
 	}
@@ -297,13 +297,13 @@ func (d *drill) checkCursors(users []*sitetest.User) {
 			refused.WantProblem(d.t, http.StatusConflict, protocol.CodeSequenceAhead)
 		}
 	}
-	if e := d.feedEvent(users[0], d.cursor); e.Type != string(protocol.FeedReset) {
-		d.t.Errorf("a reader of the account feed that is ahead of it gets %s", e.Type)
+	if _, item := d.feedItem(users[0], d.cursor); item.Type != protocol.FeedReset {
+		d.t.Errorf("a reader of the account feed that is ahead of it gets %s", item.Type)
 	}
 }
 
-// feedEvent returns the first event of the account feed after a cursor.
-func (d *drill) feedEvent(u *sitetest.User, after string) (e struct{ ID, Type string }) {
+// feedItem returns the first item of the account feed after a cursor, and its cursor.
+func (d *drill) feedItem(u *sitetest.User, after string) (cursor string, item protocol.FeedItem) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), sitetest.HangGuard)
 	defer cancel()
@@ -316,7 +316,11 @@ func (d *drill) feedEvent(u *sitetest.User, after string) (e struct{ ID, Type st
 	if err != nil {
 		d.t.Fatalf("reading the account feed: %d %v", response.StatusCode, err)
 	}
-	return struct{ ID, Type string }{string(frame.ID), string(frame.Event)}
+	var feed verify.Feed
+	if item, err = feed.Next(string(frame.ID), string(frame.Event), string(frame.Data)); err != nil {
+		d.t.Fatal(err)
+	}
+	return feed.Cursor, item
 }
 
 // checkKeys repeats the first write, which was restored, and the last one, which was lost, with their keys: the first has its
