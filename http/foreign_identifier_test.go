@@ -34,7 +34,7 @@ import (
 // same in every run, so the test asserts it. An identifier of the caller is the control: its work must differ.
 //
 // TestForeignTakesAsLongAsMissing measures the time, because Postgres does not do all of the work. It prints Welch's t
-// of interleaved samples, and asserts it only from 10,000 samples on. Run it on a machine that does nothing else:
+// of interleaved samples, and asserts it only from 10,000 samples on. Run it on a host computer that does nothing else:
 //
 //	go test ./http -run TestForeignTakesAsLongAsMissing -v -timing.samples 20000
 var timingSamples = testflag.Int("timing.samples", 100, "samples of each kind; from 10000 on, Welch's t is asserted")
@@ -335,7 +335,7 @@ func TestForeignTakesAsLongAsMissing(t *testing.T) {
 }
 
 // compare returns Welch's t of the times of two functions. It calls them in pairs in a random order, so that no
-// periodic disturbance affects one of them more. It leaves out the slowest twentieth of each, which the machine causes.
+// periodic disturbance affects one of them more. It leaves out the slowest twentieth of each, which the host computer causes.
 func compare(samples int, first, second func()) float64 {
 	var took [2][]float64
 	ask := [2]func(){first, second}

@@ -57,7 +57,7 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	}
 	u.Get(t, "/ready", &ready)
 	for _, name := range []string{"persistence", "cache", "object_storage", "malware_scanning", "model_access"} {
-		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it responds; how fast depends on the machine
+		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it responds; how fast depends on the host computer
 			t.Errorf("%s is %q", name, ready.Checks[name])
 		}
 	}

@@ -21,7 +21,7 @@ func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
 	mounted := filepath.Dir(d.Folder)
 	if err := syscall.Mount("tmpfs", mounted, "tmpfs", 0, roomy); err != nil {
-		t.Skipf("this machine does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
+		t.Skipf("this host computer does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mounted, syscall.MNT_DETACH) })
 	resize := func(size string) {

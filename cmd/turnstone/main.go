@@ -56,7 +56,7 @@ func (p *program) dev() *dev.Program {
 
 // cli is the command line.
 type cli struct {
-	Dev     dev.Command     `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
+	Dev     dev.Command     `cmd:"" help:"Run everything on this host computer: private Postgres and Redis, a scripted model, a seeded account."`
 	Serve   serveCommand    `cmd:"" help:"Run the service, configured by the environment."`
 	Migrate migrateCommand  `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
 	Doctor  doctor.Command  `cmd:"" help:"Check this installation and print how to fix what is wrong."`

@@ -312,7 +312,7 @@ func (s *service) createHosts() {
 }
 
 // busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
-// deadline: the machine is busy, or everything on it starts at the same time. Giving up earlier would only repeat
+// deadline: the host computer is busy, or everything on it starts at the same time. Giving up earlier would only repeat
 // the whole start.
 var busyTimeout = timelimit.Of(15 * time.Second)
 

@@ -122,7 +122,7 @@ func OperationAt(document *huma.OpenAPI, method, path string) *huma.Operation {
 type Object = map[string]any
 
 // DescribedAs sets the description of the operation: effects, order and limits that the summary leaves out. A long one is a
-// file beside the handler, and its last line ends with a line feed.
+// file next to the handler, and its last line ends with a line feed.
 func (t Route) DescribedAs(description string) Route {
 	t.description = strings.TrimSuffix(description, "\n")
 	return t

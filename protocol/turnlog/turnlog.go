@@ -49,7 +49,7 @@ type Begin struct {
 	Payloads []protocol.Payload
 }
 
-// Runner is the node that runs the turns that the store starts, passed to the store beside the request. The zero value
+// Runner is the node that runs the turns that the store starts, passed to the store in addition to the request. The zero value
 // is a node that runs no new turn, because it drains.
 type Runner struct {
 	NodeID       protocol.NodeID // owns the turns, with epoch 1

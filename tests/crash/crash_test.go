@@ -344,7 +344,7 @@ func (a *run) watch(witness *verify.Witness) {
 }
 
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
-// again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer. If the
+// again. A round of a minute or more lasts until its minimums are reached: on a slow host computer everything takes longer. If the
 // length of the run is not given, it also ends as soon as they are.
 func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch) error {
 	ctx, stop := context.WithCancel(context.Background())

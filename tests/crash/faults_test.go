@@ -54,7 +54,7 @@ type injector struct {
 	crashes []span   // guarded by mu: of Postgres
 }
 
-// span is a time span by the machine's clock, which the service's log also uses.
+// span is a time span by the host computer's clock, which the service's log also uses.
 type span struct{ from, to time.Time }
 
 // crashed reports whether Postgres crashed, or may have crashed, in a time span.

@@ -102,7 +102,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"projects", w.projects},
 				{"shares", w.shares},
 				{"usage", w.usage},
-				{"export and import", w.portability},
+				{"export and import", w.accountData},
 				{"files", w.files},
 				{"search", w.search},
 				{"the feed", w.feed},
@@ -645,7 +645,7 @@ func (w *walk) usage() {
 	}
 }
 
-func (w *walk) portability() {
+func (w *walk) accountData() {
 	archive := w.call("exportAccount", nil, nil)
 	if archive.Status != http.StatusOK || !strings.HasPrefix(string(archive.Body), "PK") {
 		w.t.Errorf("an export: %d, %d bytes", archive.Status, len(archive.Body))

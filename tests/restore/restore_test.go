@@ -162,7 +162,7 @@ func (d *drill) writesAfter(at time.Time) (n int) {
 	return n
 }
 
-// fail kills the service and the database at once, as the loss of a machine does, and returns when that was. Everything
+// fail kills the service and the database at once, as the loss of a host computer does, and returns when that was. Everything
 // but the backups and the secret is gone.
 func (d *drill) fail(server *embedded.Postgres) time.Time {
 	d.t.Helper()

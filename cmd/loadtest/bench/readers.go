@@ -209,7 +209,7 @@ func (b readerBench) readers(ctx context.Context) error {
 			}
 			b.Say("  %s: %s kB per idle reader", name, figures.Number(each[sideOf(service)]))
 		}
-		// Each side has two windows, in mirrored order (A B B A). The cost of a write depends on the machine's other
+		// Each side has two windows, in mirrored order (A B B A). The cost of a write depends on the host computer's other
 		// work and on whether its processors sleep between two events, and both change within seconds.
 		var tokens, seconds [2]float64
 		for _, service := range append(alternate(round), alternate(round+1)...) {

@@ -37,7 +37,7 @@ const (
 	readyPoll       = 100 * time.Millisecond // while the first nodes start
 )
 
-// nodeCluster is a cluster of several processes on this machine: this process runs the private servers and a balancer,
+// nodeCluster is a cluster of several processes on this host computer: this process runs the private servers and a balancer,
 // and each node is a `serve` process.
 type nodeCluster struct {
 	program  *Program
@@ -93,7 +93,7 @@ func newCluster(p *Program, config *settings.Config, own *folder.Folder, count i
 	return c, nil
 }
 
-// freeAddresses returns addresses of this machine on which nothing listens.
+// freeAddresses returns addresses of this host computer on which nothing listens.
 func freeAddresses(count int) (free []string, err error) {
 	for range count {
 		socket, err := net.Listen("tcp", "127.0.0.1:0")

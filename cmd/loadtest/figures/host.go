@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine describes the machine, the software and the commit that the figures were measured with.
-type Machine struct {
+// Host describes the host computer, the software and the commit that the figures were measured with.
+type Host struct {
 	begun              time.Time
 	model, kernel      string
 	Processors         int
@@ -23,9 +23,9 @@ type Machine struct {
 	Commit             string
 }
 
-// ThisMachine describes this machine. What cannot be read stays unknown.
-func ThisMachine() Machine {
-	m := Machine{begun: time.Now(), Processors: runtime.NumCPU(), language: runtime.Version(), model: "unknown", database: "unknown"}
+// ThisHost describes this machine. What cannot be read stays unknown.
+func ThisHost() Host {
+	m := Host{begun: time.Now(), Processors: runtime.NumCPU(), language: runtime.Version(), model: "unknown", database: "unknown"}
 	text, _ := os.ReadFile("/proc/cpuinfo") // without it the model stays unknown
 	for line := range strings.Lines(string(text)) {
 		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
@@ -53,10 +53,10 @@ func ThisMachine() Machine {
 }
 
 // Since returns the time since the description was made.
-func (m Machine) Since() time.Duration { return time.Since(m.begun) }
+func (m Host) Since() time.Duration { return time.Since(m.begun) }
 
 // Markdown returns the sentence with the description for a document.
-func (m Machine) Markdown(took time.Duration) string {
+func (m Host) Markdown(took time.Duration) string {
 	return fmt.Sprintf("Measured on %s at commit `%s`: %d processors (%s), %d GiB, Linux %s, %s, %s with fsync on. The run took %s.\n",
 		m.begun.UTC().Format(time.DateOnly), m.Commit, m.Processors, m.model, m.memory>>30, m.kernel, m.language, m.database,
 		took.Round(time.Minute))

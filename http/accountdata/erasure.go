@@ -1,4 +1,4 @@
-package portability
+package accountdata
 
 import (
 	"context"
