@@ -157,7 +157,7 @@ func DeriveToolID(turn TurnID, n int) ToolID { return ToolID(derive([16]byte(tur
 // is returned.
 func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive([16]byte(turn), 3, n)) }
 
-// DeriveFileID derives the identifier of the file that an upload session creates.
+// DeriveFileID derives the identifier of the file that an upload creates.
 func DeriveFileID(upload UploadID) FileID { return FileID(derive([16]byte(upload), 4, 1)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {

@@ -26,7 +26,7 @@ func (h *Handlers) uploadRoutes() []route.Route {
 	follow := route.Policy{Conflicts: true}
 	return []route.Route{
 		route.Call("POST", "/files/uploads", "createUpload", "Start an upload", route.Uploads, h.create).
-			DescribedAs("Creates an upload session, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
+			DescribedAs("Creates an upload, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
 			WithExample(route.Object{"filename": "tides.pdf", "media_type": "application/pdf", "size": 48213, "purpose": "attachment"}).
 			WithCodes(protocol.CodeTooManyUploads, protocol.CodeTooManyFiles, protocol.CodeIdempotencyReused, protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
 		route.Stream("GET", path, "getUpload", "Get an upload", route.Reads.Unstored(), h.getUpload).

@@ -6,7 +6,7 @@ import (
 	"turnstone/protocol"
 )
 
-// Upload is the log of an upload session. Findings has what is wrong with the log itself.
+// Upload is the log of an upload. Findings has what is wrong with the log itself.
 type Upload struct {
 	Position
 	ID       string
@@ -15,7 +15,7 @@ type Upload struct {
 	Findings Findings
 }
 
-// ReadUpload reads the log of an upload session that has ended, or its beginning. It checks that the events are contiguous
+// ReadUpload reads the log of an upload that has ended, or its beginning. It checks that the events are contiguous
 // from 1; that upload.started is the first and upload.finished the last one and that there is only one; that each state
 // follows from the one before it; and that the progress of an attempt grows up to the size of the file.
 func ReadUpload(id string, events []Event) *Upload {
@@ -72,7 +72,7 @@ func leads(from, to protocol.UploadState) bool {
 	})
 }
 
-// CheckResource compares the log with the session as the service shows it.
+// CheckResource compares the log with the upload as the service shows it.
 func (u *Upload) CheckResource(shown *protocol.Upload) (found Findings) {
 	if u.End == nil {
 		if shown.State.Terminal() {

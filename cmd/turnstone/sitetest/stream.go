@@ -260,7 +260,7 @@ func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) 
 	return read
 }
 
-// ReadUpload reads the log of an upload session that nobody works on, and checks it.
+// ReadUpload reads the log of an upload that nobody works on, and checks it.
 func (u *User) ReadUpload(t *testing.T, session *protocol.Upload) *verify.Upload {
 	t.Helper()
 	body := u.Do(t, http.MethodGet, session.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
