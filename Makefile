@@ -16,7 +16,7 @@ export GOFLAGS += -gcflags=image/...=-race=false -gcflags=golang.org/x/image/...
 # tests run several nodes in one process. Without the race detector in its two packages, only these accesses are not checked.
 export GOFLAGS += -gcflags=google.golang.org/grpc/grpclog/...=-race=false
 # Without the path of the work tree in them, compiled packages are the same in every clone, so a fresh clone compiles only
-# what no other clone on this machine has compiled.
+# what no other clone on this host computer has compiled.
 export GOFLAGS += -trimpath
 # By default a process with the race detector sleeps for a second before it exits, to observe goroutines that still run. A
 # race is reported when it happens, and goleak finds goroutines that tests leave running.
@@ -35,7 +35,7 @@ run: debian-run build ## run Turnstone for a first look: private servers, a scri
 build: go web/dist/index.html ## build bin/turnstone, with the web app in it
 	go build $(LDFLAGS) -o bin/turnstone ./cmd/turnstone
 
-# The files depend on the commit and on the versions of Go and Node alone: paths and the settings of this machine are left out.
+# The files depend on the commit and on the versions of Go and Node alone: paths and the settings of this host computer are left out.
 RELEASES := linux-amd64 linux-arm64
 release: go web/dist/index.html ## build the stripped binaries of a release and their checksums in bin/release
 	rm -rf bin/release
@@ -148,7 +148,7 @@ soak: debian-test go $(PROGRAM) ## run 60 % of the measured capacity for SOAK_FO
 	$(call LOADTEST,tmp/soak)
 	bin/loadtest soak --for $(SOAK_FOR) --binary $(MEASURED) --folder tmp/soak/servers --out docs/soak.md $(if $(filter-out 0,$(SEED)),--seed $(SEED)) $(SOAK)
 
-bench-go: debian-test go ## run the Go benchmarks, on this machine's own disk
+bench-go: debian-test go ## run the Go benchmarks, on this host computer's own disk
 	mkdir -p tmp && chmod 711 tmp
 	TMPDIR=$(CURDIR)/tmp go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 

@@ -173,9 +173,9 @@ func TestTheDeploymentHasNoSecrets(t *testing.T) {
 
 // TestTheDeploymentStopsNodesNoSoonerThanTheyDrain checks that everything that stops a node waits for its drain and its shutdown.
 func TestTheDeploymentStopsNodesNoSoonerThanTheyDrain(t *testing.T) {
-	shutdown := regexp.MustCompile(`stopTimeout = (\d+) \* time\.Second`).FindStringSubmatch(readPage(t, "cmd/turnstone/serve.go"))
+	shutdown := regexp.MustCompile(`StopTimeout = (\d+) \* time\.Second`).FindStringSubmatch(readPage(t, "cmd/turnstone/settings/config.go"))
 	if shutdown == nil {
-		t.Fatal("cmd/turnstone/serve.go has no stopTimeout")
+		t.Fatal("cmd/turnstone/settings/config.go has no StopTimeout")
 	}
 	rest, _ := time.ParseDuration(shutdown[1] + "s")
 	grace := func(at, text string) time.Duration {

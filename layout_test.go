@@ -40,7 +40,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
 		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
@@ -56,12 +56,13 @@ var layers = map[string][]string{
 		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
 		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
-		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate", "cmd/turnstone",
+		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate",
+		"cmd/turnstone/folder", "cmd/turnstone/diskspace", "cmd/turnstone/connect", "cmd/turnstone/private", "cmd/turnstone/socket", "cmd/turnstone/doctor", "cmd/turnstone/dev", "cmd/turnstone",
 	},
 	"web":   {"web"},
 	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},

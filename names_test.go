@@ -95,7 +95,7 @@ func TestNoCodeBucketOrEventIsOnlyDeclared(t *testing.T) {
 			}
 		}
 	}
-	limits := bucketsWithLimits(t, files["cmd/turnstone/limits.go"])
+	limits := bucketsWithLimits(t, files["cmd/turnstone/connect/redis.go"])
 	buckets := slices.Sorted(maps.Values(constants(files, "http/route", "Bucket")))
 	buckets = slices.Sorted(slices.Values(slices.AppendSeq(buckets, maps.Values(constants(files, "http/auth", "Bucket")))))
 	if buckets = slices.DeleteFunc(buckets, func(name string) bool { return name == "" }); !slices.Equal(limits, buckets) {

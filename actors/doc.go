@@ -1,4 +1,4 @@
-// Package actors contains the packages that run durable work: live turns and upload sessions now, research tasks later. One
+// Package actors contains the packages that run durable work: live turns and uploads now, research tasks later. One
 // actor runs each piece of work, on the shell of package shell, around a pure state machine.
 //
 //	shell            one actor: decide → commit → effects → answer; knows no kind of work

@@ -659,7 +659,7 @@ func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
 			signedIn.expect(200, "GET", "/ready", nil)
 			ask(test.healthy)
 
-			postgres.close()
+			postgres.Stop()
 			w.clock.advance(test.after)
 			resp := ask(503)
 			if got := string(resp.body); got != `{"status":"not_ready","checks":{"cache":"ok","persistence":"down"}}`+"\n" || resp.header.Get("Content-Type") != "application/json" || resp.header.Get("Cache-Control") != "no-store" {

@@ -17,6 +17,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/protocol"
 	frames "turnstone/protocol/client"
+	"turnstone/protocol/verify"
 )
 
 // feedWorld is a Server that listens and does its background work.
@@ -50,10 +51,10 @@ func (w *feedWorld) start(t *testing.T, open func(*testing.T, ...func(*testConfi
 
 // feedStream is an open feed.
 type feedStream struct {
+	verify.Feed
 	t      *testing.T
 	body   io.ReadCloser
 	frames *frames.FrameReader
-	cursor string    // of the last event
 	from   time.Time // when it was opened; zero if it was opened with a cursor
 }
 
@@ -70,7 +71,7 @@ func (w *feedWorld) feed(c *client, cursor string) *feedStream {
 		w.t.Fatalf("GET /events: %d %s", response.StatusCode, body)
 	}
 	w.t.Cleanup(func() { _ = response.Body.Close() })
-	return &feedStream{t: w.t, body: response.Body, frames: frames.NewFrameReader(response.Body), cursor: cursor, from: from}
+	return &feedStream{Feed: verify.Feed{Cursor: cursor}, t: w.t, body: response.Body, frames: frames.NewFrameReader(response.Body), from: from}
 }
 
 func (w *feedWorld) open(c *client, cursor string) *stdhttp.Response {
@@ -104,14 +105,15 @@ func (s *feedStream) next() protocol.FeedItem {
 }
 
 func (s *feedStream) read() (item protocol.FeedItem, err error) {
+	s.t.Helper()
 	frame, err := s.frames.Next()
 	if err != nil {
 		return item, err
 	}
-	if err := json.Unmarshal(frame.Data, &item); err != nil || item.Type != string(frame.Event) || len(frame.ID) == 0 {
-		s.t.Fatalf("event %s, id %s, data %s: %v", frame.Event, frame.ID, frame.Data, err)
+	item, err = s.Next(string(frame.ID), string(frame.Event), string(frame.Data))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	s.cursor = string(frame.ID)
 	return item, nil
 }
 
@@ -188,7 +190,7 @@ func TestAFeedResumesAfterTheLastEventThatItsClientHas(t *testing.T) {
 	second := ann.newConversation()
 	ann.setTitle(second, "renamed while the client was away")
 	third := ann.newConversation()
-	again := w.feed(ann, feed.cursor)
+	again := w.feed(ann, feed.Cursor)
 	if item := again.want("conversation.changed", second); *item.Version != 2 {
 		t.Errorf("two changes of one conversation are reported with version %d, want the last, 2", *item.Version)
 	}
@@ -196,7 +198,7 @@ func TestAFeedResumesAfterTheLastEventThatItsClientHas(t *testing.T) {
 	fourth := ann.newConversation()
 	again.want("conversation.changed", fourth)
 	// The same cursor gives the same items again, in the query as in the header.
-	response := ann.expect(200, "GET", "/events?after="+feed.cursor, nil)
+	response := ann.expect(200, "GET", "/events?after="+feed.Cursor, nil)
 	if body := string(response.body); !strings.Contains(body, "retry: 2000\n") {
 		t.Errorf("the stream starts with %q", body)
 	}
@@ -215,7 +217,7 @@ func TestACursorOfAnotherAccountOrOfAListIsInvalid(t *testing.T) {
 	for name, request := range map[string]struct {
 		by     *client
 		cursor string
-	}{"another account": {bob, feed.cursor}, "a list": {ann, *page.NextCursor}, "no cursor": {ann, "12"}} {
+	}{"another account": {bob, feed.Cursor}, "a list": {ann, *page.NextCursor}, "no cursor": {ann, "12"}} {
 		for _, send := range []func() *reply{
 			func() *reply { return request.by.do("GET", "/events?after="+request.cursor, nil) },
 			func() *reply { return request.by.do("GET", "/events", nil, "Last-Event-ID", request.cursor) },
@@ -251,12 +253,12 @@ func TestACursorOlderThanTheRetentionResetsTheFeed(t *testing.T) {
 	if err := w.DB.Feed.Expire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again := w.feed(ann, feed.cursor)
+	again := w.feed(ann, feed.Cursor)
 	again.want(protocol.FeedReset, "")
 	id := ann.newConversation()
 	again.want("conversation.changed", id)
 	_ = again.body.Close()
-	w.feed(ann, again.cursor) // the new cursor is valid
+	w.feed(ann, again.Cursor) // the new cursor is valid
 }
 
 // TestTheFeedOfARevokedSessionEnds revokes the session on another Server, so that only the notification or the recheck
@@ -276,7 +278,7 @@ func TestTheFeedOfARevokedSessionEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if response := w.open(laptop, feed.cursor); response.StatusCode != stdhttp.StatusUnauthorized {
+	if response := w.open(laptop, feed.Cursor); response.StatusCode != stdhttp.StatusUnauthorized {
 		t.Errorf("the feed of a revoked session: %d, want 401", response.StatusCode)
 	}
 }
@@ -294,7 +296,7 @@ func TestADrainingNodeSendsItsFeedsToAnother(t *testing.T) {
 	if retry := feed.frames.Retry(); retry >= time.Second {
 		t.Errorf("the stream asks for a reconnection after %s, want less than a second", retry)
 	}
-	if response := w.open(ann, feed.cursor); response.StatusCode != stdhttp.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+	if response := w.open(ann, feed.Cursor); response.StatusCode != stdhttp.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
 		t.Errorf("a new feed on a draining node: %d, want 503 with Retry-After", response.StatusCode)
 	}
 }
@@ -326,7 +328,7 @@ func TestTheFeedIsUnavailableWithoutPostgres(t *testing.T) {
 	feed := w.feed(ann, "")
 	feed.want(protocol.FeedStarted, "")
 	w.DB.Close()
-	if response := w.open(ann, feed.cursor); response.StatusCode != stdhttp.StatusServiceUnavailable {
+	if response := w.open(ann, feed.Cursor); response.StatusCode != stdhttp.StatusServiceUnavailable {
 		t.Errorf("without Postgres: %d, want 503", response.StatusCode)
 	}
 }
@@ -342,7 +344,7 @@ func TestAReaderFarBehindGetsEverythingInBoundedMemory(t *testing.T) {
 	w.database.Admin(t, `insert into feed_items (account_id, kind, deleted, prefix, id, version)
 		select $1, 'conversation', false, 'conv', ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, n from generate_series(1, $2::int) n`,
 		ann.account.AccountID, items)
-	again := w.feed(ann, feed.cursor)
+	again := w.feed(ann, feed.Cursor)
 	before := heap()
 	var most uint64
 	for n := int64(1); n <= items; n++ {
@@ -406,7 +408,7 @@ func TestNoChangeIsLostToAReaderThatReconnectsAllTheTime(t *testing.T) {
 		seen = append(seen, item.ID)
 		if len(seen)%3 == 0 {
 			_ = feed.body.Close()
-			feed = w.feed(ann, feed.cursor)
+			feed = w.feed(ann, feed.Cursor)
 		}
 	}
 	if ids := <-made; !slices.Equal(seen, ids) {

@@ -8,8 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +20,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/pgtest"
+	"turnstone/protocol/proxytest"
 )
 
 // timingSamples is the number of samples of each kind that TestForeignTakesAsLongAsMissing takes.
@@ -35,7 +34,7 @@ import (
 // same in every run, so the test asserts it. An identifier of the caller is the control: its work must differ.
 //
 // TestForeignTakesAsLongAsMissing measures the time, because Postgres does not do all of the work. It prints Welch's t
-// of interleaved samples, and asserts it only from 10,000 samples on. Run it on a machine that does nothing else:
+// of interleaved samples, and asserts it only from 10,000 samples on. Run it on a host computer that does nothing else:
 //
 //	go test ./http -run TestForeignTakesAsLongAsMissing -v -timing.samples 20000
 var timingSamples = testflag.Int("timing.samples", 100, "samples of each kind; from 10000 on, Welch's t is asserted")
@@ -43,17 +42,14 @@ var timingSamples = testflag.Int("timing.samples", 100, "samples of each kind; f
 // recordingProxy is a proxy between the service and Postgres. It records the messages in both directions, on the
 // connections of the pool that serves requests. auto_explain makes Postgres send its plans on the same connections.
 type recordingProxy struct {
-	URL      string
-	listener net.Listener
-	target   string
-	running  sync.WaitGroup
+	*proxytest.Proxy
+	URL string
 
 	// Guarded by mu.
 	mu         sync.Mutex
 	sent       []string          // messages of the service; separate from received, because the two directions overlap
 	received   []string          // messages of Postgres
 	statements map[string]string // SQL by the name of the prepared statement
-	open       []net.Conn
 }
 
 // newRecordingProxy starts a proxy for a database and makes Postgres report its plans. The proxy runs until the test
@@ -68,56 +64,16 @@ func newRecordingProxy(t *testing.T, database pgtest.Database) *recordingProxy {
 	} {
 		database.Admin(t, fmt.Sprintf(`alter database %s set %s = '%s'`, database.Name, setting, value))
 	}
-	address, err := url.Parse(database.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const socket = ".s.PGSQL.5432"
-	query, folder := address.Query(), t.TempDir()
-	w := &recordingProxy{target: filepath.Join(query.Get("host"), socket), statements: map[string]string{}}
-	if w.listener, err = net.Listen("unix", filepath.Join(folder, socket)); err != nil {
-		t.Fatal(err)
-	}
-	query.Set("host", folder)
-	address.RawQuery = query.Encode()
-	w.URL = address.String()
-	w.running.Go(w.accept)
-	t.Cleanup(w.close)
+	w := &recordingProxy{statements: map[string]string{}}
+	w.Proxy, w.URL = pgtest.NewProxy(t, database.URL, w.pass)
 	return w
-}
-
-// close stops the proxy and closes its connections, so that Postgres cannot be reached.
-func (w *recordingProxy) close() {
-	_ = w.listener.Close()
-	w.mu.Lock()
-	for _, conn := range w.open {
-		_ = conn.Close()
-	}
-	w.mu.Unlock()
-	w.running.Wait()
-}
-
-func (w *recordingProxy) accept() {
-	for {
-		client, err := w.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("unix", w.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		w.mu.Lock()
-		w.open = append(w.open, client, server)
-		w.mu.Unlock()
-		w.running.Go(func() { w.pass(client, server) })
-	}
 }
 
 // pass forwards messages in both directions. It records each message before it forwards it, and so before the receiver
 // can act on it.
 func (w *recordingProxy) pass(client, server net.Conn) {
+	var replies sync.WaitGroup
+	defer replies.Wait()
 	defer func() { _, _ = client.Close(), server.Close() }()
 	fromClient, fromServer := pgproto3.NewBackend(client, server), pgproto3.NewFrontend(server, client)
 	startup, err := fromClient.ReceiveStartupMessage()
@@ -131,7 +87,7 @@ func (w *recordingProxy) pass(client, server net.Conn) {
 	if send(server, startup) != nil {
 		return
 	}
-	w.running.Go(func() {
+	replies.Go(func() {
 		defer func() { _, _ = client.Close(), server.Close() }()
 		for {
 			message, err := fromServer.Receive()
@@ -379,7 +335,7 @@ func TestForeignTakesAsLongAsMissing(t *testing.T) {
 }
 
 // compare returns Welch's t of the times of two functions. It calls them in pairs in a random order, so that no
-// periodic disturbance affects one of them more. It leaves out the slowest twentieth of each, which the machine causes.
+// periodic disturbance affects one of them more. It leaves out the slowest twentieth of each, which the host computer causes.
 func compare(samples int, first, second func()) float64 {
 	var took [2][]float64
 	ask := [2]func(){first, second}

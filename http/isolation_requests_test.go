@@ -673,7 +673,7 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 		Method: d.route.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "turnstone.example",
 		Header: stdhttp.Header{"User-Agent": {w.canary()}}, RemoteAddr: w.remoteAddress(), Body: stdhttp.NoBody,
 	}).WithContext(ctx)
-	// Streams of events are left after a while. Most readers of a download see its end: a slow machine needs seconds for it.
+	// Streams of events are left after a while. Most readers of a download see its end: a slow host computer needs seconds for it.
 	if d.route.Streams && (sendsEvents(d.op) || d.chance(8)) {
 		ctx, d.leave = context.WithTimeout(ctx, time.Duration(5+w.rng.IntN(300))*time.Millisecond)
 		request = request.WithContext(ctx)

@@ -3,6 +3,7 @@ package http
 import (
 	"slices"
 
+	"turnstone/http/accountdata"
 	"turnstone/http/accounts"
 	"turnstone/http/approvals"
 	"turnstone/http/chat"
@@ -10,7 +11,6 @@ import (
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/files"
-	"turnstone/http/portability"
 	"turnstone/http/projects"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -30,8 +30,8 @@ func (s *Server) table() []route.Route {
 		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Tools: s.Tools, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
 		(&conversations.Handlers{Store: db.Conversations, Placements: db.Conversations, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts, Turns: s.Turns, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&usage.Handlers{Store: db.Usage, Budget: s.Budget, Keys: s.keys, Now: s.now}).Routes(),
-		portability.New(portability.Config{
-			Stores:   portability.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
+		accountdata.New(accountdata.Config{
+			Stores:   accountdata.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 			Sessions: s.sse, Keys: s.keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now,
 		}).Routes(),
 		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),

@@ -62,7 +62,7 @@ type Config struct {
 	AttachmentSpace    int           // how much text a model gets at most, in bytes
 	AttachmentPictures bool          // every model accepts pictures
 	MaxUploadBytes     int64         // of one file; 0: 100 MiB
-	UploadLifetime     time.Duration // of an upload session; 0: 1 h
+	UploadLifetime     time.Duration // of an upload; 0: 1 h
 	Budget             usage.Budget  // of model tokens; nil: no limit
 	Web                fs.FS         // the built web app; nil: none
 

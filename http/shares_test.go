@@ -544,7 +544,7 @@ func TestTwoSharesOfOneRequestAreOne(t *testing.T) {
 	}
 	first := share(u.twin())
 	for _, one := range all {
-		// On a slow machine a request may have given up waiting for the first one.
+		// On a slow host computer a request may have given up waiting for the first one.
 		if late := one.status == 503 || one.Code == protocol.CodeIdempotencyBusy; !late && string(one.body) != string(first.body) {
 			t.Errorf("%d %s and %d %s", first.status, first.body, one.status, one.body)
 		}

@@ -39,7 +39,7 @@ func uploadWorld(t *testing.T, with upload.Config, change ...func(*testConfig)) 
 	})...)
 }
 
-// startUpload creates an upload session for a text.
+// startUpload creates an upload for a text.
 func (c *client) startUpload(size int, more ...string) *protocol.Upload {
 	c.t.Helper()
 	body := route.Object{"filename": "a.txt", "media_type": "text/plain", "size": size, "purpose": "library"}

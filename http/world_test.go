@@ -165,7 +165,7 @@ type testConfig struct {
 	uploads  upload.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
-// testNode is a node that runs turns and upload sessions.
+// testNode is a node that runs turns and uploads.
 type testNode struct {
 	*turn.Host
 	process *node.Node

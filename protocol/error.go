@@ -34,7 +34,7 @@ const (
 	CodeNotDeliverable      Code = "steering_not_deliverable"
 	CodeSequenceAhead       Code = "sequence_ahead"
 	CodeEmailTaken          Code = "email_taken"
-	CodeUploadFinished      Code = "upload_finished"         // 409: the upload session takes no more content
+	CodeUploadFinished      Code = "upload_finished"         // 409: the upload takes no more content
 	CodeIdempotencyReused   Code = "idempotency_reused"      // 409: an upload with the same key and another body
 	CodeUploadExpired       Code = "upload_expired"          // 410
 	CodeIdempotencyBusy     Code = "idempotency_in_progress" // 409: a request with the same key is in progress
@@ -49,7 +49,7 @@ const (
 	CodeTooManyStreams      Code = "too_many_streams"        // 429
 	CodeTooManyInputs       Code = "too_many_inputs"         // 429: too many pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429
-	CodeTooManyUploads      Code = "too_many_uploads"        // 429: too many unfinished upload sessions
+	CodeTooManyUploads      Code = "too_many_uploads"        // 429: too many unfinished uploads
 	CodeTooManyFiles        Code = "too_many_files"          // 429
 	CodeTooManyShares       Code = "too_many_shares"         // 429
 	CodeTooManyRequests     Code = "too_many_requests"       // 429: too many concurrent requests of the account

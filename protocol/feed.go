@@ -23,7 +23,7 @@ var FeedKinds = []FeedKind{
 	{"turn", turnKind{}.prefix(), "A turn was started, or its state changed. `state` is the state of the turn."},
 	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
 	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
-	{"upload", uploadKind{}.prefix(), "An upload session was created, or its state changed. `state` is the state of the session."},
+	{"upload", uploadKind{}.prefix(), "An upload was created, or its state changed. `state` is the state of the upload."},
 	{"file", fileKind{}.prefix(), "A file was added, renamed or deleted, or its projects changed. `version` is the version of the file."},
 	{"file_text", fileKind{}.prefix(), "The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},

@@ -166,7 +166,7 @@ func DeriveFollowUpID(turn TurnID, n int) FollowUpID { return FollowUpID(derive(
 // DeriveApprovalID derives the identifier of the approval of the n-th tool call of a turn, as DerivePartID does.
 func DeriveApprovalID(turn TurnID, n int) ApprovalID { return ApprovalID(derive([16]byte(turn), 5, n)) }
 
-// DeriveFileID derives the identifier of the file that an upload session creates.
+// DeriveFileID derives the identifier of the file that an upload creates.
 func DeriveFileID(upload UploadID) FileID { return FileID(derive([16]byte(upload), 4, 1)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {

@@ -15,11 +15,11 @@ const (
 // UploadFailureCode is the reason why an upload was interrupted, or has ended without a file.
 type UploadFailureCode string
 
-// The reasons. After an interruption, the session accepts the content again.
+// The reasons. After an interruption, the upload accepts the content again.
 const (
 	UploadConnectionLost   UploadFailureCode = "connection_lost"     // interrupted: the body ended early, or the client stopped sending
-	UploadSizeMismatch     UploadFailureCode = "size_mismatch"       // interrupted: the body has another size than the session
-	UploadHashMismatch     UploadFailureCode = "hash_mismatch"       // interrupted: the body has another SHA-256 than the session
+	UploadSizeMismatch     UploadFailureCode = "size_mismatch"       // interrupted: the body has another size than the upload
+	UploadHashMismatch     UploadFailureCode = "hash_mismatch"       // interrupted: the body has another SHA-256 than the upload
 	UploadStoreUnavailable UploadFailureCode = "store_unavailable"   // interrupted: the object store did not take the content
 	UploadRestarted        UploadFailureCode = "service_restarted"   // interrupted: the node that received the content has ended
 	UploadMalware          UploadFailureCode = "malware"             // rejected
@@ -37,7 +37,7 @@ type UploadFailure struct {
 	Detail string            `json:"detail"`
 }
 
-// Upload is an upload session: the transfer of one file.
+// Upload is an upload: the transfer of one file.
 type Upload struct {
 	UploadID       UploadID        `json:"upload_id"`
 	State          UploadState     `json:"state" enum:"pending,receiving,scanning,ready,rejected,failed,expired,cancelled"`
@@ -49,17 +49,17 @@ type Upload struct {
 	ProjectID      *ProjectID      `json:"project_id"`
 	ReceivedBytes  int64           `json:"received_bytes" doc:"The number of bytes of the current attempt that were received. It is updated at most once a second."`
 	SHA256         *string         `json:"sha256" doc:"The SHA-256 of the content, in hexadecimal: the declared one, or that of the received content. Null: not known yet."`
-	FileID         *FileID         `json:"file_id" doc:"The file, once the session is ready."`
-	Failure        *UploadFailure  `json:"failure" doc:"Why the last attempt was interrupted, or why the session has ended without a file. A pending session with a failure accepts the content again."`
+	FileID         *FileID         `json:"file_id" doc:"The file, once the upload is ready."`
+	Failure        *UploadFailure  `json:"failure" doc:"Why the last attempt was interrupted, or why the upload has ended without a file. A pending upload with a failure accepts the content again."`
 	LastSequence   int64           `json:"last_sequence" doc:"The sequence of the last event. It changes with the state and with the progress."`
 	CreatedAt      time.Time       `json:"created_at"`
-	ExpiresAt      time.Time       `json:"expires_at" doc:"The session accepts content until then. A body that began earlier may finish."`
+	ExpiresAt      time.Time       `json:"expires_at" doc:"The upload accepts content until then. A body that began earlier may finish."`
 }
 
-// Address returns the path of the session. A session has no version.
+// Address returns the path of the upload. An upload has no version.
 func (u *Upload) Address() (path string, version int64) { return u.Path(), 0 }
 
-// Path returns the path of the session.
+// Path returns the path of the upload.
 func (u *Upload) Path() string { return "/files/uploads/" + u.UploadID.String() }
 
 // ScanVerdict is the definite result of a malware scanner for all bytes of a content.

@@ -2,16 +2,16 @@ package protocol
 
 import "time"
 
-// UploadEvents is the registry of the event types of upload sessions. The envelope of their events has upload_id where
+// UploadEvents is the registry of the event types of uploads. The envelope of their events has upload_id where
 // that of a turn has turn_id.
 var UploadEvents = []EventSpec{
-	{"upload.started", "The session exists and waits for its content.", func() Payload { return new(UploadStarted) }},
+	{"upload.started", "The upload exists and waits for its content.", func() Payload { return new(UploadStarted) }},
 	{"upload.state", "The state changed.", func() Payload { return new(UploadStateChanged) }},
 	{"upload.progress", "More of the content was received: at most one event a second, and at most 20 for an attempt.", func() Payload { return new(UploadProgress) }},
-	{"upload.finished", "The session has ended. This event is sent exactly once and is always the last one.", func() Payload { return new(UploadFinished) }},
+	{"upload.finished", "The upload has ended. This event is sent exactly once and is always the last one.", func() Payload { return new(UploadFinished) }},
 }
 
-// UploadStarted is the first event of every upload session.
+// UploadStarted is the first event of every upload.
 type UploadStarted struct {
 	Filename  string      `json:"filename"`
 	MediaType string      `json:"media_type"`
@@ -33,7 +33,7 @@ func (s *UploadStarted) MarshalJSON() ([]byte, error) {
 type UploadStateChanged struct {
 	From    UploadState    `json:"from"`
 	State   UploadState    `json:"state"`
-	Failure *UploadFailure `json:"failure,omitempty" doc:"Why the attempt was interrupted or the session ends."`
+	Failure *UploadFailure `json:"failure,omitempty" doc:"Why the attempt was interrupted or the upload ends."`
 }
 
 // UploadProgress reports how much of the content was received.
@@ -42,7 +42,7 @@ type UploadProgress struct {
 	Size          int64 `json:"size"`
 }
 
-// UploadFinished is the last event of an upload session.
+// UploadFinished is the last event of an upload.
 type UploadFinished struct {
 	State        UploadState    `json:"state" enum:"ready,rejected,failed,expired,cancelled"`
 	FileID       *FileID        `json:"file_id"`
@@ -56,16 +56,16 @@ func (*UploadStateChanged) EventType() EventType { return "upload.state" }
 func (*UploadProgress) EventType() EventType     { return "upload.progress" }
 func (*UploadFinished) EventType() EventType     { return "upload.finished" }
 
-// UploadEnvelope is the fields with which every event of an upload session starts.
+// UploadEnvelope is the fields with which every event of an upload starts.
 type UploadEnvelope struct {
 	ProtocolVersion int       `json:"protocol_version" enum:"1"`
 	UploadID        UploadID  `json:"upload_id"`
-	Sequence        int64     `json:"sequence" minimum:"1" doc:"Contiguous from 1 within the session."`
+	Sequence        int64     `json:"sequence" minimum:"1" doc:"Contiguous from 1 within the upload."`
 	Type            EventType `json:"type"`
 	At              time.Time `json:"at" format:"date-time"`
 }
 
-// AppendUploadEvents is AppendEvents for the events of an upload session.
+// AppendUploadEvents is AppendEvents for the events of an upload.
 func AppendUploadEvents(b []byte, upload UploadID, first int64, at time.Time, events []Payload) ([]byte, error) {
 	for i, payload := range events {
 		var err error

@@ -11,7 +11,7 @@ import (
 
 var goldenUpload = mustParse[uploadKind]("upl_01h2xcejqtf2nbrexx3vqjhp47")
 
-// uploadSamples returns one event of every type of upload sessions, with every field set.
+// uploadSamples returns one event of every type of uploads, with every field set.
 func uploadSamples() []Payload {
 	file, failure := DeriveFileID(goldenUpload), &UploadFailure{Code: UploadContentMismatch, Detail: "The content is of another type."}
 	return []Payload{

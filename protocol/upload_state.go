@@ -1,9 +1,9 @@
 package protocol
 
-// UploadState is the state of an upload session.
+// UploadState is the state of an upload.
 type UploadState string
 
-// The states of an upload session.
+// The states of an upload.
 const (
 	UploadPending   UploadState = "pending"   // waits for its content
 	UploadReceiving UploadState = "receiving" // a request sends the content
@@ -25,15 +25,15 @@ func (s UploadState) Terminal() bool {
 	return s != UploadPending && s != UploadReceiving && s != UploadScanning
 }
 
-// UploadTrigger is a cause of a transition of an upload session.
+// UploadTrigger is a cause of a transition of an upload.
 type UploadTrigger string
 
-// The triggers of an upload session.
+// The triggers of an upload.
 const (
 	UploadReceives    UploadTrigger = "receive"   // a request starts to send the content
 	UploadInterrupted UploadTrigger = "interrupt" // the content was not received whole, or is not the declared one
 	UploadReceived    UploadTrigger = "store"     // the whole content is stored in quarantine
-	UploadAdopted     UploadTrigger = "adopt"     // another owner adopts the session
+	UploadAdopted     UploadTrigger = "adopt"     // another owner adopts the upload
 	UploadAccepted    UploadTrigger = "accept"    // the content is clean and published
 	UploadRefused     UploadTrigger = "reject"    // the content is malware, or not what it claims to be
 	UploadGivenUp     UploadTrigger = "give_up"   // there is no verdict in time
@@ -41,7 +41,7 @@ const (
 	UploadCancel      UploadTrigger = "cancel"    // by the user
 )
 
-// UploadTransitions lists every legal transition of an upload session. The state machine rejects all others.
+// UploadTransitions lists every legal transition of an upload. The state machine rejects all others.
 var UploadTransitions = []Transition[UploadState, UploadTrigger]{
 	{UploadPending, UploadReceives, UploadReceiving},
 	{UploadPending, UploadExpires, UploadExpired},

@@ -23,7 +23,7 @@ step() {
 # The program of the last release or, without one, that of the previous commit.
 old=$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null) || old=$(git rev-parse HEAD^)
 
-step bench make --no-print-directory bench BENCH='--out tmp/nightly/benchmarks.md' # first, on a machine that does nothing else
+step bench make --no-print-directory bench BENCH='--out tmp/nightly/benchmarks.md' # first, on a host computer that does nothing else
 step upgrade make --no-print-directory upgrade OLD="$old"
 step walk go test -race -count=1 -timeout 1h -ldflags=-X=turnstone/protocol/timelimit.factor=8 -run '^TestNoAccountSeesDataOfAnother$' ./http -v -args -isolation.responses 50000
 step exhaustion go test -count=1 -timeout 1h -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./tests/exhaustion -v -args -exhaustion.operations=0

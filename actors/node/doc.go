@@ -4,6 +4,6 @@
 //	keeper ── every 620 ms: renew, mark dead nodes ──▶ Directory
 //	   └───── then ──▶ Host.Adopt of every host
 //
-// Clocks of two machines are never compared: a node is dead when its counter of renewals was unchanged over several reads
+// Clocks of two host computers are never compared: a node is dead when its counter of renewals was unchanged over several reads
 // and over a time on the reading node's own monotonic clock.
 package node

@@ -14,7 +14,7 @@ import (
 )
 
 // The timing of the lease. A node is declared dead when its renewal counter was unchanged in deadReads consecutive
-// reads over at least deadAfter of the reading node's own monotonic clock. Clocks of two machines are never compared.
+// reads over at least deadAfter of the reading node's own monotonic clock. Clocks of two host computers are never compared.
 const (
 	// Five intervals are a little longer than deadAfter, so the end of a node is noticed in the round in which deadAfter
 	// has passed: 2.8 to 3.7 s after it. With 700 ms that was one round, and up to 4.2 s, later (ADR 30).

@@ -35,7 +35,7 @@ type Shell struct {
 	timers  []*time.Timer
 }
 
-// Behavior is what a shell runs: a turn, an upload session, or any other work. All methods are called from Receive, and none
+// Behavior is what a shell runs: a turn, an upload, or any other work. All methods are called from Receive, and none
 // may block.
 type Behavior interface {
 	// Decide decides on one message. For a message with a caller it returns the function that replies to the caller.

@@ -42,7 +42,7 @@ type (
 )
 
 // wireCommand is a machine.Command between nodes. The fields of the previous release have the names and the number of its Go
-// type; they are sent until no node of it can run beside this one.
+// type; they are sent until no node of it can run at the same time as this one.
 type wireCommand struct {
 	Kind       string               `json:"command_kind,omitempty"` // as machine.CommandKind.String; empty from the previous release
 	SteeringID protocol.SteeringID  `json:"steering_id,omitzero"`

@@ -23,7 +23,7 @@ import (
 const (
 	storePause  = 50 * time.Millisecond
 	maxPause    = time.Second      // between two tries while the store is unavailable
-	verdictWait = 10 * time.Second // then the reply to a body that was received whole is that the session still scans
+	verdictWait = 10 * time.Second // then the reply to a body that was received whole is that the upload still scans
 
 	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client
 	// does, and occupies a connection of the scanner. clamd has 100 by default, for all nodes together, and accepts no
@@ -49,12 +49,12 @@ type Config struct {
 	// Guard refuses content before it is read, for example while the disk is nearly full; nil: never.
 	Guard func() error
 	Live  func() int // the number of turns that run on the node
-	// Entered gets each state that a session of this node enters; nil: nothing.
+	// Entered gets each state that an upload of this node enters; nil: nothing.
 	Entered func(protocol.UploadState)
 	Logger  *zap.Logger
 }
 
-// Host runs the upload sessions of a node. Its methods may be called from any goroutine.
+// Host runs the uploads of a node. Its methods may be called from any goroutine.
 type Host struct {
 	*host.Host[protocol.UploadID, Claimed, struct{}]
 
@@ -68,10 +68,10 @@ type Host struct {
 	receivedScans, storedScans chan struct{}
 }
 
-// running is the entry of a session's actor.
+// running is the entry of an upload's actor.
 type running = host.Actor[struct{}]
 
-// New creates a host without sessions. It is called before the node starts.
+// New creates a host without uploads. It is called before the node starts.
 func New(c Config) *Host {
 	h := &Host{
 		config: c, log: c.Logger.Named("uploads"), pace: rate.NewLimiter(rate.Limit(besideTurns*runtime.GOMAXPROCS(0)), paceBurst),
@@ -84,14 +84,14 @@ func New(c Config) *Host {
 	return h
 }
 
-// ownership implements host.Kind for the sessions of a host.
+// ownership implements host.Kind for the uploads of a host.
 type ownership struct{ host *Host }
 
-// Claim implements host.Kind. It also claims sessions that have expired.
+// Claim implements host.Kind. It also claims uploads that have expired.
 func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 	claims, err := o.host.config.Store.ClaimDue(ctx, o.host.config.Node.ID, limit)
 	if err != nil {
-		return nil, fmt.Errorf("claiming upload sessions: %w", err)
+		return nil, fmt.Errorf("claiming uploads: %w", err)
 	}
 	return claims, nil
 }
@@ -100,7 +100,7 @@ func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
 	own, err := o.host.config.Store.OwnUploads(ctx, o.host.config.Node.ID)
 	if err != nil {
-		return nil, fmt.Errorf("listing upload sessions: %w", err)
+		return nil, fmt.Errorf("listing uploads: %w", err)
 	}
 	return own, nil
 }
@@ -115,20 +115,20 @@ func (o ownership) Continue(claim Claimed) {
 	h := o.host
 	loaded, err := h.config.Store.LoadUpload(h.Context(), claim, h.config.Node.ID)
 	if err != nil {
-		h.log.Warn("a claimed upload session could not be read", zap.Stringer("upload", claim.UploadID), zap.Error(err))
+		h.log.Warn("a claimed upload could not be read", zap.Stringer("upload", claim.UploadID), zap.Error(err))
 		return
 	}
 	h.spawn(loaded, adopt{})
 }
 
-// Drain implements node.Host. It releases nothing: a session that waits for its content has no owner, and another one is
+// Drain implements node.Host. It releases nothing: an upload that waits for its content has no owner, and another one is
 // continued by the next process, or when this node is dead.
 func (h *Host) Drain(ctx context.Context, grace time.Duration) (released int, err error) {
 	h.Host.Drain(ctx, grace)
 	return 0, nil
 }
 
-// Create stores a new session, which waits for its content.
+// Create stores a new upload, which waits for its content.
 func (h *Host) Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error) {
 	if h.config.Guard != nil {
 		if err := h.config.Guard(); err != nil {
@@ -150,7 +150,7 @@ func (h *Host) Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Uplo
 	return created, err
 }
 
-// Receive receives the content of a session. It returns the session as soon as it has ended or waits again, or when it
+// Receive receives the content of an upload. It returns the upload as soon as it has ended or waits again, or when it
 // still scans after verdictWait. The error is that of ClaimPending, the reason why the content was not accepted, or
 // protocol.CodeUnavailable while a dependency is unavailable. body is not read before all of them are known to work, and
 // not after Receive has returned.
@@ -200,7 +200,7 @@ func (h *Host) ready(ctx context.Context) error {
 	return nil
 }
 
-// conflictNow returns the error for a command that the current state of a session does not allow.
+// conflictNow returns the error for a command that the current state of an upload does not allow.
 func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	current, err := h.config.Store.Upload(context.WithoutCancel(ctx), account, id)
 	if err != nil {
@@ -209,12 +209,12 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 	return uploadlog.Conflict(current)
 }
 
-// errGone means that the session's actor has ended: the outcome is in the store.
+// errGone means that the upload's actor has ended: the outcome is in the store.
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
-// gone returns the error for a content whose actor has ended or could not start. If another command has taken the session
+// gone returns the error for a content whose actor has ended or could not start. If another command has taken the upload
 // over since the claim, or has ended it, it is the conflict with what that command did, here or on another node: its actor
-// may not run yet, or not any more, so only the store knows. Otherwise the outcome is unknown: a session that is ready, or
+// may not run yet, or not any more, so only the store knows. Otherwise the outcome is unknown: an upload that is ready, or
 // has not ended, may have this content, or still get it.
 func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	ctx = context.WithoutCancel(ctx)
@@ -229,8 +229,8 @@ func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	return errGone
 }
 
-// Cancel ends a session for its user. The error is that of SeizeUpload. Of several cancels at the same time, one ends the
-// session.
+// Cancel ends an upload for its user. The error is that of SeizeUpload. Of several cancels at the same time, one ends the
+// upload.
 func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
@@ -240,7 +240,7 @@ func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protoc
 			return h.config.Store.Upload(context.WithoutCancel(ctx), account, id)
 		case errors.Is(err, errEnded):
 			return nil, h.conflictNow(ctx, account, id)
-		case errors.Is(err, turnlog.ErrFenced): // another command has claimed the session since
+		case errors.Is(err, turnlog.ErrFenced): // another command has claimed the upload since
 		default:
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protoc
 	}
 }
 
-// tryCancel passes a cancel to the actor of the session, or starts one for it. The error is turnlog.ErrFenced if the session
+// tryCancel passes a cancel to the actor of the upload, or starts one for it. The error is turnlog.ErrFenced if the upload
 // got another owner or epoch in the meantime.
 func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	reply := make(chan error, 1)
@@ -277,7 +277,7 @@ func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id pro
 	}
 }
 
-// Upload reads a session. If atMost is positive, it waits up to that time for a change of a session that has not ended.
+// Upload reads an upload. If atMost is positive, it waits up to that time for a change of an upload that has not ended.
 func (h *Host) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration) (*protocol.Upload, error) {
 	current, err := h.config.Store.Upload(ctx, account, id)
 	if err != nil || atMost <= 0 || current.State.Terminal() {
@@ -286,7 +286,7 @@ func (h *Host) Upload(ctx context.Context, account protocol.AccountID, id protoc
 	return h.await(ctx, account, id, atMost, func(u *protocol.Upload) bool { return u.LastSequence != current.LastSequence })
 }
 
-// spawn starts the actor of a claimed session with its first message. It returns nil, and starts nothing, if the host is
+// spawn starts the actor of a claimed upload with its first message. It returns nil, and starts nothing, if the host is
 // stopped or already has an actor of this epoch or a later one.
 func (h *Host) spawn(claim *uploadlog.Claim, first any) *running {
 	s, messages := newRun(h, claim), []any{first}
@@ -305,7 +305,7 @@ func (h *Host) store(batch *uploadlog.Append, done func(error)) {
 				done(err)
 				return
 			}
-			h.log.Warn("a batch of an upload session was not stored, will retry", zap.Stringer("upload", batch.UploadID), zap.Error(err))
+			h.log.Warn("a batch of an upload was not stored, will retry", zap.Stringer("upload", batch.UploadID), zap.Error(err))
 			if stopped := clock.Sleep(h.Context(), pause); stopped != nil {
 				done(errGone)
 				return

@@ -11,12 +11,12 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// importWait is how long one wait for the verdict on an imported file takes; then the session is read again.
+// importWait is how long one wait for the verdict on an imported file takes; then the upload is read again.
 const importWait = 30 * time.Second
 
-// ReceiveFile receives a file for a job: it creates the session of spec, unless an earlier run of the job has created it, receives
-// the content, and waits for the end of the session. open is called at most once, and its content is closed. A content that
-// the session does not accept cancels it; the failure of the returned session says why. The error is that of Create or of the content, or
+// ReceiveFile receives a file for a job: it creates the upload of spec, unless an earlier run of the job has created it, receives
+// the content, and waits for the end of the upload. open is called at most once, and its content is closed. A content that
+// the upload does not accept cancels it; the failure of the returned upload says why. The error is that of Create or of the content, or
 // protocol.CodeUnavailable if another attempt may succeed.
 func (h *Host) ReceiveFile(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 	current, err := h.config.Store.Upload(ctx, spec.AccountID, spec.UploadID)
@@ -45,7 +45,7 @@ func (h *Host) ReceiveFile(ctx context.Context, spec *uploadlog.Spec, open func(
 	return current, nil
 }
 
-// receiveImported receives the content of a session that waits for it.
+// receiveImported receives the content of an upload that waits for it.
 func receiveImported(ctx context.Context, h *Host, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 	content, err := open()
 	body := &importedBody{from: content, failed: err}
@@ -67,8 +67,8 @@ func receiveImported(ctx context.Context, h *Host, spec *uploadlog.Spec, open fu
 	return refuseImported(ctx, h, spec)
 }
 
-// refuseImported cancels an upload session whose content has another size or hash than the archive says, or could not be
-// read. The returned session has the failure.
+// refuseImported cancels an upload whose content has another size or hash than the archive says, or could not be
+// read. The returned upload has the failure.
 func refuseImported(ctx context.Context, h *Host, spec *uploadlog.Spec) (*protocol.Upload, error) {
 	interrupted, err := h.config.Store.Upload(ctx, spec.AccountID, spec.UploadID)
 	if err != nil {

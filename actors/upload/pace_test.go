@@ -41,7 +41,7 @@ func TestTransfersLeaveTimeToLiveTurns(t *testing.T) {
 		live = 1
 		want := time.Duration(float64(transfers*each-paceBurst) / besideTurns * float64(time.Second))
 		if took := receive(); took < want-time.Millisecond || took > want+time.Second/10 {
-			t.Errorf("beside a turn, receiving took %s, want %s", took, want)
+			t.Errorf("while a turn was live, receiving took %s, want %s", took, want)
 		}
 	})
 }

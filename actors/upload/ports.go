@@ -8,42 +8,42 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// Store stores upload sessions durably. Package persistence implements it on Postgres.
+// Store stores uploads durably. Package persistence implements it on Postgres.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
 // any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method that
 // cannot determine the outcome returns protocol.CodeUnavailable.
 type Store interface {
-	// CreateUpload stores a new session with its first events, and the response to an idempotent request.
+	// CreateUpload stores a new upload with its first events, and the response to an idempotent request.
 	CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (*protocol.Upload, error)
-	// ClaimPending makes a node the owner of a session that accepts content. In any other state, the error is a conflict
-	// with the session, or protocol.CodeUploadExpired.
+	// ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict
+	// with the upload, or protocol.CodeUploadExpired.
 	ClaimPending(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
-	// SeizeUpload makes a node the owner of a session that has not ended, whatever its owner. If it has, the error is a
-	// conflict with the session, or protocol.CodeUploadExpired.
+	// SeizeUpload makes a node the owner of an upload that has not ended, whatever its owner. If it has, the error is a
+	// conflict with the upload, or protocol.CodeUploadExpired.
 	SeizeUpload(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
-	// LoadUpload reads a session that a node has claimed; turnlog.ErrFenced if the session has ended or has another owner
+	// LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner
 	// or epoch.
 	LoadUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
-	// Overtaken reports whether a session was claimed again after a claim, and does not have the content that the claim
+	// Overtaken reports whether an upload was claimed again after a claim, and does not have the content that the claim
 	// stored under key. That content then never has an effect.
 	Overtaken(ctx context.Context, claim Claimed, key string) (bool, error)
 	// AppendUpload stores a batch, and the file that it creates. A repeat of a stored batch succeeds without an effect.
 	AppendUpload(ctx context.Context, batch *uploadlog.Append) error
-	// ClaimDue claims the work of nodes that have ended, and sessions that have expired; at most limit of each.
+	// ClaimDue claims the work of nodes that have ended, and uploads that have expired; at most limit of each.
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]Claimed, error)
-	// OwnUploads lists the sessions that a node works on, for comparison with its actors.
+	// OwnUploads lists the uploads that a node works on, for comparison with its actors.
 	OwnUploads(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// ReclaimUpload raises the epoch of a session of this node that has no actor. The error is turnlog.ErrFenced if the
-	// session has ended or has another owner or epoch.
+	// ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
+	// upload has ended or has another owner or epoch.
 	ReclaimUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
-	// Upload reads a session.
+	// Upload reads an upload.
 	Upload(ctx context.Context, account protocol.AccountID, upload protocol.UploadID) (*protocol.Upload, error)
 	// UploadFrames reads the events after a sequence, one per line. last is the sequence of the last of them.
 	UploadFrames(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, after int64) (frames []byte, last int64, err error)
 }
 
-// Claimed names a session and the epoch of its owner.
+// Claimed names an upload and the epoch of its owner.
 type Claimed = uploadlog.Claimed
 
 // Objects stores contents. Package persistence/objects documents the methods.

@@ -9,10 +9,10 @@ import (
 	"turnstone/protocol"
 )
 
-// watchPoll is the interval at which a watched session is read again in case another node works on it.
+// watchPoll is the interval at which a watched upload is read again in case another node works on it.
 const watchPoll = time.Second
 
-// watchers wakes the readers of sessions. Its zero value is ready to use, except for moved.
+// watchers wakes the readers of uploads. Its zero value is ready to use, except for moved.
 type watchers struct {
 	moved func() bool // readers must reconnect to another node
 
@@ -20,7 +20,7 @@ type watchers struct {
 	watched map[protocol.UploadID]map[*Reader]struct{} // guarded by mu
 }
 
-// changed wakes the readers of a session.
+// changed wakes the readers of an upload.
 func (w *watchers) changed(id protocol.UploadID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,10 +63,10 @@ func (w *watchers) remove(r *Reader) {
 	}
 }
 
-// Reader follows the events of one upload session from a sequence to its end, whichever node works on it. It implements
+// Reader follows the events of one upload from a sequence to its end, whichever node works on it. It implements
 // sse.Reader.
 //
-// Order: that of the sequences. Resume: after any sequence. Loss: none; the events are kept as long as the session. Slow
+// Order: that of the sequences. Resume: after any sequence. Loss: none; the events are kept as long as the upload. Slow
 // reader: it does not delay others, and reads what it has missed from the store. Close: after upload.finished, or with
 // TakenMoved when the node drains. Concurrency: used by one goroutine at a time, which must call Leave once, at the end.
 type Reader struct {
@@ -82,8 +82,8 @@ type Reader struct {
 	timer  *time.Timer // wakes the reader after watchPoll; nil before the first wait
 }
 
-// Follow returns a reader of a session that starts after a sequence. The caller must have checked that the account owns
-// the session.
+// Follow returns a reader of an upload that starts after a sequence. The caller must have checked that the account owns
+// the upload.
 func (h *Host) Follow(account protocol.AccountID, id protocol.UploadID, after int64) *Reader {
 	r := &Reader{host: h, account: account, upload: id, cursor: after, unread: true}
 	h.watch.add(r)
@@ -99,7 +99,7 @@ func (r *Reader) wake() {
 	}
 }
 
-// Take appends no runs: the events of a session are few, and Next returns them.
+// Take appends no runs: the events of an upload are few, and Next returns them.
 func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken) {
 	w := &r.host.watch
 	moved := w.moved()
@@ -144,7 +144,7 @@ func (r *Reader) Next(ctx context.Context, _ <-chan time.Time) (frames []byte, e
 // Leave ends the reading: the waker is not notified any more.
 func (r *Reader) Leave() { r.host.watch.remove(r) }
 
-// await reads a session until it is as wanted, at most for a time. It returns the session as it last was.
+// await reads an upload until it is as wanted, at most for a time. It returns the upload as it last was.
 func (h *Host) await(
 	ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration, wanted func(*protocol.Upload) bool,
 ) (*protocol.Upload, error) {

@@ -18,16 +18,16 @@ import (
 
 const (
 	retryPause = time.Second // before a scan or a publication is repeated
-	// scanMargin is how long a session may scan at least, also if it was received at the end of its lifetime.
+	// scanMargin is how long an upload may scan at least, also if it was received at the end of its lifetime.
 	scanMargin = 10 * time.Minute
 )
 
-// scanTime returns how long a claimed session may still scan.
+// scanTime returns how long a claimed upload may still scan.
 func scanTime(claim *uploadlog.Claim, now time.Time) time.Duration {
 	return max(claim.ExpiresAt.Sub(now), scanMargin)
 }
 
-// run is the behavior of the actor of an upload session: it passes messages to the machine as triggers, encodes what
+// run is the behavior of the actor of an upload: it passes messages to the machine as triggers, encodes what
 // the machine decides, and performs its effects.
 type run struct {
 	// Set by newRun.
@@ -45,7 +45,7 @@ type run struct {
 	stored   protocol.UploadState // of the last step
 }
 
-// Messages to a session's actor, in addition to those of every actor.
+// Messages to an upload's actor, in addition to those of every actor.
 type (
 	receive      struct{ *transfer }
 	cancelUpload struct{ reply chan error } // buffered, so that the actor never blocks
@@ -71,7 +71,7 @@ type (
 	deadlinePassed struct{}
 )
 
-// errEnded means that the session does not accept the command any more.
+// errEnded means that the upload does not accept the command any more.
 var errEnded = errors.New("the session has ended or is busy")
 
 func newRun(h *Host, claim *uploadlog.Claim) *run {
@@ -164,7 +164,7 @@ func (s *run) decidePublication(b *machine.Batch, result published) {
 	b.PublishFailed(protocol.CodeOf(result.err))
 }
 
-// release ends the work of a node that drains. A transfer is interrupted, and the session waits for its content again;
+// release ends the work of a node that drains. A transfer is interrupted, and the upload waits for its content again;
 // a scan is repeated by the next owner.
 func (s *run) release() {
 	if s.machine.State() == protocol.UploadReceiving && s.transfer != nil { // otherwise the transfer was that of a lost owner
@@ -216,7 +216,7 @@ func (s *run) Step(replies []func(error)) shell.Step {
 			s.host.config.Entered(batch.State)
 		}
 		s.host.watch.changed(batch.UploadID)
-		s.log.Info("upload session stored", zap.String("state", string(batch.State)), zap.Int64("sequence", batch.Last))
+		s.log.Info("upload stored", zap.String("state", string(batch.State)), zap.Int64("sequence", batch.Last))
 	}
 	return step
 }

@@ -28,7 +28,7 @@ func quarantineKey(spec *uploadlog.Spec, epoch int32) string {
 	return uploadlog.QuarantinePrefix(spec.AccountID, spec.ObjectName) + strconv.Itoa(int(epoch))
 }
 
-// publishedKey returns the key of the content of a session's file.
+// publishedKey returns the key of the content of an upload's file.
 func publishedKey(spec *uploadlog.Spec) string {
 	return uploadlog.ObjectKey(spec.AccountID, spec.ObjectName)
 }
@@ -42,7 +42,7 @@ type transfer struct {
 
 	closeRead sync.Once
 
-	// Owned by the Receive of the session's actor.
+	// Owned by the Receive of the upload's actor.
 	started bool
 
 	// Guarded by mu.
@@ -81,7 +81,7 @@ func (r *transfer) reply(reason error) {
 	}
 }
 
-// wait waits for the outcome, and for the end of the reading. done is closed when the session's actor has stopped.
+// wait waits for the outcome, and for the end of the reading. done is closed when the upload's actor has stopped.
 func (r *transfer) wait(done <-chan struct{}) (err error) {
 	select {
 	case err = <-r.result:
@@ -139,7 +139,7 @@ func (r *transfer) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoch
 	postVerdict(post, <-verdict)
 }
 
-// discard deletes what an interrupted attempt may have stored. If that fails, the end of the session does it.
+// discard deletes what an interrupted attempt may have stored. If that fails, the end of the upload does it.
 func (h *Host) discard(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()

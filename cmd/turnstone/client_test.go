@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"testing"
 
+	"turnstone/cmd/turnstone/dev"
 	"turnstone/cmd/turnstone/sitetest"
 )
 
@@ -34,7 +35,7 @@ func signIn(t *testing.T, base, email, password string) *sitetest.User {
 // signInToDemo signs in to the account of the demonstration.
 func signInToDemo(t *testing.T, d *sitetest.DevInstallation, p *sitetest.Process) *sitetest.User {
 	t.Helper()
-	return signIn(t, "http://"+d.Public, demoEmail, passwordOf(p))
+	return signIn(t, "http://"+d.Public, dev.DemoEmail, passwordOf(p))
 }
 
 // newSignedUpUser creates an account on the installation and returns a user who is signed in to it.

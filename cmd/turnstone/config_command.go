@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/cmd/turnstone/connect"
 	"turnstone/cmd/turnstone/settings"
 )
 
@@ -32,7 +33,7 @@ func (configCheckCommand) Run(p *program) error {
 	if err := config.CheckServe(); err != nil {
 		return err
 	}
-	if _, err := loadClusterTLS(&config, zap.NewNop()); err != nil {
+	if _, err := connect.ClusterTLS(&config, zap.NewNop()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(p.stdout, "ok")

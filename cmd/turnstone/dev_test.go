@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/dev"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 )
@@ -39,10 +40,10 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	p := d.Start(t)
 	password := passwordOf(p)
 	u := sitetest.NewGuest(t, "http://"+d.Public)
-	if status := u.SignIn(t, demoEmail, "not "+password); status != http.StatusUnauthorized {
+	if status := u.SignIn(t, dev.DemoEmail, "not "+password); status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: %d", status)
 	}
-	if status := u.SignIn(t, demoEmail, password); status != http.StatusOK {
+	if status := u.SignIn(t, dev.DemoEmail, password); status != http.StatusOK {
 		t.Fatalf("the printed sign-in: %d", status)
 	}
 	answer, _ := u.Chat(t, sitetest.NewChatBody("Hello! What can you do?")).ReadToEnd(t)
@@ -56,7 +57,7 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	}
 	u.Get(t, "/ready", &ready)
 	for _, name := range []string{"persistence", "cache", "object_storage", "malware_scanning", "model_access"} {
-		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it responds; how fast depends on the machine
+		if ready.Checks[name] != "ok" && ready.Checks[name] != "slow" { // it responds; how fast depends on the host computer
 			t.Errorf("%s is %q", name, ready.Checks[name])
 		}
 	}
@@ -79,7 +80,7 @@ func TestDevLeadsToAStreamedAnswerAndCtrlCStopsAllOfIt(t *testing.T) {
 	if passwordOf(again) != password {
 		t.Error("the second start has another password")
 	}
-	signIn(t, "http://"+d.Public, demoEmail, password)
+	signIn(t, "http://"+d.Public, dev.DemoEmail, password)
 }
 
 // TestATurnGoesOnAfterKillNineAndARestart checks that the events from before kill -9 are still there after it, and that
@@ -272,7 +273,7 @@ func TestDevSeedsADemonstrationConversation(t *testing.T) {
 		}
 	}
 	u.Get(t, "/conversations", &list)
-	if len(list.Data) != 1 || list.Data[0].Title != demoTitle {
+	if len(list.Data) != 1 || list.Data[0].Title != dev.DemoTitle {
 		t.Fatalf("the seeded account has the conversations %+v", list.Data)
 	}
 	var page struct {
@@ -289,7 +290,7 @@ func TestDevSeedsADemonstrationConversation(t *testing.T) {
 				answered++
 			}
 		}
-		return answered == len(demoPrompts)
+		return answered == len(dev.DemoPrompts)
 	})
 	seen := map[string]bool{}
 	for _, m := range page.Data {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -11,97 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/http/chat"
-	"turnstone/persistence/objects/disk"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
 )
-
-// startedTurns counts the calls of StartTurn.
-type startedTurns struct {
-	chat.Turns
-	count int
-}
-
-func (s *startedTurns) StartTurn(context.Context, *turnlog.Start) (*turnlog.StartResult, error) {
-	s.count++
-	return nil, nil //nolint:nilnil // the caller ignores the result
-}
-
-func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {
-	const gib = 1 << 30
-	log, lines := observer.New(zap.InfoLevel)
-	found, failure, reads, now := space{}, error(nil), 0, time.Unix(0, 0)
-	guard := newDiskGuard("", "new turns", zap.New(log))
-	guard.read = func() (space, error) { reads++; return found, failure }
-	guard.now = func() time.Time { return now }
-	started := &startedTurns{}
-	turns := guardedTurns{started, guard}
-	for i, c := range []struct {
-		found   space
-		failure error
-		starts  bool
-		logged  int // lines so far
-	}{
-		{space{5 * gib, 10 * gib}, nil, true, 0},
-		{space{leastSpace, 2 * gib}, nil, true, 0},
-		{space{leastSpace - 1, 2 * gib}, nil, false, 1},
-		{space{0, 2 * gib}, nil, false, 1},
-		{space{2 * gib, 30 * gib}, nil, false, 1}, // less than a tenth is free
-		{space{3 * gib, 30 * gib}, nil, true, 2},
-		{space{4 * gib, 1000 * gib}, nil, true, 2}, // at least ampleSpace: a laptop with a few free GiB can be used
-		{space{}, errors.New("no such folder"), false, 3},
-		{space{5 * gib, 10 * gib}, nil, true, 4},
-	} {
-		found, failure, started.count = c.found, c.failure, 0
-		now = now.Add(diskReadingAge)
-		before := reads
-		for range 3 { // the space is not read again within diskReadingAge
-			_, err := turns.StartTurn(t.Context(), nil)
-			if c.starts != (err == nil) || !c.starts && protocol.CodeOf(err) != protocol.CodeUnavailable {
-				t.Errorf("%d: StartTurn returned %v", i, err)
-			}
-			if ready := guard.probe(t.Context()); c.starts != (ready == nil) {
-				t.Errorf("%d: the probe returned %v", i, ready)
-			}
-		}
-		if reads != before+1 || c.starts != (started.count == 3) || !c.starts && started.count != 0 {
-			t.Errorf("%d: read the space %d times, started %d turns", i, reads-before, started.count)
-		}
-		if lines.Len() != c.logged {
-			t.Errorf("%d: %d lines in the log, want %d: %v", i, lines.Len(), c.logged, lines.All())
-		}
-	}
-}
-
-func TestNoObjectIsStoredWhileTheDiskIsNearlyFull(t *testing.T) {
-	local, err := disk.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = local.Close() }()
-	guard := newDiskGuard("", "new files", zap.NewNop())
-	full := true
-	guard.read = func() (space, error) {
-		if full {
-			return space{leastSpace - 1, 2 * leastSpace}, nil
-		}
-		return space{ampleSpace, 2 * ampleSpace}, nil
-	}
-	store := guardedStore{local, func() error { return guard.refuse("New files are refused.") }}
-	_, err = store.Put(t.Context(), "a", strings.NewReader("x"), 1)
-	if protocol.CodeOf(err) != protocol.CodeUnavailable || !strings.Contains(err.Error(), "nearly full") {
-		t.Errorf("got %v", err)
-	}
-	full, guard.at = false, time.Time{}
-	if _, err = store.Put(t.Context(), "a", strings.NewReader("x"), 1); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull makes the disk nearly full, and then frees it again, by resizing its
 // file system. It writes no large file.
@@ -111,7 +21,7 @@ func TestDevRefusesNewTurnsWhileTheDiskIsNearlyFull(t *testing.T) {
 	d := sitetest.NewDevelopment(t)
 	mounted := filepath.Dir(d.Folder)
 	if err := syscall.Mount("tmpfs", mounted, "tmpfs", 0, roomy); err != nil {
-		t.Skipf("this machine does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
+		t.Skipf("this host computer does not allow a test to mount a file system (%v); another test covers the decisions of the guard", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mounted, syscall.MNT_DETACH) })
 	resize := func(size string) {

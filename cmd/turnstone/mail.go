@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"turnstone/cmd/turnstone/connect"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/http/auth"
 	"turnstone/persistence/mails"
@@ -21,7 +22,7 @@ var mailPages = map[protocol.MailKind]string{
 
 // newSendMail returns the function that makes the text of a mail and sends it; nil if no mail server is configured.
 func newSendMail(config *settings.Config) (mails.Send, error) {
-	client, err := openMail(config)
+	client, err := connect.Mail(config)
 	if err != nil || client == nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Command turnstone is the whole service in one binary: the server (serve), the server together with everything it
-// needs on one machine (dev), and the operator's tools. This package reads the environment, derives the options of the
-// other packages from it, and wires those packages together. It contains no product rules.
+// needs on one host computer (dev), and the tools of administrators. This package reads the environment, derives the
+// options of the other packages from it, and wires those packages together. It contains no product rules.
 //
 // main only calls run. Tests of the whole program run the built binary as a separate process.
 package main
@@ -14,10 +14,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/alecthomas/kong"
+	"go.uber.org/zap"
+
+	"turnstone/cmd/turnstone/dev"
+	"turnstone/cmd/turnstone/doctor"
+	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/operate"
 	"turnstone/cmd/turnstone/settings"
-
-	"github.com/alecthomas/kong"
 )
 
 const (
@@ -40,15 +44,22 @@ type program struct {
 
 // operate returns what the commands of package operate receive.
 func (p *program) operate() *operate.Program {
-	return &operate.Program{Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Environment: p.environment, WithDatabase: p.withDatabase}
+	return &operate.Program{Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr, Environment: p.environment, Version: versionLine(), WithDatabase: p.withDatabase}
+}
+
+// dev returns what the command dev receives.
+func (p *program) dev() *dev.Program {
+	return &dev.Program{Program: p.operate(), StartService: func(ctx context.Context, config *settings.Config, in *folder.Folder, log *zap.Logger) (dev.Service, error) {
+		return startService(ctx, config, in, p.environment, log)
+	}}
 }
 
 // cli is the command line.
 type cli struct {
-	Dev     devCommand      `cmd:"" help:"Run everything on this machine: private Postgres and Redis, a scripted model, a seeded account."`
+	Dev     dev.Command     `cmd:"" help:"Run everything on this host computer: private Postgres and Redis, a scripted model, a seeded account."`
 	Serve   serveCommand    `cmd:"" help:"Run the service, configured by the environment."`
 	Migrate migrateCommand  `cmd:"" help:"Migrate the database schema to this version, as the owner of the schema."`
-	Doctor  doctorCommand   `cmd:"" help:"Check this installation and print how to fix what is wrong."`
+	Doctor  doctor.Command  `cmd:"" help:"Check this installation and print how to fix what is wrong."`
 	Config  configCommand   `cmd:"" help:"Check, print or document the configuration."`
 	User    operate.User    `cmd:"" help:"List, create, change and erase accounts."`
 	Turn    operate.Turn    `cmd:"" help:"Inspect or cancel a turn on the running service."`
@@ -82,7 +93,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, envi
 		return fail(stderr, err, exitFailed)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(p, p.operate()); err != nil {
+	if err := command.Run(p, p.operate(), p.dev()); err != nil {
 		return fail(stderr, err, exitFailed)
 	}
 	return 0

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 
+	"turnstone/cmd/turnstone/connect"
+	"turnstone/cmd/turnstone/doctor"
 	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/telemetry"
 	"turnstone/persistence/pg"
 )
 
@@ -25,11 +27,11 @@ func (migrateCommand) Run(ctx context.Context, p *program) error {
 	if config.Stores.MigrateDatabaseURL == "" {
 		return errors.New("TURNSTONE_MIGRATE_DATABASE_URL is not set: migrate connects as the owner of the schema (dev migrates its own database)")
 	}
-	login := loginOf(&config)
-	log := newLogger(p.stderr, config.Service.LogLevel, true)
+	login := connect.Login(&config)
+	log := telemetry.NewLogger(p.stderr, config.Service.LogLevel, true)
 	err = pg.Migrate(ctx, config.Stores.MigrateDatabaseURL, pg.MigrateOptions{Login: login, Logger: log})
 	if err != nil {
-		printRemedies(p.stdout, err)
+		doctor.PrintRemedies(p.stdout, err)
 		return err
 	}
 	if login == "" {
@@ -37,13 +39,4 @@ func (migrateCommand) Run(ctx context.Context, p *program) error {
 	}
 	_, err = fmt.Fprintf(p.stdout, "The schema is ready (version %d).\n", pg.SchemaVersion())
 	return err
-}
-
-// loginOf returns the role that DATABASE_URL names, or "" if it names none.
-func loginOf(config *settings.Config) string {
-	address, err := url.Parse(config.Stores.DatabaseURL)
-	if err != nil || address.User == nil {
-		return ""
-	}
-	return address.User.Username()
 }

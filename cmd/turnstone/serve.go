@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"turnstone/cmd/turnstone/settings"
-
 	"go.uber.org/zap"
-)
 
-// stopTimeout bounds the shutdown that follows the drain.
-const stopTimeout = 30 * time.Second
+	"turnstone/cmd/turnstone/folder"
+	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/socket"
+	"turnstone/cmd/turnstone/telemetry"
+)
 
 type serveCommand struct{}
 
@@ -27,25 +27,25 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if config.Service.Environment == "" {
 		config.Service.Environment = "production"
 	}
-	log := newLogger(p.stderr, config.Service.LogLevel, false)
+	log := telemetry.NewLogger(p.stderr, config.Service.LogLevel, false)
 	for _, warning := range append(warnings, config.Notes()...) {
 		log.Warn(warning)
 	}
-	folder, err := openFolder(config.Service.DataDir)
+	own, err := folder.Open(config.Service.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, folder.close()) }()
-	sockets, err := openListeners(ctx, &config)
+	defer func() { err = errors.Join(err, own.Close()) }()
+	sockets, err := socket.Open(ctx, &config)
 	if err != nil {
 		return err
 	}
-	s, err := startService(ctx, &config, folder, p.environment, log)
+	s, err := startService(ctx, &config, own, p.environment, log)
 	if err != nil {
-		return errors.Join(err, sockets.close(ctx))
+		return errors.Join(err, sockets.Close(ctx))
 	}
-	s.serve(sockets)
+	s.Serve(sockets)
 	log.Info("turnstone serves", zap.Stringer("base_url", config.Service.BaseURL), zap.String("build", buildSHA),
 		zap.Stringer("node", s.node.ID()))
-	return s.waitAndShutDown(ctx, time.Duration(config.Service.DrainGrace))
+	return s.WaitAndShutDown(ctx, time.Duration(config.Service.DrainGrace))
 }

@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnstone/actors/turn"
+	"turnstone/cmd/turnstone/settings"
+	"turnstone/persistence"
 )
 
-// waitAndShutDown waits until ctx ends or a part of the service fails, then shuts everything down. If ctx ended, the
+// WaitAndShutDown waits until ctx ends or a part of the service fails, then shuts everything down. If ctx ended, the
 // node drains first: it is not ready, refuses new turns, lets live turns end within grace and releases the rest for
 // other nodes. Then the parts close in the reverse order of the start, the listeners first.
-func (s *service) waitAndShutDown(ctx context.Context, grace time.Duration) error {
+func (s *service) WaitAndShutDown(ctx context.Context, grace time.Duration) error {
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -48,7 +52,7 @@ func (s *service) onClose(what string, undo func(context.Context) error) {
 }
 
 func (s *service) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, settings.StopTimeout)
 	defer cancel()
 	var failures []error
 	for i := len(s.undo) - 1; i >= 0; i-- {
@@ -57,3 +61,12 @@ func (s *service) close(ctx context.Context) error {
 	s.undo = nil
 	return errors.Join(failures...)
 }
+
+// Stores returns the stores of the service.
+func (s *service) Stores() *persistence.Stores { return s.db }
+
+// Turns returns the host of the turns.
+func (s *service) Turns() *turn.Host { return s.turnHost }
+
+// ModelFamily names the kind of the model.
+func (s *service) ModelFamily() string { return s.model.Family() }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/cmd/turnstone/dev"
 	"turnstone/cmd/turnstone/sitetest"
 )
 
@@ -71,7 +72,7 @@ func TestItServesTLSAndHTTP2WithItsOwnCertificate(t *testing.T) {
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
 		t.Errorf("%s %s", response.Proto, response.Status)
 	}
-	signedIn, err := u.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/auth/login", map[string]string{"email": demoEmail, "password": passwordOf(p)})
+	signedIn, err := u.Open(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/auth/login", map[string]string{"email": dev.DemoEmail, "password": passwordOf(p)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,11 @@ import (
 	"turnstone/actors/turn"
 	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/admin"
+	"turnstone/cmd/turnstone/connect"
+	"turnstone/cmd/turnstone/diskspace"
+	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/settings"
+	"turnstone/cmd/turnstone/socket"
 	"turnstone/cmd/turnstone/telemetry"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
@@ -73,17 +77,17 @@ type service struct {
 	probes     map[string]ready.Probe
 	internal   http.Handler
 	limiter    *limits.Limiter
-	budget     *limits.Budget // nil: no limit
-	disk       *diskGuard     // nil unless dev runs a private Postgres
-	filesGuard func() error   // nil: files are not stored on a local disk
-	failed     chan error     // receives the failure that ends the service, see fail
+	budget     *limits.Budget   // nil: no limit
+	disk       *diskspace.Guard // nil unless dev runs a private Postgres
+	filesGuard func() error     // nil: files are not stored on a local disk
+	failed     chan error       // receives the failure that ends the service, see fail
 
 	undo []func(context.Context) error // owned by startService and close; see onClose
 }
 
 // startService opens and starts every part of the service in the order of their dependencies. It does not accept
-// clients yet; serve does. If it fails, it has already closed what it opened.
-func startService(ctx context.Context, config *settings.Config, folder *dataFolder, environment map[string]string, log *zap.Logger) (_ *service, err error) {
+// clients yet; Serve does. If it fails, it has already closed what it opened.
+func startService(ctx context.Context, config *settings.Config, in *folder.Folder, environment map[string]string, log *zap.Logger) (_ *service, err error) {
 	s := &service{
 		config: config, log: log, metrics: prometheus.NewRegistry(), probes: map[string]ready.Probe{}, failed: make(chan error, 1),
 	}
@@ -95,9 +99,9 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 	if err := s.openTelemetry(ctx, environment); err != nil {
 		return nil, err
 	}
-	if folder.database != "" {
-		s.disk = newDiskGuard(folder.database, "new turns", log)
-		s.probes["disk"] = s.disk.probe
+	if in.Database != "" {
+		s.disk = diskspace.New(in.Database, "new turns", log)
+		s.probes["disk"] = s.disk.Probe
 	}
 	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openModel} {
 		if err := open(ctx); err != nil {
@@ -107,7 +111,7 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 	if err := s.openTools(); err != nil {
 		return nil, err
 	}
-	if err := s.startNode(ctx, folder); err != nil {
+	if err := s.startNode(ctx, in); err != nil {
 		return nil, err
 	}
 	if err := s.startJobs(ctx); err != nil {
@@ -125,14 +129,14 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 	return s, nil
 }
 
-// serve starts accepting clients. From then on the service closes the sockets.
-func (s *service) serve(sockets listeners) {
-	s.onClose("the listeners", sockets.close)
-	if certificate := sockets.public.certificate(); certificate != nil {
+// Serve starts accepting clients. From then on the service closes the sockets.
+func (s *service) Serve(sockets socket.Pair) {
+	s.onClose("the listeners", sockets.Close)
+	if certificate := sockets.Public.Certificate(); certificate != nil {
 		s.telemetry.CertificateExpires("public", certificate.NotAfter)
 	}
-	sockets.internal.run(s.internal, s.log, maxInternalConnections, s.fail)
-	sockets.public.run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
+	sockets.Internal.Run(s.internal, s.log, socket.MaxInternalConnections, s.fail)
+	sockets.Public.Run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
 }
 
 // openTelemetry registers the metrics and starts the exporter of traces, which closes last.
@@ -173,16 +177,32 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 }
 
 func (s *service) openObjects(ctx context.Context) error {
-	store, closeStore, err := openObjects(ctx, s.config)
+	store, closeStore, err := connect.Objects(ctx, s.config)
 	if err != nil {
 		return fmt.Errorf("object store: %w", err)
 	}
 	s.objects = store
 	if s.filesGuard = s.guardFiles(); s.filesGuard != nil {
-		s.objects = guardedStore{store, s.filesGuard}
+		s.objects = diskspace.Store{Store: store, Check: s.filesGuard}
 	}
 	s.onClose("the object store", func(context.Context) error { return closeStore() })
 	s.probes["object_storage"] = store.Ready
+	return nil
+}
+
+// openRedis does not require that Redis responds. Without Redis the service starts, and refuses what the limits in
+// Redis cover.
+func (s *service) openRedis(ctx context.Context) error {
+	limiter, err := connect.Limiter(s.config)
+	if err != nil {
+		return err
+	}
+	s.limiter = limiter
+	s.onClose("Redis", func(context.Context) error { return limiter.Close() })
+	s.probes["cache"] = limiter.Ready
+	if err := limiter.Connect(ctx); err != nil {
+		s.log.Warn("Redis does not respond; requests that it counts are refused until it does", zap.Error(err))
+	}
 	return nil
 }
 
@@ -190,9 +210,9 @@ func (s *service) openScanner(context.Context) (err error) {
 	if s.extractor, err = newExtractor(); err != nil {
 		return err
 	}
-	spools := newDiskGuard(os.TempDir(), "contents that are read", s.log)
-	s.extractor.CheckSpace = func() error { return spools.refuse("The file is read when there is space.") }
-	if s.malware, err = openScanner(s.config); err != nil {
+	spools := diskspace.New(os.TempDir(), "contents that are read", s.log)
+	s.extractor.CheckSpace = func() error { return spools.Refuse("The file is read when there is space.") }
+	if s.malware, err = connect.Scanner(s.config); err != nil {
 		return err
 	}
 	s.malware = s.telemetry.Scanner(s.malware)
@@ -202,7 +222,7 @@ func (s *service) openScanner(context.Context) (err error) {
 }
 
 func (s *service) openModel(context.Context) error {
-	models, model, err := openModels(s.config, s.log)
+	models, model, err := connect.Models(s.config, s.log)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
@@ -218,8 +238,8 @@ func (s *service) openModel(context.Context) error {
 
 // startNode registers the node, which then starts to take over turns of dead nodes. The process holds the lock of the
 // data folder, so the node that used the folder before has surely ended and is marked dead at registration.
-func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
-	predecessor, err := folder.predecessor()
+func (s *service) startNode(ctx context.Context, in *folder.Folder) error {
+	predecessor, err := in.Predecessor()
 	if err != nil {
 		return err
 	}
@@ -240,15 +260,15 @@ func (s *service) startNode(ctx context.Context, folder *dataFolder) error {
 		s.node.Stop()
 		return s.nodes.Leave(ctx, s.node.ID())
 	})
-	if err := s.retryWhileBusy(ctx, "the node is not registered yet", s.node.Start); err != nil {
+	if err := s.RetryWhileBusy(ctx, "the node is not registered yet", s.node.Start); err != nil {
 		return err
 	}
-	return folder.recordNode(s.node.ID())
+	return in.RecordNode(s.node.ID())
 }
 
 // clusterOptions returns how the node communicates with other nodes; nil if it does not.
 func clusterOptions(config *settings.Config, log *zap.Logger) (*cluster.Options, error) {
-	secure, err := loadClusterTLS(config, log)
+	secure, err := connect.ClusterTLS(config, log)
 	if err != nil || secure == nil {
 		return nil, err
 	}
@@ -308,7 +328,7 @@ func (s *service) createHosts() {
 }
 
 // busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
-// deadline: the machine is busy, or everything on it starts at the same time. Giving up earlier would only repeat
+// deadline: the host computer is busy, or everything on it starts at the same time. Giving up earlier would only repeat
 // the whole start.
 var busyTimeout = timelimit.Of(15 * time.Second)
 
@@ -318,9 +338,9 @@ const (
 	tracingGrace = 2 * time.Second
 )
 
-// retryWhileBusy repeats a step of the start while it fails with protocol.CodeUnavailable, until busyTimeout has
+// RetryWhileBusy repeats a step of the start while it fails with protocol.CodeUnavailable, until busyTimeout has
 // passed. It logs message after each such failure. The step must be safe to repeat.
-func (s *service) retryWhileBusy(ctx context.Context, message string, step func(context.Context) error) error {
+func (s *service) RetryWhileBusy(ctx context.Context, message string, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
 	for {
@@ -340,7 +360,7 @@ func (s *service) retryWhileBusy(ctx context.Context, message string, step func(
 func (s *service) createAPI() (err error) {
 	var turns chat.Turns = s.turnHost
 	if s.disk != nil {
-		turns = guardedTurns{s.turnHost, s.disk}
+		turns = diskspace.Turns{Turns: s.turnHost, Disk: s.disk}
 	}
 	config := ourhttp.Config{
 		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
@@ -413,13 +433,31 @@ func (s *service) checks(ctx context.Context) map[string]bool {
 
 // diskOfFolder describes the disk of the data folder. It is nearly full if its free space cannot be read.
 func (s *service) diskOfFolder() telemetry.Disk {
-	read := func() (space, error) {
-		found, err := readSpace(s.config.Service.DataDir)
-		return found, errors.Join(err, found.check())
+	read := func() (diskspace.Space, error) {
+		found, err := diskspace.Read(s.config.Service.DataDir)
+		return found, errors.Join(err, found.Check())
 	}
 	if s.disk != nil {
-		read = s.disk.check
+		read = s.disk.Check
 	}
 	found, err := read()
-	return telemetry.Disk{Free: found.free, Size: found.all, Full: err != nil}
+	return telemetry.Disk{Free: found.Free, Size: found.All, Full: err != nil}
+}
+
+// checkSpace returns an error while the disk of a private Postgres is nearly full.
+func (s *service) checkSpace() error {
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.Refuse("The work continues when there is space.")
+}
+
+// guardFiles returns the function that refuses files while the disk of the local object store is nearly full; nil if the
+// files are stored in a bucket.
+func (s *service) guardFiles() func() error {
+	if s.config.Stores.S3Bucket != "" {
+		return nil
+	}
+	guard := diskspace.New(s.config.FilesFolder(), "new files", s.log)
+	return func() error { return guard.Refuse("New files are refused.") }
 }

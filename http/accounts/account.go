@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	_ "embed" // the descriptions of operations
 
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -9,6 +10,9 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
+
+//go:embed change_email.md
+var changeEmailDescription string
 
 func (h *Handlers) accountRoutes() []route.Route {
 	return []route.Route{
@@ -22,7 +26,7 @@ func (h *Handlers) accountRoutes() []route.Route {
 		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
 			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
 		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).
-			DescribedAs("Changes the email address of the account. If the service sends mails, the account keeps its address until the new one is confirmed: a link is mailed to the new address, which works for 24 hours (`POST /auth/email/verify`), the account has it as `pending_email`, and its present address is informed. The present address in the request ends such a change. Otherwise the address changes at once. If the account has a password, the new address is then its sign-in name. Sessions continue. Requires a sign-in within the last ten minutes. If another account signs in with the address, the request fails with 409 `email_taken`; the same address again changes nothing. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
+			DescribedAs(changeEmailDescription).
 			WithExample(route.Object{"email": "ada@example.net"}).
 			WithCodes(protocol.CodeEmailTaken, protocol.CodeStaleVersion),
 		route.Call("PUT", "/account/name", "changeName", "Change the display name", route.Writes, h.changeName).

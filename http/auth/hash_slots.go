@@ -18,7 +18,7 @@ const (
 	maxHashesOfOne = 4  // running and waiting, per key
 )
 
-// hashWaitTimeout is about three times the time in which a full queue is served, because the machine may do other work too.
+// hashWaitTimeout is about three times the time in which a full queue is served, because the host computer may do other work too.
 var hashWaitTimeout = timelimit.Of(5 * time.Second)
 
 // hashCaller identifies the caller for whom a password is hashed. A key has at most one slot at a time, so that one

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 	"reflect"
 
@@ -10,6 +11,18 @@ import (
 	"turnstone/protocol"
 )
 
+//go:embed start_turn.md
+var startDescription string
+
+//go:embed create_follow_up.md
+var createFollowUpDescription string
+
+//go:embed change_follow_up.md
+var changeFollowUpDescription string
+
+//go:embed promote_follow_up.md
+var promoteFollowUpDescription string
+
 // Routes returns the routes of turns and of follow-ups.
 func (h *Handlers) Routes() []route.Route { return append(h.turnRoutes(), h.followUpRoutes()...) }
 
@@ -17,7 +30,7 @@ func (h *Handlers) turnRoutes() []route.Route {
 	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."
 	return []route.Route{
 		route.Stream("POST", "/chat", "startTurn", "Send a message and stream the answer", route.Policy{Conflicts: true}, h.postChat).WithMaxBody(route.MaxBody).
-			DescribedAs("Starts a turn that answers the message, and streams the events of the turn. The message and the turn are committed before the first byte of the response. If the client disconnects, the turn continues; resume the stream with GET /chat/turns/{turn_id}/events. A repeated request with the same Idempotency-Key returns the same turn, follow-up or receipt. A message can have up to 20 files; if the account has not all of them, the response is 409 `conflict` with their states in `current`, and nothing starts. The model gets the texts of the files, or of long ones the passages that have words of the message, and cites them in `citations`. A turn waits up to a minute for a text that was not read yet.").
+			DescribedAs(startDescription).
 			WithExample(route.Object{"conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41", "input": []any{route.Object{"type": "text", "text": "What is 6*7?"}}, "profile": "balanced", "if_busy": "queue"}).
 			WithCodes(protocol.CodeTurnInProgress, protocol.CodeHeadMoved, protocol.CodeSteeringClosed, protocol.CodeNotDeliverable, protocol.CodeTooManyLiveTurns, protocol.CodeTooManyStreams, protocol.CodeTooManyFollowUps, protocol.CodeTooManyInputs, protocol.CodeConflict).
 			Documented(func(api huma.API, op *huma.Operation) {
@@ -62,7 +75,7 @@ func (h *Handlers) followUpRoutes() []route.Route {
 			DescribedAs("Lists the follow-ups of a conversation in the order of the queue: those that are queued, held, started or cancelled or, with `state=open`, only those that are queued or held."),
 		route.Call("POST", queue, "createFollowUp",
 			"Create a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true, Idempotent: true}, h.createFollowUp).WithMaxBody(route.MaxBody).
-			DescribedAs("Adds a message to the end of the queue of a conversation. When the live turn completes, the first queued follow-up becomes the next turn, one turn per follow-up, whether or not a client is connected. If no turn is live, it starts immediately: the response then has the state `started` and its `turn_id`. It stays `queued` while the account has as many live turns as it may have. An archived project is read-only: 409 `conflict` with the project in `current`. If the account has not all of the files, the response is 409 `conflict` with their states.").
+			DescribedAs(createFollowUpDescription).
 			WithExample(route.Object{"content": "And in Celsius?", "profile": "balanced"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyFollowUps, protocol.CodeBudgetReached).
 			WithStatus(stdhttp.StatusCreated),
@@ -75,12 +88,12 @@ func (h *Handlers) followUpRoutes() []route.Route {
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PATCH", queue+"/{follow_up_id}", "changeFollowUp",
 			"Change a follow-up", route.Writes, h.changeFollowUp).WithMaxBody(route.MaxBody).
-			DescribedAs("Edits the text or the files of a follow-up that is queued or held, or holds, releases or cancels it. Requires its current version in If-Match or in `version`. If the account has not all of the new files, the response is 409 `conflict` with their states. A follow-up that was started or cancelled cannot be changed. If a follow-up is released while no turn is live, the next turn of the queue starts immediately. An archived project is read-only: there a release gets 409 `conflict` with the project in `current`.").
+			DescribedAs(changeFollowUpDescription).
 			WithExample(route.Object{"state": "held", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict, protocol.CodeBudgetReached),
 		route.Call("POST", queue+"/{follow_up_id}/promote", "promoteFollowUp",
 			"Promote a follow-up", route.Policy{Bucket: route.BucketChat, Conflicts: true}, h.promoteFollowUp).
-			DescribedAs("Moves a follow-up to the front of the queue, and releases it if it is held. If no turn is live, it starts immediately. Otherwise `next` lets it start when the live turn completes. `interrupt` also cancels the live turn, and the follow-up starts when that turn has ended; the other queued follow-ups are held then, as after every turn that did not complete. A repeated request has no second effect: a follow-up that has started is returned unchanged. An archived project is read-only: 409 `conflict` with the project in `current`.").
+			DescribedAs(promoteFollowUpDescription).
 			WithExample(route.Object{"mode": "interrupt"}).
 			WithCodes(protocol.CodeConflict, protocol.CodeBudgetReached),
 	}

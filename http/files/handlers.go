@@ -16,7 +16,7 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// Uploads runs upload sessions; see package actors/upload.
+// Uploads runs uploads; see package actors/upload.
 type Uploads interface {
 	Create(ctx context.Context, spec *uploadlog.Spec) (*protocol.Upload, error)
 	Receive(ctx context.Context, account protocol.AccountID, id protocol.UploadID, body upload.Body) (*protocol.Upload, error)
@@ -78,10 +78,10 @@ type Config struct {
 	Pictures      bool          // every model accepts pictures
 	TextWait      time.Duration // for texts that are being read, before the files of a message are prepared; 0: DefaultTextWait
 	MaxBytes      int64         // of one file; 0: DefaultMaxBytes
-	Lifetime      time.Duration // of an upload session; 0: DefaultLifetime
+	Lifetime      time.Duration // of an upload; 0: DefaultLifetime
 }
 
-// Handlers handle the requests for upload sessions and files. A Handlers has no state of its own.
+// Handlers handle the requests for uploads and files. A Handlers has no state of its own.
 type Handlers struct {
 	Config
 }

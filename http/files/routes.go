@@ -1,6 +1,7 @@
 package files
 
 import (
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 	"strconv"
 
@@ -12,6 +13,9 @@ import (
 	"turnstone/protocol/filetype"
 )
 
+//go:embed receive_content.md
+var receiveDescription string
+
 // Routes returns the lines of the table of routes.
 func (h *Handlers) Routes() []route.Route {
 	return append(h.uploadRoutes(), append(h.fileRoutes(), h.projectRoutes()...)...)
@@ -22,7 +26,7 @@ func (h *Handlers) uploadRoutes() []route.Route {
 	follow := route.Policy{Conflicts: true}
 	return []route.Route{
 		route.Call("POST", "/files/uploads", "createUpload", "Start an upload", route.Uploads, h.create).
-			DescribedAs("Creates an upload session, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
+			DescribedAs("Creates an upload, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.").
 			WithExample(route.Object{"filename": "tides.pdf", "media_type": "application/pdf", "size": 48213, "purpose": "attachment"}).
 			WithCodes(protocol.CodeTooManyUploads, protocol.CodeTooManyFiles, protocol.CodeIdempotencyReused, protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
 		route.Stream("GET", path, "getUpload", "Get an upload", route.Reads.Unstored(), h.getUpload).
@@ -35,7 +39,7 @@ func (h *Handlers) uploadRoutes() []route.Route {
 			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			Documented(documentEvents),
 		route.Stream("PUT", path+"/content", "putUploadContent", "Send the content of an upload", route.Writes, h.putContent).
-			DescribedAs("Receives the whole content as the body: it is hashed, stored and scanned for malware while it arrives. Its type is detected. The response has the upload in its final state, with the file if it is `ready`; or, if the scan takes more than ten seconds, in the state `scanning` with the status 202. After an interruption, or a content of another size or hash, the upload accepts the whole content again until it expires (410). A client that sends less than 32 KiB in 15 seconds is disconnected. While the object store or the malware scanner is unavailable, the response is 503, and the body is not read.").
+			DescribedAs(receiveDescription).
 			WithCodes(protocol.CodeConflict, protocol.CodeUploadFinished, protocol.CodeUploadExpired, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
 			Documented(documentContent),
 		route.Call("DELETE", path, "cancelUpload", "Cancel an upload", route.Writes.Unstored(), h.cancel).

@@ -42,7 +42,7 @@ func (h *Handlers) create(ctx context.Context, in *createUploadInput) (*resource
 	return resource.NewCreatedOnce("", made), nil
 }
 
-// spec returns the specification of a new session.
+// spec returns the specification of a new upload.
 func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.Spec, error) {
 	body := &in.Body
 	name, err := filetype.CleanName("body.filename", body.Filename)
@@ -74,14 +74,14 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 	return spec, nil
 }
 
-// InUpload is embedded by inputs of routes below an upload session.
+// InUpload is embedded by inputs of routes below an upload.
 type InUpload struct {
 	UploadID protocol.UploadID `path:"upload_id"`
 }
 
 type getUploadInput struct {
 	InUpload
-	Wait string `query:"wait" doc:"Wait up to this time for a change of a session that has not ended, for example 20s; at most 30s."`
+	Wait string `query:"wait" doc:"Wait up to this time for a change of an upload that has not ended, for example 20s; at most 30s."`
 }
 
 const maxWait = 30 * time.Second
@@ -108,7 +108,7 @@ func writeUpload(w stdhttp.ResponseWriter, status int, upload *protocol.Upload) 
 	return response.WriteJSON(w, upload)
 }
 
-// putContent receives the content of a session. What the header of the request already shows is refused before the body
+// putContent receives the content of an upload. What the header of the request already shows is refused before the body
 // is read.
 func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InUpload) error {
 	caller := router.CallerOf(r.Context())
@@ -141,7 +141,7 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	})
 }
 
-// checkHeader compares the header of a request with content with the session.
+// checkHeader compares the header of a request with content with the upload.
 func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -168,7 +168,7 @@ type uploadEventsInput struct {
 	resource.ResumeInput
 }
 
-// getEvents streams the events of a session after a sequence.
+// getEvents streams the events of an upload after a sequence.
 func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *uploadEventsInput) error {
 	after, err := in.Position()
 	if err != nil {
@@ -181,7 +181,7 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 	if err != nil {
 		return err
 	}
-	if upload.State.Terminal() { // following an open session is not limited
+	if upload.State.Terminal() { // following an open upload is not limited
 		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
 			return err
 		}

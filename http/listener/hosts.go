@@ -14,7 +14,7 @@ import (
 
 // Hosts are the names by which a listener may be addressed. In a DNS rebinding attack, a page makes its own name
 // resolve to our address; the browser then sends that name as Host, and the request is refused. A browser cannot be
-// made to send an IP address in this way, so a listener that other machines can reach accepts any IP address: probes
+// made to send an IP address in this way, so a listener that other host computers can reach accepts any IP address: probes
 // know no other name of it.
 type Hosts struct {
 	names     map[string]bool

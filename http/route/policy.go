@@ -17,7 +17,7 @@ const (
 	BucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
 	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
-	bucketUploads  Bucket = "uploads" // for the creation of upload sessions
+	bucketUploads  Bucket = "uploads" // for the creation of uploads
 	BucketShares   Bucket = "shares"  // for the creation of shares
 	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
 )

@@ -121,8 +121,12 @@ func OperationAt(document *huma.OpenAPI, method, path string) *huma.Operation {
 // Object is a JSON object in an example.
 type Object = map[string]any
 
-// DescribedAs sets the description of the operation: effects, order and limits that the summary leaves out.
-func (t Route) DescribedAs(description string) Route { t.description = description; return t }
+// DescribedAs sets the description of the operation: effects, order and limits that the summary leaves out. A long one is a
+// file next to the handler, and its last line ends with a line feed.
+func (t Route) DescribedAs(description string) Route {
+	t.description = strings.TrimSuffix(description, "\n")
+	return t
+}
 
 // WithExample sets the example of the request body in the document.
 func (t Route) WithExample(example Object) Route { t.example = example; return t }

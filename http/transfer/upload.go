@@ -15,7 +15,7 @@ import (
 	"turnstone/protocol/timelimit"
 )
 
-// readStall is the time that a client has for each readStep bytes of a body. On a slow machine a test is a slow client too.
+// readStall is the time that a client has for each readStep bytes of a body. On a slow host computer a test is a slow client too.
 var readStall = timelimit.Of(15 * time.Second)
 
 const readStep = 32 << 10

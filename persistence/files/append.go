@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// appendSQL is the fence: owner, epoch and next sequence of the session must be those of the batch.
+	// appendSQL is the fence: owner, epoch and next sequence of the upload must be those of the batch.
 	appendSQL = `
 	update uploads set state = @state, received_bytes = @received, content = @content, failure = @failure, file_id = @file,
 		owner = case when @rests then null else owner end, next_sequence = @last + 1,
@@ -49,7 +49,7 @@ const (
 var errStored = errors.New("the batch is stored already")
 
 // AppendUpload stores a batch, and the file that it creates, in one transaction. A repeat of a stored batch succeeds
-// without an effect. The error is turnlog.ErrFenced if another owner or epoch has the session.
+// without an effect. The error is turnlog.ErrFenced if another owner or epoch has the upload.
 func (s *Sessions) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 	args, err := appendArgs(b)
 	if err != nil {
@@ -140,7 +140,7 @@ func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
 	return args, nil
 }
 
-// fenced returns errStored if the batch itself is why its session has moved on, and turnlog.ErrFenced otherwise.
+// fenced returns errStored if the batch itself is why its upload has moved on, and turnlog.ErrFenced otherwise.
 func fenced(ctx context.Context, tx *pg.Tx, b *uploadlog.Append, args pgx.NamedArgs) error {
 	var epoch int32
 	var next int64

@@ -46,18 +46,18 @@ const (
 	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + openStates
 )
 
-// ClaimPending makes a node the owner of a session that accepts content. In any other state, the error is a conflict with
-// the session, or protocol.CodeUploadExpired.
+// ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict with
+// the upload, or protocol.CodeUploadExpired.
 func (s *Sessions) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, claimPendingSQL, account, id, node)
 }
 
-// SeizeUpload makes a node the owner of a session that has not ended, whatever its owner.
+// SeizeUpload makes a node the owner of an upload that has not ended, whatever its owner.
 func (s *Sessions) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, seizeUploadSQL, account, id, node)
 }
 
-// claim runs a claim. A claim whose reply was lost is harmless: a session that waits for content has an owner without an
+// claim runs a claim. A claim whose reply was lost is harmless: an upload that waits for content has an owner without an
 // actor, and the next request claims it again.
 func (s *Sessions) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
 	args := pgx.NamedArgs{"account": account, "upload": id, "node": node}
@@ -89,7 +89,7 @@ func (s *Sessions) claim(ctx context.Context, sql string, account protocol.Accou
 	return claim, nil
 }
 
-// LoadUpload reads a session that a node has claimed; turnlog.ErrFenced if the session has ended or has another owner or
+// LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner or
 // epoch.
 func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
 	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
@@ -106,7 +106,7 @@ func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node
 const overtakenSQL = `
 	select owner_epoch > @epoch and content ->> 'Key' is distinct from @key from uploads where account_id = @account and upload_id = @upload`
 
-// Overtaken reports whether a session was claimed again after a claim, and does not have the content that the claim stored
+// Overtaken reports whether an upload was claimed again after a claim, and does not have the content that the claim stored
 // under key. That content then never has an effect.
 func (s *Sessions) Overtaken(ctx context.Context, claim uploadlog.Claimed, key string) (bool, error) {
 	overtaken, err := pg.Row(ctx, s.db, claim.AccountID, pgx.RowTo[bool], overtakenSQL,
@@ -144,18 +144,18 @@ const (
 	returning account_id, upload_id, owner_epoch`
 )
 
-// ClaimDue claims the work of nodes that have ended, and sessions that have expired; at most limit of each.
+// ClaimDue claims the work of nodes that have ended, and uploads that have expired; at most limit of each.
 func (s *Sessions) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
 }
 
-// OwnUploads lists the sessions that a node works on.
+// OwnUploads lists the uploads that a node works on.
 func (s *Sessions) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
 }
 
-// ReclaimUpload raises the epoch of a session of this node that has no actor. The error is turnlog.ErrFenced if the
-// session has ended or has another owner or epoch.
+// ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
+// upload has ended or has another owner or epoch.
 func (s *Sessions) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
 	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 	if err != nil {

@@ -23,7 +23,7 @@ type reapArgs struct{}
 
 func (reapArgs) Kind() string { return "reap_uploads" }
 
-// ReapJob returns the job that deletes the objects of sessions that have ended: the content in quarantine and, if there
+// ReapJob returns the job that deletes the objects of uploads that have ended: the content in quarantine and, if there
 // is no file, what was published before its commit failed.
 func (s *Sessions) ReapJob() jobs.Job {
 	return jobs.New(func(ctx context.Context, _ reapArgs) error { return s.Reap(ctx) }).Every(reapInterval, reapArgs{})
@@ -40,7 +40,7 @@ type ended struct {
 	UploadID  protocol.UploadID
 }
 
-// Reap deletes the objects of all sessions that are due.
+// Reap deletes the objects of all uploads that are due.
 func (s *Sessions) Reap(ctx context.Context) error {
 	for {
 		rows, err := s.db.Engine.Query(ctx, reapDueSQL, reapRows)
@@ -92,7 +92,7 @@ const expireUploadsSQL = `
 		select account_id, upload_id from uploads where finished_at < now() - interval '7 days' and reap_at is null limit $1) x
 	where u.account_id = x.account_id and u.upload_id = x.upload_id`
 
-// Expire deletes the sessions that ended a week ago.
+// Expire deletes the uploads that ended a week ago.
 func (s *Sessions) Expire(ctx context.Context) error {
 	return s.db.DeleteExpired(ctx, expireUploadsSQL)
 }

@@ -59,7 +59,7 @@ func (s *Store) Reconcile(ctx context.Context, now time.Time) (found Differences
 	return found, nil
 }
 
-// knownNamesSQL returns which of the names of objects a file or an open session has.
+// knownNamesSQL returns which of the names of objects a file or an open upload has.
 const knownNamesSQL = `
 	select object_name from files where account_id = @account and object_name = any(@names)
 	union all

@@ -233,7 +233,7 @@ func (ExtractArgs) Kind() string { return "extract_file" }
 // the others wait for the object store.
 const maxExtractAttempts = 1000
 
-// InsertOpts runs the job beside the others, which it would delay.
+// InsertOpts runs the job in a queue of its own, because it would delay the others.
 func (ExtractArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: jobs.FileQueue, MaxAttempts: maxExtractAttempts}
 }

@@ -18,12 +18,12 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// maxOpen limits the sessions of an account that have not ended.
+// maxOpen limits the uploads of an account that have not ended.
 const maxOpen = 100
 
 // Quota limits what an account stores.
 type Quota struct {
-	Bytes     int64 // of its files, its open sessions, and the rejected contents in quarantine, together
+	Bytes     int64 // of its files, its open uploads, and the rejected contents in quarantine, together
 	Files     int64
 	TextBytes int64 // of the texts of its files, which are stored and indexed in Postgres
 }
@@ -31,7 +31,7 @@ type Quota struct {
 // DefaultQuota is the quota of a service that configures none.
 var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000, TextBytes: 512 << 20}
 
-// Sessions stores upload sessions. Its methods may be called from any goroutine.
+// Sessions stores uploads. Its methods may be called from any goroutine.
 type Sessions struct {
 	db      *pg.DB
 	queue   *jobs.Queue
@@ -47,7 +47,7 @@ func NewSessions(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quot
 	return &Sessions{db, queue, objects, quota}
 }
 
-// uploadColumns show a session whose lifetime is over as expired, also before a node has ended it.
+// uploadColumns show an upload whose lifetime is over as expired, also before a node has ended it.
 const uploadColumns = `
 	upload_id, case when state = 'pending' and expires_at <= now() then 'expired' else state end as state, filename, media_type, size, purpose, conversation_id, project_id, received_bytes, declared_sha256, content, file_id, failure,
 	next_sequence - 1 as last_sequence, created_at, expires_at`
@@ -88,7 +88,7 @@ func scanUpload(row pgx.CollectableRow) (*protocol.Upload, error) {
 
 const getUploadSQL = `select ` + uploadColumns + ` from uploads where account_id = @account and upload_id = @upload`
 
-// Upload reads a session.
+// Upload reads an upload.
 func (s *Sessions) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	u, err := pg.Row(ctx, s.db, account, scanUpload, getUploadSQL, pgx.NamedArgs{"account": account, "upload": id})
 	if err != nil {
@@ -102,7 +102,7 @@ const framesSQL = `
 	where account_id = @account and upload_id = @upload and last_sequence > @after
 	order by first_sequence`
 
-// UploadFrames returns the events of a session after a sequence, one per line. last is the sequence of the last of them.
+// UploadFrames returns the events of an upload after a sequence, one per line. last is the sequence of the last of them.
 func (s *Sessions) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
 	type batch struct {
 		First, Last int64
@@ -140,7 +140,7 @@ const (
 	reserveSQL = `update file_totals set reserved = reserved + @size, sessions = sessions + 1 where account_id = @account`
 )
 
-// CreateUpload stores a new session with its first events, and the response to an idempotent request. The errors are
+// CreateUpload stores a new upload with its first events, and the response to an idempotent request. The errors are
 // protocol.CodeNotFound for the conversation or the project, a conflict with an archived project, and those of a quota.
 func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
 	args := pgx.NamedArgs{
@@ -173,7 +173,7 @@ func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin
 	return made, nil
 }
 
-// checkTarget checks that the account has the conversation and the project of a session, and that the project of either is not
+// checkTarget checks that the account has the conversation and the project of an upload, and that the project of either is not
 // archived.
 func checkTarget(ctx context.Context, tx *pg.Tx, spec *uploadlog.Spec, args pgx.NamedArgs) error {
 	targets := []*protocol.ProjectID{spec.ProjectID, nil}
@@ -209,7 +209,7 @@ func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.U
 	return u, nil
 }
 
-// checkQuota locks the totals of the account, and returns an error if a new session of a size exceeds a limit.
+// checkQuota locks the totals of the account, and returns an error if a new upload of a size exceeds a limit.
 func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
 	var bytes, count, reserved, sessions, kept int64
 	err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions)
@@ -262,7 +262,7 @@ func jsonText[T any](value *T) ([]byte, error) {
 	return pg.JSONText(value)
 }
 
-// reapAfter is how long the objects of a session that has ended stay: malware stays in quarantine for examination.
+// reapAfter is how long the objects of an upload that has ended stay: malware stays in quarantine for examination.
 func reapAfter(failure *protocol.UploadFailure) time.Duration {
 	if failure != nil && failure.Code == protocol.UploadMalware {
 		return quarantineTime
@@ -274,7 +274,7 @@ const quarantineTime = 7 * 24 * time.Hour
 
 const ownsUploadSQL = `select true from uploads where account_id = $1 and upload_id = $2`
 
-// OwnsUpload returns protocol.CodeNotFound unless the account has the session.
+// OwnsUpload returns protocol.CodeNotFound unless the account has the upload.
 func (s *Sessions) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsUploadSQL, account, id)
 	return err

@@ -265,7 +265,7 @@ func (s *Store) ClaimKey(ctx context.Context, account protocol.AccountID, key pr
 	for delay := pg.ResolvePause; ; delay = min(delay*2, keyPollMost) {
 		claim, row, err := s.tryClaim(ctx, account, key)
 		switch {
-		case err != nil && waited && ctx.Err() != nil: // on a slow machine one check can take longer than keyMargin
+		case err != nil && waited && ctx.Err() != nil: // on a slow host computer one check can take longer than keyMargin
 			return nil, nil, KeyBusy()
 		case err != nil:
 			return nil, nil, fmt.Errorf("claiming an idempotency key: %w", err)

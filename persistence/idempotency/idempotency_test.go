@@ -222,7 +222,7 @@ func TestWaitingForAClaimedKeyEndsBeforeTheRequestTimesOut(t *testing.T) {
 	}
 }
 
-// On a slow machine the deadline can pass during another attempt to claim the key. The result is the same as before
+// On a slow host computer the deadline can pass during another attempt to claim the key. The result is the same as before
 // that attempt: the key is busy.
 func TestARequestThatTimesOutWhileClaimingABusyKeyReportsBusy(t *testing.T) {
 	db, database, account := withClaimedKey(t)

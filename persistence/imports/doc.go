@@ -7,7 +7,7 @@
 // conversation that an earlier import has written is found by its identifier in the source.
 //
 // Of an archive of this service, the job first imports the projects, their instructions and the files, each of which is counted in a
-// transaction of its own. A file gets an upload session, whose identifier follows from the import and the file, so that a run
+// transaction of its own. A file gets an upload, whose identifier follows from the import and the file, so that a run
 // after a crash continues it. What projects and files of exports have become is in import_items; conversations find theirs there.
 //
 // Cancelling takes effect at once: the next write of the job finds another state and stops. What was imported stays.

@@ -21,7 +21,7 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// ReceiveFile receives the content of a file in an upload session, as if a client had sent it: within the quota of the account,
+// ReceiveFile receives the content of a file in an upload, as if a client had sent it: within the quota of the account,
 // while the disk has space, into quarantine and through the malware scanner. It returns the session when that has ended. A
 // session with this identifier that an interrupted run has created is continued. open is called at most once.
 //
@@ -268,7 +268,7 @@ func sessionID(of protocol.ImportID, file protocol.FileID, n int) protocol.Uploa
 	return id
 }
 
-// maxSessions limits the upload sessions for one file: those of earlier runs can have expired.
+// maxSessions limits the uploads for one file: those of earlier runs can have expired.
 const maxSessions = 5
 
 // receiveFile receives the content of a file and counts it.

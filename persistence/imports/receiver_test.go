@@ -12,7 +12,7 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// fakeReceiver takes the place of the upload sessions of a node: it stores a content as a file, without a scanner. The tests of
+// fakeReceiver takes the place of the uploads of a node: it stores a content as a file, without a scanner. The tests of
 // package http use the real ones.
 type fakeReceiver struct {
 	*storetest.World

@@ -28,7 +28,7 @@ type RunArgs struct {
 // Kind returns the name of the job.
 func (RunArgs) Kind() string { return "run_import" }
 
-// InsertOpts runs imports beside other jobs, which they would delay.
+// InsertOpts runs imports in a queue of their own, because they would delay other jobs.
 func (RunArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: jobs.LongQueue, MaxAttempts: maxAttempts}
 }

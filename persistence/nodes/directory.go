@@ -117,7 +117,7 @@ func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int
 
 // claimOrphansSQL tests in a sub-query, not in a join, whether an owner is dead: if another node has claimed the row in
 // the meantime, Postgres tests the new owner of the row only in a sub-query. If the dead owner had the same address as
-// this node, the cause is a restart; otherwise another machine was lost. A turn that was released is not a failed adoption, so
+// this node, the cause is a restart; otherwise another host computer was lost. A turn that was released is not a failed adoption, so
 // it does not count as one, and neither is one that waited for an approval whose time has passed.
 const claimOrphansSQL = `
 with orphans as (

@@ -13,7 +13,7 @@ import (
 	"turnstone/persistence/storetest"
 )
 
-// When a write is slow, as on a busy machine, pgx starts a background reader, which blocks in a read of the socket
+// When a write is slow, as on a busy host computer, pgx starts a background reader, which blocks in a read of the socket
 // until the next reply. The check of an idle connection must not wait for that read.
 func TestTheIdleConnectionCheckDoesNotWaitForABackgroundRead(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.NewDatabase(t).URL)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"turnstone/protocol/proxytest"
 )
 
 // Cut is a kind of reply that a Cutter can withhold from the service after the server has committed.
@@ -23,13 +25,11 @@ const (
 	cutKinds
 )
 
-// Cutter is a proxy between the service and Postgres, on a unix socket, that closes the connection at a chosen moment.
+// Cutter is a proxy between the service and Postgres, on a Unix socket, that closes the connection at a chosen moment.
 // Its methods may be called from any goroutine.
 type Cutter struct {
-	URL      string // of the database, through the cutter
-	listener net.Listener
-	target   string
-	running  sync.WaitGroup
+	*proxytest.Proxy
+	URL string // of the database, through the cutter
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -37,11 +37,24 @@ type Cutter struct {
 	reply   []byte // a reply that contains this is cut before it reaches the service
 	armed   [cutKinds]chan struct{}
 	cuts    int
-	open    map[net.Conn]struct{}
 }
 
 // NewCutter starts a Cutter for the database of a URL. It stops when the test ends.
 func NewCutter(t testing.TB, database string) *Cutter {
+	t.Helper()
+	c := &Cutter{}
+	c.Proxy, c.URL = NewProxy(t, database, func(client, server net.Conn) {
+		var both sync.WaitGroup
+		both.Go(func() { defer func() { _, _ = client.Close(), server.Close() }(); c.requests(client, server) })
+		both.Go(func() { defer func() { _, _ = client.Close(), server.Close() }(); c.replies(server, client) })
+		both.Wait()
+	})
+	return c
+}
+
+// NewProxy starts a proxy for the database of a URL, which it returns with the address of the proxy. pass forwards what a
+// connection sends.
+func NewProxy(t testing.TB, database string, pass func(client, server net.Conn)) (proxy *proxytest.Proxy, through string) {
 	t.Helper()
 	address, err := url.Parse(database)
 	if err != nil {
@@ -49,30 +62,10 @@ func NewCutter(t testing.TB, database string) *Cutter {
 	}
 	const socket = ".s.PGSQL.5432"
 	query, folder := address.Query(), t.TempDir()
-	c := &Cutter{target: filepath.Join(query.Get("host"), socket), open: map[net.Conn]struct{}{}}
-	if c.listener, err = net.Listen("unix", filepath.Join(folder, socket)); err != nil {
-		t.Fatal(err)
-	}
+	proxy = proxytest.New(t, filepath.Join(query.Get("host"), socket), proxytest.Options{Listen: filepath.Join(folder, socket), Pass: pass})
 	query.Set("host", folder)
 	address.RawQuery = query.Encode()
-	c.URL = address.String()
-	c.running.Go(c.accept)
-	t.Cleanup(func() {
-		_ = c.listener.Close()
-		c.CutAll()
-		c.running.Wait()
-	})
-	return c
-}
-
-// CutAll closes all connections at once and returns their number.
-func (c *Cutter) CutAll() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.open {
-		_ = conn.Close()
-	}
-	return len(c.open) / 2
+	return proxy, address.String()
 }
 
 // CutRequest closes the connection of the next request that contains text, before the request reaches the server.
@@ -112,34 +105,6 @@ func (c *Cutter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cuts
-}
-
-func (c *Cutter) accept() {
-	for {
-		client, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("unix", c.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		c.mu.Lock()
-		c.open[client], c.open[server] = struct{}{}, struct{}{}
-		c.mu.Unlock()
-		c.running.Go(func() { c.forward(client, server, c.requests) })
-		c.running.Go(func() { c.forward(server, client, c.replies) })
-	}
-}
-
-func (c *Cutter) forward(from, to net.Conn, copies func(from io.Reader, to io.Writer)) {
-	copies(from, to)
-	_, _ = from.Close(), to.Close()
-	c.mu.Lock()
-	delete(c.open, from)
-	delete(c.open, to)
-	c.mu.Unlock()
 }
 
 // requests copies until the connection breaks or is cut.

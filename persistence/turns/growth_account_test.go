@@ -3,7 +3,6 @@ package turns_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
@@ -214,39 +212,6 @@ func aPurgeReadsWhatItErases(t *testing.T, w meteredWorld) {
 	}
 	if left := w.Count(`select (select count(*) from turns) + (select count(*) from turn_replays)`); left != 0 {
 		t.Errorf("%d rows are left", left)
-	}
-}
-
-func TestQueueSweepsAreBoundedAndMissNoQueue(t *testing.T) {
-	w := storetest.NewWorld(t)
-	live := w.Start(w.Request(nil, "hello"))
-	waiting := live.Spec.ConversationID
-	w.Database.Admin(t, `
-		insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position, created_at)
-		select $1, gen_random_uuid(), $2, 'queued', 'x', n, now() - interval '1 day' from generate_series(1, 2500) n`, w.Account, waiting)
-	idle := w.Start(w.Request(nil, "hello"))
-	idle.End(nil)
-	for range 2 {
-		w.Database.Admin(t, `
-			insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position, created_at)
-			values ($1, gen_random_uuid(), $2, 'queued', 'x', 1, now() - interval '1 hour')`, w.Account, idle.Spec.ConversationID)
-		var begun []int
-		for range 4 {
-			started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
-			w.Must(err)
-			begun = append(begun, len(started))
-			for _, turn := range started {
-				w.Simulate(turn.Spec, turn.Begin).End(nil)
-			}
-		}
-		if fmt.Sprint(begun) != "[0 0 1 0]" {
-			t.Errorf("sweeps started %v turns", begun)
-		}
-		// The fourth sweep started again with the oldest queue; two more reach the end.
-		for range 2 {
-			_, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
-			w.Must(err)
-		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // The cost of a read must depend on the page that it returns, not on the history behind it. These tests create a
-// history and count the Postgres pages that one call touches. That number depends neither on the machine nor on its
+// history and count the Postgres pages that one call touches. That number depends neither on the host computer nor on its
 // load.
 
 // historyRows is the number of rows of each history. A Postgres page holds at most about a hundred such rows.

@@ -6,7 +6,6 @@ import (
 
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
 )
 
 // One row of the turn's log is missing and another one cannot be decoded. The turn can still be ended, and its readers
@@ -80,23 +79,5 @@ end $$`)
 			t.Errorf("%v: the readers get %s, %v", tables, log, err)
 		}
 		w.Start(w.Request(&turn.Spec.ConversationID, "the conversation is free"))
-	}
-}
-
-func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
-	w := storetest.NewWorld(t)
-	turn := w.Start(w.Request(nil, "hello"))
-	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other}))
-	claim, err := w.Directory.SeizeTurn(t.Context(), other, w.Account, turn.Spec.TurnID)
-	if err != nil || claim.Epoch != 2 || claim.Adoptions != 1 || claim.Cause != "operator" {
-		t.Fatalf("%+v, %v", claim, err)
-	}
-	if err := w.Append(turn.Chunk(1)); err != turnlog.ErrFenced {
-		t.Errorf("the append of the former owner: %v", err)
-	}
-	stranger := protocol.NewAccountID()
-	if _, err := w.Directory.SeizeTurn(t.Context(), other, stranger, turn.Spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
-		t.Errorf("seizing the turn for another account: %v", err)
 	}
 }

@@ -17,5 +17,6 @@
 // this API for one response: its events are contiguous and equal to their frames. TurnReader adds resumption: it
 // reconnects until it has returned the last event of the turn.
 //
-// The package imports only package protocol. Its only state is the session.
+// The package imports only package protocol and what is below it; the rules of a log are those of package verify. Its only
+// state is the session.
 package client

@@ -12,20 +12,11 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/verify"
 )
 
 // Event is one event of a turn.
-type Event struct {
-	Sequence int64
-	Type     protocol.EventType
-	Data     string // the event as JSON: the same bytes for every reader
-}
-
-// Payload decodes the event. It returns nil for a type that this version does not know.
-func (e Event) Payload() (protocol.Payload, error) {
-	_, payload, err := protocol.DecodeEvent([]byte(e.Data))
-	return payload, err
-}
+type Event = verify.Event
 
 // ErrBroken means that a stream violates the contract, in contrast to a connection that was lost.
 var ErrBroken = errors.New("the stream violates the contract")
@@ -49,8 +40,7 @@ type Stream struct {
 
 	frames   *FrameReader
 	close    func()
-	after    int64
-	finished bool
+	position verify.Position
 }
 
 // OpenStream sends a request once. It returns the response as a stream whose first event follows the sequence number
@@ -77,7 +67,7 @@ func NewStream(response *http.Response, after int64, close func()) *Stream {
 	return &Stream{
 		Turn: response.Header.Get("X-Turn-Id"), Header: response.Header,
 		Replayed: response.Header.Get("Idempotent-Replayed") == "true",
-		frames:   NewFrameReader(response.Body), close: close, after: after,
+		frames:   NewFrameReader(response.Body), close: close, position: verify.Position{Last: after},
 	}
 }
 
@@ -85,10 +75,10 @@ func NewStream(response *http.Response, after int64, close func()) *Stream {
 func (s *Stream) Close() { s.close() }
 
 // After returns the sequence number of the last event.
-func (s *Stream) After() int64 { return s.after }
+func (s *Stream) After() int64 { return s.position.Last }
 
 // Finished reports whether the last event of the turn was returned.
-func (s *Stream) Finished() bool { return s.finished }
+func (s *Stream) Finished() bool { return s.position.Ended }
 
 // Retry returns the reconnection time that the service requested last.
 func (s *Stream) Retry() time.Duration { return s.frames.Retry() }
@@ -124,25 +114,22 @@ const (
 
 // check checks an event and moves the position of the stream to it.
 func (s *Stream) check(e Event) error {
-	switch {
-	case s.finished:
-		return Broken("%s follows turn.finished", e.Data)
-	case s.frames.Retry() == 0:
+	if s.frames.Retry() == 0 {
 		return Broken("no reconnection time before the first event")
 	}
 	if s.Check != nil {
 		if err := s.Check(e); err != nil {
-			return Broken("%v: %s", err, e.Data)
+			return fmt.Errorf("%w: %w: %s", ErrBroken, err, e.Data)
 		}
 	}
-	switch {
-	case e.Type == snapshotType:
-		s.after = e.Sequence
+	before := s.position.Last
+	if e.Type == snapshotType && !s.position.Ended {
+		s.position.Last = e.Sequence
 		return nil
-	case e.Sequence != s.after+1:
-		return Broken("event %d follows event %d", e.Sequence, s.after)
 	}
-	s.after, s.finished = e.Sequence, e.Type == finishedType
+	if violated := s.position.Next(e.Sequence, e.Type == finishedType); violated != "" {
+		return fmt.Errorf("%w: %w", ErrBroken, verify.Finding{Kind: violated, Text: fmt.Sprintf("event %d follows event %d: %s", e.Sequence, before, e.Data)})
+	}
 	return nil
 }
 
@@ -150,7 +137,7 @@ func (s *Stream) check(e Event) error {
 func (s *Stream) Rest() (events []Event, err error) {
 	for {
 		e, err := s.Next()
-		if errors.Is(err, io.EOF) && s.finished {
+		if errors.Is(err, io.EOF) && s.Finished() {
 			return events, nil
 		}
 		if err != nil {

@@ -106,7 +106,7 @@ func (c *Client) Follow(turn string, after int64) *TurnReader {
 
 // Resume returns a reader that continues a stream when its connection ends.
 func (c *Client) Resume(s *Stream) *TurnReader {
-	return &TurnReader{Check: s.Check, client: c, turn: s.Turn, after: s.after, stream: s, opened: time.Now()}
+	return &TurnReader{Check: s.Check, client: c, turn: s.Turn, after: s.After(), stream: s, opened: time.Now()}
 }
 
 // OpenEvents opens one stream of a turn that starts after a sequence number. query is "" or, for a snapshot first,

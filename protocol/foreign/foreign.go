@@ -92,7 +92,7 @@ const (
 
 func joins(c rune) bool { return c == joiner || c == nonJoiner }
 
-// joinable reports whether a joiner beside the character can change how it is written: letters of scripts other than the
+// joinable reports whether a joiner next to the character can change how it is written: letters of scripts other than the
 // Latin one, and emoji.
 func joinable(c rune) bool {
 	return c >= 0x0590 && unicode.In(c, unicode.Letter, unicode.Mark, unicode.So, unicode.Sk, unicode.Sm)
@@ -109,7 +109,7 @@ func after(text string, from int) (c rune, at int) {
 	return -1, len(text)
 }
 
-// hides reports whether a character is not visible and hides what is beside it.
+// hides reports whether a character is not visible and hides what is next to it.
 func hides(c rune) bool {
 	switch {
 	case c == '\t' || c == '\n' || c == '\r':

@@ -1,6 +1,6 @@
 // Package timelimit multiplies the time limits that the service sets for its dependencies: Postgres, Redis, the scanner,
 // the object store, the model, and the work of this process that requests wait for. In the product the factor is 1. The test
-// build sets a larger one with the linker, so that a slow machine does not make a healthy service refuse a request, and every
+// build sets a larger one with the linker, so that a slow host computer does not make a healthy service refuse a request, and every
 // refusal in a test is a finding:
 //
 //	go test -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./...
@@ -24,7 +24,7 @@ var multiple = parse(factor)
 func Of(limit time.Duration) time.Duration { return limit * multiple }
 
 // OfShort returns the limit that applies in this build, for limits of less than half a second. The test build multiplies them
-// three times as much: on a busy machine, a process may not run for a second.
+// three times as much: on a busy host computer, a process may not run for a second.
 func OfShort(limit time.Duration) time.Duration {
 	if multiple == 1 {
 		return limit

@@ -52,7 +52,7 @@ type Begin struct {
 	Payloads []protocol.Payload
 }
 
-// Runner is the node that runs the turns that the store starts, passed to the store beside the request. The zero value
+// Runner is the node that runs the turns that the store starts, passed to the store in addition to the request. The zero value
 // is a node that runs no new turn, because it drains.
 type Runner struct {
 	NodeID       protocol.NodeID // owns the turns, with epoch 1
@@ -189,7 +189,7 @@ type ApprovalRecord struct {
 
 // DecisionRecord is the body of a record of the decision on an approval.
 type DecisionRecord struct {
-	ID         string              `json:"id"`          // of the approval, as a UUID
+	ID         string              `json:"id"`                   // of the approval, as a UUID
 	SteeringID protocol.SteeringID `json:"steering_id,omitzero"` // of a decision of the user
 	Decision   protocol.Decision   `json:"decision"`
 	By         protocol.DecidedBy  `json:"by"`

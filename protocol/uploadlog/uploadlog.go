@@ -1,5 +1,5 @@
-// Package uploadlog defines the data that the actors and the store of upload sessions exchange: the specification of a
-// session, the batches of its log, and its owner. None of it is published.
+// Package uploadlog defines the data that the actors and the store of uploads exchange: the specification of a
+// upload, the batches of its log, and its owner. None of it is published.
 //
 // It imports only package protocol.
 package uploadlog
@@ -12,7 +12,7 @@ import (
 	"turnstone/protocol"
 )
 
-// Spec is the specification of an upload session. It is stored with the session and never changes.
+// Spec is the specification of an upload. It is stored with the upload and never changes.
 type Spec struct {
 	AccountID      protocol.AccountID
 	UploadID       protocol.UploadID
@@ -24,12 +24,12 @@ type Spec struct {
 	ConversationID *protocol.ConversationID
 	ProjectID      *protocol.ProjectID
 	SessionID      *protocol.SessionID // of the request, for the work history of a project
-	ObjectName     string              // random; the names of the session's objects consist of it
+	ObjectName     string              // random; the names of the upload's objects consist of it
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
 }
 
-// NewObjectName returns a name for the objects of a session: 128 random bits.
+// NewObjectName returns a name for the objects of an upload: 128 random bits.
 func NewObjectName() string {
 	name := make([]byte, 16)
 	_, _ = rand.Read(name) // never fails
@@ -44,8 +44,8 @@ type Content struct {
 	MediaType string // detected
 }
 
-// Append is one batch of a session's log, with the row that results from it. It is stored only if (Owner, Epoch) still
-// owns the session and its next sequence is First.
+// Append is one batch of an upload's log, with the row that results from it. It is stored only if (Owner, Epoch) still
+// owns the upload and its next sequence is First.
 type Append struct {
 	AccountID   protocol.AccountID
 	UploadID    protocol.UploadID
@@ -61,12 +61,12 @@ type Append struct {
 	At          time.Time
 }
 
-// Rests reports whether no owner works on the session after this batch.
+// Rests reports whether no owner works on the upload after this batch.
 func (a *Append) Rests() bool {
 	return a.State != protocol.UploadReceiving && a.State != protocol.UploadScanning
 }
 
-// NewFile is the file that a session creates.
+// NewFile is the file that an upload creates.
 type NewFile struct {
 	FileID     protocol.FileID
 	ObjectName string
@@ -74,7 +74,7 @@ type NewFile struct {
 	Engine     string // of the malware scanner
 }
 
-// Claim is the ownership of a session, and the stored state from which its new owner continues.
+// Claim is the ownership of an upload, and the stored state from which its new owner continues.
 type Claim struct {
 	Spec
 	Epoch        int32
@@ -83,17 +83,17 @@ type Claim struct {
 	Content      *Content
 }
 
-// Claimed names a session and the epoch of its owner.
+// Claimed names an upload and the epoch of its owner.
 type Claimed struct {
 	AccountID protocol.AccountID
 	UploadID  protocol.UploadID
 	Epoch     int32
 }
 
-// Work returns the session and the epoch of the claim.
+// Work returns the upload and the epoch of the claim.
 func (c Claimed) Work() (protocol.UploadID, int32) { return c.UploadID, c.Epoch }
 
-// QuarantinePrefix returns the beginning of the keys under which a session receives its content.
+// QuarantinePrefix returns the beginning of the keys under which an upload receives its content.
 func QuarantinePrefix(account protocol.AccountID, objectName string) string {
 	return "q/" + account.String() + "/" + objectName + "/"
 }
@@ -108,7 +108,7 @@ func AccountPrefixes(account protocol.AccountID) []string {
 	return []string{"q/" + account.String() + "/", "f/" + account.String() + "/"}
 }
 
-// Conflict returns the error for a command that the state of a session does not allow.
+// Conflict returns the error for a command that the state of an upload does not allow.
 func Conflict(current *protocol.Upload) error {
 	switch {
 	case current.State == protocol.UploadExpired:

@@ -375,7 +375,7 @@ func (p *Postgres) StopAtOnce(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends every process of the server with SIGKILL, as a crash of the machine would, and waits until they have
+// Kill ends every process of the server with SIGKILL, as a crash of the host computer would, and waits until they have
 // exited.
 func (p *Postgres) Kill() error { return p.signal(syscall.SIGKILL) }
 

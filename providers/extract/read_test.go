@@ -226,7 +226,7 @@ func TestContentsAreRead(t *testing.T) {
 		{"archive", "application/zip", zipped(simpleWord), `none`},
 		{"unknown type", "application/x-unknown", "x", `none`},
 	}
-	e := extract.NewWithTimeout(time.Minute, command("read")...) // also on a busy machine
+	e := extract.NewWithTimeout(time.Minute, command("read")...) // also on a busy host computer
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"turnstone/protocol"
 	api "turnstone/protocol/client"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 const (
@@ -279,14 +279,9 @@ func (c *client) follow(stream *sitetest.Stream, known *knownTurn, limit int) {
 	for range limit {
 		e, err := stream.Next()
 		if errors.Is(err, sitetest.ErrBroken) {
-			kind := badResponse
-			switch {
-			case strings.Contains(err.Error(), "was seen as"):
-				kind = changedBytes
-			case strings.Contains(err.Error(), "follows event"):
-				kind = gaps
-			case strings.Contains(err.Error(), "follows turn.finished"):
-				kind = doubleTerminal
+			kind, found := badResponse, verify.Finding{}
+			if errors.As(err, &found) {
+				kind = string(found.Kind)
 			}
 			c.notes.violation(kind, "%s: %v", stream.Turn, err)
 		}

@@ -27,6 +27,8 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/proxytest"
+	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 )
@@ -70,7 +72,7 @@ type run struct {
 	site       *sitetest.Site
 	database   string // URL for the superuser
 	fleet      *fleet
-	front      *relay
+	front      *proxytest.Proxy
 	injector   *injector
 	standIns   *standIns
 	notes      *findings
@@ -137,8 +139,8 @@ func newRun(t *testing.T) *run {
 	t.Logf("seed %d", a.seed)
 	a.standIns = newStandIns()
 	t.Cleanup(a.standIns.close)
-	model := newRelay(t, strings.TrimSuffix(strings.TrimPrefix(a.standIns.model.URL, "http://"), "/v1"))
-	a.front = newRelay(t, "")
+	model := proxytest.New(t, strings.TrimSuffix(strings.TrimPrefix(a.standIns.model.URL, "http://"), "/v1"), proxytest.Options{})
+	a.front = proxytest.New(t, "", proxytest.Options{})
 	a.site = sitetest.NewSite(t,
 		"TURNSTONE_LOG_LEVEL=info", "TURNSTONE_BASE_URL=http://"+a.front.Address, "TURNSTONE_DRAIN_GRACE=300ms",
 		fmt.Sprintf("TURNSTONE_LIMIT_WRITES=%.0f/1m burst %d", writeLimit.PerSecond*60, writeLimit.Burst),
@@ -255,13 +257,14 @@ func (a *run) closeIdle() {
 			u.HTTP.CloseIdleConnections()
 		}
 	}
-	a.injector.model.cut()
+	a.injector.model.Cut()
 }
 
 // round runs clients and faults for a time, then waits until the service is at rest and checks everything.
 func (a *run) round(length time.Duration) error {
 	number := a.result.Rounds + 1
-	since, err := a.prepare()
+	witness := verify.NewWitness()
+	since, err := a.prepare(witness)
 	if err != nil {
 		return err
 	}
@@ -282,7 +285,7 @@ func (a *run) round(length time.Duration) error {
 	a.result.Rounds++
 	a.result.Seconds += time.Since(began).Seconds()
 	faults, outages := a.injector.take()
-	a.result.count(faults, operations, h)
+	a.result.count(faults, operations, witness.Reads())
 	stored, err := a.atRest(since)
 	if err != nil {
 		return err
@@ -290,9 +293,10 @@ func (a *run) round(length time.Duration) error {
 	asked, effects := a.standIns.take()
 	over() // no faults from here on
 	a.readAll(h)
+	a.watch(sitetest.NewWitness(a.t)) // what follows is not in the snapshot
 	a.useWithoutFaults(number)
 	all := &record{
-		Operations: operations, Seen: h.seen, Changed: h.changed, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
+		Operations: operations, Witness: witness, Views: h.views, Asked: asked, Effects: effects, Outages: outages, Stored: stored,
 		Limit: writeLimit,
 	}
 	check(all, a.notes)
@@ -306,17 +310,18 @@ func (a *run) round(length time.Duration) error {
 	return nil
 }
 
-// prepare creates the conversations of a round. It returns the time of the database before their creation.
-func (a *run) prepare() (since time.Time, err error) {
+// prepare creates the conversations of a round, whose readers have a witness. It returns the time of the database before
+// their creation.
+func (a *run) prepare(witness *verify.Witness) (since time.Time, err error) {
 	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&since)
 	})
 	if err != nil {
 		return since, err
 	}
+	a.watch(witness)
 	for n, account := range a.everyone() {
 		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
-		account.users[0].Witness.Forget()
 		count := conversations
 		if n >= len(a.accounts) {
 			count = queuesEach
@@ -329,8 +334,17 @@ func (a *run) prepare() (since time.Time, err error) {
 	return since, nil
 }
 
+// watch makes a witness record what readers see from now on.
+func (a *run) watch(witness *verify.Witness) {
+	for _, account := range a.everyone() {
+		for _, user := range account.users {
+			user.Witness = witness
+		}
+	}
+}
+
 // work runs clients and faults. It returns when all clients have the outcome of their last request and all servers run
-// again. A round of a minute or more lasts until its minimums are reached: on a slow machine everything takes longer. If the
+// again. A round of a minute or more lasts until its minimums are reached: on a slow host computer everything takes longer. If the
 // length of the run is not given, it also ends as soon as they are.
 func (a *run) work(number int, length time.Duration, h *history, watch *queueWatch) error {
 	ctx, stop := context.WithCancel(context.Background())

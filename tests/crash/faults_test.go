@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/proxytest"
 	"turnstone/providers/embedded"
 )
 
@@ -43,7 +44,7 @@ type injector struct {
 	postgres *embedded.Postgres
 	redis    *embedded.Redis
 	cutter   *pgtest.Cutter
-	model    *relay
+	model    *proxytest.Proxy
 	notes    *findings
 	clock    func() time.Duration
 
@@ -53,7 +54,7 @@ type injector struct {
 	crashes []span   // guarded by mu: of Postgres
 }
 
-// span is a time span by the machine's clock, which the service's log also uses.
+// span is a time span by the host computer's clock, which the service's log also uses.
 type span struct{ from, to time.Time }
 
 // crashed reports whether Postgres crashed, or may have crashed, in a time span.
@@ -311,11 +312,11 @@ func cut(kind pgtest.Cut) func(*injector, context.Context, *rand.Rand) (bool, er
 }
 
 func (i *injector) cutAll(context.Context, *rand.Rand) (bool, error) {
-	return i.cutter.CutAll() > 0, nil
+	return i.cutter.Cut() > 0, nil
 }
 
 func (i *injector) resetModel(context.Context, *rand.Rand) (bool, error) {
-	return i.model.cut() > 0, nil
+	return i.model.Cut() > 0, nil
 }
 
 func (i *injector) stopRedis(ctx context.Context, random *rand.Rand) (bool, error) {

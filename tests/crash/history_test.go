@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/verify"
 )
 
 // The kinds of operations.
@@ -62,6 +63,19 @@ func (o *operation) reads() bool { return o.Kind == opLook || o.Kind == opPage }
 // open reports whether the operation may have happened although no response confirms it.
 func (o *operation) open() bool { return o.Status == 0 || o.Status == 503 && o.Unknown }
 
+// outcome is what the client knows about the effect of the operation.
+func (o *operation) outcome() verify.Outcome {
+	switch {
+	case o.acknowledged():
+		return verify.Acknowledged
+	case o.open():
+		return verify.Unknown
+	case o.Code == string(protocol.CodeSteeringClosed):
+		return verify.Closed
+	}
+	return verify.Refused
+}
+
 // repeatable reports whether a client repeats a request with a key: its outcome is unknown, or it had no effect yet.
 func (o *operation) repeatable() bool {
 	return o.Status == 0 || o.Status == http.StatusServiceUnavailable || o.Code == string(protocol.CodeIdempotencyBusy)
@@ -70,20 +84,10 @@ func (o *operation) repeatable() bool {
 // history records what the clients of a round did and saw.
 type history struct {
 	mu         sync.Mutex
-	operations []operation                      // guarded by mu
-	seen       map[string]map[int64]fingerprint // guarded by mu: events by turn and sequence
-	changed    []string                         // guarded by mu: events that two readers saw differently
-	reads      int                              // guarded by mu: events that readers saw
-	views      []view                           // guarded by mu: messages of turns, in pages and snapshots
+	operations []operation // guarded by mu
+	views      []view      // guarded by mu: messages of turns, in pages and snapshots
 	file       *os.File
 	lines      *bufio.Writer // guarded by mu
-}
-
-type fingerprint [8]byte
-
-func fingerprintOf(data []byte) fingerprint {
-	hash := sha256.Sum256(data)
-	return fingerprint(hash[:8])
 }
 
 func newHistory(path string) (*history, error) {
@@ -91,7 +95,7 @@ func newHistory(path string) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &history{seen: map[string]map[int64]fingerprint{}, file: file, lines: bufio.NewWriter(file)}, nil
+	return &history{file: file, lines: bufio.NewWriter(file)}, nil
 }
 
 func (h *history) add(o operation) {
@@ -133,26 +137,11 @@ type readEvent struct {
 	Hash     string `json:"hash"`
 }
 
-// saw records an event that a reader received, and whether another reader received other bytes.
+// saw writes that a reader received an event; the witness of the users compares it.
 func (h *history) saw(turn string, sequence int64, data string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.reads++
-	mark := fingerprintOf([]byte(data))
-	events := h.seen[turn]
-	if events == nil {
-		events = map[int64]fingerprint{}
-		h.seen[turn] = events
-	}
-	before, known := events[sequence]
-	switch {
-	case !known:
-		events[sequence] = mark
-		h.write(readEvent{"event", turn, sequence, fmt.Sprintf("%x", mark)})
-	case before != mark:
-		h.changed = append(h.changed, fmt.Sprintf("event %d of %s: %s", sequence, turn, data))
-		h.write(readEvent{"changed event", turn, sequence, fmt.Sprintf("%x", mark)})
-	}
+	h.write(readEvent{"event", turn, sequence, fmt.Sprintf("%x", sha256.Sum256([]byte(data)))[:16]})
 }
 
 // view is a message as a page or a snapshot showed it.
@@ -204,27 +193,27 @@ func (h *history) close() ([]operation, error) {
 
 // The kinds of violations. A run must find none.
 const (
-	lost              = "lost"
-	gaps              = "gaps"
-	changedBytes      = "changed bytes"
-	doubleTerminal    = "double terminals"
-	notDurable        = "seen, not durable"
-	doubledEffects    = "doubled effects"
-	brokenOrder       = "broken order"    // I6, I7, I8: events in a wrong order
-	notWhole          = "not whole"       // I2: an effect that is stored partially
-	notIdempotent     = "not idempotent"  // I12
-	limiterOpen       = "limiter open"    // I13
-	notAtRest         = "not at rest"     // I4, I15
-	untruthful        = "untruthful"      // an unknown commit that was resolved wrongly
-	illegalHistory    = "illegal history" // found by porcupine
-	badResponse       = "bad response"    // a response that no contract allows: a 500, a malformed stream
-	badLog            = "bad log"         // user text, a data race or a panic
-	endedUnexpectedly = "ended by itself" // a process that ended without a fault
-	undecided         = "undecided"       // a history that porcupine could not decide
-	wrongPage         = "wrong page"      // a page or a snapshot that differs from the log
-	untruthful503     = "untruthful 503"  // a refused command that had an effect
-	stillReadable     = "still readable"  // I10
-	tooFew            = "too few"         // a run in which too little happened to prove anything
+	lost              = string(verify.Lost)
+	gaps              = string(verify.Gaps)
+	changedBytes      = string(verify.Changed)
+	doubleTerminal    = string(verify.Ends)
+	notDurable        = string(verify.NotDurable)
+	doubledEffects    = string(verify.Doubled)
+	brokenOrder       = string(verify.Order)         // I6, I7, I8: events in a wrong order
+	notWhole          = string(verify.NotWhole)      // I2: an effect that is stored partially
+	notIdempotent     = string(verify.NotIdempotent) // I12
+	limiterOpen       = "limiter open"               // I13
+	notAtRest         = string(verify.NotAtRest)     // I4, I15
+	untruthful        = "untruthful"                 // an unknown commit that was resolved wrongly
+	illegalHistory    = "illegal history"            // found by porcupine
+	badResponse       = string(verify.Malformed)     // a response that no contract allows: a 500, a malformed stream
+	badLog            = "bad log"                    // user text, a data race or a panic
+	endedUnexpectedly = "ended by itself"            // a process that ended without a fault
+	undecided         = "undecided"                  // a history that porcupine could not decide
+	wrongPage         = string(verify.WrongMessage)  // a page or a snapshot that differs from the log
+	untruthful503     = string(verify.Untruthful)    // a refused command that had an effect
+	stillReadable     = "still readable"             // I10
+	tooFew            = "too few"                    // a run in which too little happened to prove anything
 )
 
 // findings collects the findings of a run.

@@ -123,7 +123,7 @@ func (c *checker) addEnd(h *objectHistory, at int64) {
 	case "commands":
 		output := commandOutput{}
 		if turn := c.logs[strings.TrimPrefix(name, "to ")]; turn != nil {
-			output.accepted = strings.Join(slices.Sorted(maps.Keys(turn.inputOutcomes())), " ")
+			output.accepted = strings.Join(slices.Sorted(maps.Keys(turn.Inputs)), " ")
 			output.cancelled = turn.Cancelled
 		}
 		last.Input, last.Output = commandInput{read: true}, output

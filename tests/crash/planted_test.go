@@ -1,15 +1,16 @@
 package crash
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
 	"turnstone/protocol"
+	"turnstone/protocol/verify"
 )
 
 // The made-up round has a turn with an effect, a steering input that was applied and one that was returned; a turn that
@@ -36,11 +37,11 @@ type planted struct {
 // newPlanted returns a round in which every promise was kept.
 func newPlanted() *planted {
 	p := &planted{turn: protocol.NewTurnID(), cancelled: protocol.NewTurnID(), tool: protocol.DeriveToolID(protocol.NewTurnID(), 1), item: protocol.NewFollowUpID()}
-	applied, returned := protocol.NewSteeringID(), protocol.NewSteeringID()
+	applied, returned, call := protocol.NewSteeringID(), protocol.NewSteeringID(), protocol.NewPartID()
 	p.events = []protocol.Payload{
 		started(),
-		&protocol.ToolStarted{PartID: protocol.NewPartID(), ToolID: p.tool, Input: []byte(`{"note":"` + plantedNote + `"}`)},
-		&protocol.ToolCompleted{PartID: protocol.NewPartID(), ToolID: p.tool, State: protocol.ToolSucceeded},
+		&protocol.ToolStarted{PartID: call, ToolID: p.tool, Input: []byte(`{"note":"` + plantedNote + `"}`)},
+		&protocol.ToolCompleted{PartID: call, ToolID: p.tool, State: protocol.ToolSucceeded},
 		&protocol.SteeringAccepted{SteeringID: applied, ClientSteeringID: plantedSteer},
 		&protocol.ActivityProgress{PartID: protocol.NewPartID(), Activity: "applying_input"},
 		&protocol.SteeringApplied{SteeringID: applied, PartID: protocol.NewPartID()},
@@ -65,7 +66,8 @@ func newPlanted() *planted {
 	}
 	p.log(p.turn, p.events...)
 	p.log(p.cancelled, started(), &protocol.TurnCancelRequested{}, finished(protocol.TurnCancelled))
-	p.Seen = map[string]map[int64]fingerprint{p.turn.String(): {1: p.mark(p.turn, 1)}}
+	p.Witness = verify.NewWitness()
+	p.saw(p.turn.String(), 1, p.event(1))
 	p.Views = []view{
 		{Turn: p.turn.String(), Where: "a page", Status: asQuestion, Parts: plantedText},
 		{Turn: p.turn.String(), Where: "a page", Status: string(protocol.MessageComplete), Parts: p.stored().Answer},
@@ -118,31 +120,34 @@ func (p *planted) log(turn protocol.TurnID, events ...protocol.Payload) {
 	stored.Chunks, stored.Replay = nil, nil
 	for n, payload := range events {
 		sequence := int64(n + 1)
+		if end, is := payload.(*protocol.TurnFinished); is {
+			end.LastSequence = sequence
+		}
 		frame, err := protocol.AppendEvent(nil, turn, sequence, time.Unix(0, 0), payload)
 		if err != nil {
 			panic(err)
 		}
 		frame = append(frame, '\n')
-		stored.Chunks = append(stored.Chunks, chunk{sequence, sequence, 1, frame})
+		stored.Chunks = append(stored.Chunks, verify.Chunk{First: sequence, Last: sequence, Epoch: 1, Frames: frame})
 		stored.Replay = append(stored.Replay, frame...)
 	}
 	var fold protocol.Fold
 	for _, payload := range events {
 		fold.Apply(payload)
 	}
-	parts, err := json.Marshal(append([]protocol.Part{}, fold.Parts()...))
-	if err != nil {
-		panic(err)
-	}
-	stored.Answer = string(parts)
+	stored.Answer = verify.PartsJSON(fold.Parts())
 	stored.Next, stored.ReplayLast = int64(len(events))+1, int64(len(events))
 }
 
 func (p *planted) stored() *storedTurn { return p.Stored.Turns[p.turn.String()] }
 
-func (p *planted) mark(turn protocol.TurnID, sequence int64) fingerprint {
-	frames := p.Stored.Turns[turn.String()].Chunks[sequence-1].Frames
-	return fingerprintOf(frames[:len(frames)-1])
+// event returns the stored bytes of an event of the turn.
+func (p *planted) event(sequence int64) string {
+	return strings.TrimSuffix(string(p.stored().Chunks[sequence-1].Frames), "\n")
+}
+
+func (p *planted) saw(turn string, sequence int64, data string) {
+	_ = p.Witness.Saw(turn, sequence, data, time.Unix(0, 0)) // the checker reports it
 }
 
 // operation returns the nth operation of a kind, counted from 0.
@@ -194,12 +199,12 @@ func TestTheCheckerFindsEachPlantedViolation(t *testing.T) {
 			p.stored().Chunks = slices.Delete(p.stored().Chunks, 2, 3)
 		}},
 		"a log that ends early":                    {gaps, func(p *planted) { p.stored().Next++ }},
-		"an event that changed":                    {changedBytes, func(p *planted) { p.Seen[p.turn.String()][1] = fingerprint{1} }},
-		"two readers that disagree":                {changedBytes, func(p *planted) { p.Changed = []string{"event 1"} }},
+		"an event that changed":                    {changedBytes, func(p *planted) { p.saw(p.turn.String(), 2, p.event(3)) }},
+		"two readers that disagree":                {changedBytes, func(p *planted) { p.saw(p.turn.String(), 1, p.event(2)) }},
 		"a folded log with other bytes":            {changedBytes, func(p *planted) { p.stored().Replay[3]++ }},
 		"a message that its events do not produce": {changedBytes, func(p *planted) { p.stored().Answer = "[]" }},
-		"an event that is not stored":              {notDurable, func(p *planted) { p.Seen[p.turn.String()][99] = fingerprint{} }},
-		"a turn that is not stored":                {notDurable, func(p *planted) { p.Seen["turn_x"] = map[int64]fingerprint{1: {}} }},
+		"an event that is not stored":              {notDurable, func(p *planted) { p.saw(p.turn.String(), 99, p.event(1)) }},
+		"a turn that is not stored":                {notDurable, func(p *planted) { p.saw("turn_x", 1, p.event(1)) }},
 		"two ends": {doubleTerminal, func(p *planted) {
 			p.log(p.turn, append(p.events, finished(protocol.TurnCompleted))...)
 		}},
@@ -249,8 +254,10 @@ func TestTheCheckerFindsEachPlantedViolation(t *testing.T) {
 		"an effect without an intent":              {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
 		"an append of an earlier owner":            {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
 		"text long after a cancel": {brokenOrder, func(p *planted) {
-			p.log(p.cancelled, started(), &protocol.TurnCancelRequested{}, &protocol.AnswerDelta{PartID: protocol.NewPartID()}, &protocol.AnswerDelta{PartID: protocol.NewPartID()},
-				finished(protocol.TurnCancelled))
+			part := protocol.NewPartID()
+			p.log(p.cancelled, started(), &protocol.AnswerStarted{PartID: part}, &protocol.TurnCancelRequested{}, &protocol.AnswerDelta{PartID: part, Delta: "a"},
+				&protocol.AnswerDelta{PartID: part, Offset: 1, Delta: "b"}, &protocol.AnswerCompleted{PartID: part, Text: "ab"}, finished(protocol.TurnCancelled))
+			p.operation(opCancel, 0).Sequence = 3
 		}},
 		"a message without its turn":               {notWhole, func(p *planted) { p.Stored.Messages[0].Turn = "" }},
 		"an answer that never ends":                {notWhole, func(p *planted) { p.stored().AnswerStatus = string(protocol.MessageStreaming) }},

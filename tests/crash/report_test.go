@@ -75,13 +75,13 @@ func spreadOf(times []time.Duration) spread {
 }
 
 // count adds the figures of a round.
-func (r *result) count(faults []fault, operations []operation, h *history) {
+func (r *result) count(faults []fault, operations []operation, reads int) {
 	for _, f := range faults {
 		r.Faults[f.Kind]++
 		r.FaultsTotal++
 	}
 	r.Requests += len(operations)
-	r.EventsRead += h.reads
+	r.EventsRead += reads
 	for _, o := range operations {
 		if o.acknowledged() && !o.reads() {
 			r.Acknowledged++

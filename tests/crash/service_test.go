@@ -20,6 +20,7 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/proxytest"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 type fleet struct {
 	t         *testing.T
 	site      *sitetest.Site
-	front     *relay
+	front     *proxytest.Proxy
 	addresses [slots]slotAddresses
 	folder    string // of the logs
 	notes     *findings
@@ -66,7 +67,7 @@ type process struct {
 	tookOver bool // whether it has taken over a turn; owned by follow
 }
 
-func newFleet(t *testing.T, site *sitetest.Site, front *relay, folder string, found *findings) *fleet {
+func newFleet(t *testing.T, site *sitetest.Site, front *proxytest.Proxy, folder string, found *findings) *fleet {
 	t.Helper()
 	f := &fleet{t: t, site: site, front: front, folder: folder, notes: found, starter: make(chan func())}
 	for i := range f.addresses {
@@ -218,7 +219,7 @@ func (f *fleet) serve(p *process) error {
 	if err := p.awaitReady(); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(p.log), err)
 	}
-	f.front.point(f.addresses[p.slot].public)
+	f.front.Point(f.addresses[p.slot].public)
 	f.mu.Lock()
 	f.active = p
 	f.mu.Unlock()

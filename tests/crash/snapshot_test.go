@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"turnstone/protocol"
+	"turnstone/protocol/verify"
 )
 
 // snapshot is the content of the database at the end of a round, read by its superuser.
@@ -27,7 +28,7 @@ type storedTurn struct {
 	Epoch                      int32
 	Next                       int64
 	Terminal                   bool
-	Chunks                     []chunk
+	Chunks                     []verify.Chunk
 	Replay                     []byte
 	ReplayLast                 int64
 	Cancelled                  bool // a cancel record is stored
@@ -36,12 +37,6 @@ type storedTurn struct {
 	Depth                      int    // of the user's message: the position of the turn in its conversation
 	AnswerStatus               string
 	Answer                     string // the parts of the assistant's message, as JSON
-}
-
-type chunk struct {
-	First, Last int64
-	Epoch       int32
-	Frames      []byte
 }
 
 type storedFollowUp struct {
@@ -159,7 +154,7 @@ func (s *snapshot) readChunks(ctx context.Context, tx pgx.Tx, accounts []protoco
 		return err
 	}
 	var turn protocol.TurnID
-	var one chunk
+	var one verify.Chunk
 	_, err = pgx.ForEachRow(rows, []any{&turn, &one.First, &one.Last, &one.Epoch, &one.Frames}, func() error {
 		stored := s.Turns[turn.String()]
 		stored.Chunks = append(stored.Chunks, one)

@@ -15,6 +15,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 	"turnstone/providers/mail/mailtest"
 	"turnstone/providers/model/modeltest"
 )
@@ -101,7 +102,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"projects", w.projects},
 				{"shares", w.shares},
 				{"usage", w.usage},
-				{"export and import", w.portability},
+				{"export and import", w.accountData},
 				{"files", w.files},
 				{"search", w.search},
 				{"the feed", w.feed},
@@ -644,7 +645,7 @@ func (w *walk) usage() {
 	}
 }
 
-func (w *walk) portability() {
+func (w *walk) accountData() {
 	archive := w.call("exportAccount", nil, nil)
 	if archive.Status != http.StatusOK || !strings.HasPrefix(string(archive.Body), "PK") {
 		w.t.Errorf("an export: %d, %d bytes", archive.Status, len(archive.Body))
@@ -772,6 +773,7 @@ func (w *walk) feedItem(parameters args, wanted func(*protocol.FeedItem) bool) (
 		w.t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
+	var feed verify.Feed
 	for frames := client.NewFrameReader(response.Body); ; {
 		frame, err := frames.Next()
 		if err != nil {
@@ -781,15 +783,14 @@ func (w *walk) feedItem(parameters args, wanted func(*protocol.FeedItem) bool) (
 		if err == nil {
 			err = w.spec.check(schema, frame.Data)
 		}
-		item = protocol.FeedItem{}
 		if err == nil {
-			err = json.Unmarshal(frame.Data, &item)
+			item, err = feed.Next(string(frame.ID), string(frame.Event), string(frame.Data))
 		}
 		if err != nil {
 			w.t.Fatalf("%s: %v", frame.Data, err)
 		}
 		if wanted(&item) {
-			return string(frame.ID), item
+			return feed.Cursor, item
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 const (
@@ -143,7 +145,7 @@ func (r *steeringClient) runConversation(ctx context.Context, next *atomic.Int64
 	if err := a.Decode(http.StatusCreated, &conversation); err != nil {
 		return err
 	}
-	var returned []steeringOutcome
+	var returned []verify.Input
 	for i := range racesPerConversation {
 		number := next.Add(1)
 		if number > races {
@@ -154,9 +156,9 @@ func (r *steeringClient) runConversation(ctx context.Context, next *atomic.Int64
 			return fmt.Errorf("race %d: %w", number, err)
 		}
 		switch {
-		case f.applied == 1:
+		case f.Applied == 1:
 			tally.add("applied")
-		case f.returned == 1:
+		case f.Returned == 1:
 			tally.add("returned")
 			returned = append(returned, f)
 		default:
@@ -166,7 +168,7 @@ func (r *steeringClient) runConversation(ctx context.Context, next *atomic.Int64
 	return r.checkQueue(ctx, conversation.ConversationID.String(), returned)
 }
 
-func (r *steeringClient) checkQueue(ctx context.Context, conversation string, returned []steeringOutcome) error {
+func (r *steeringClient) checkQueue(ctx context.Context, conversation string, returned []verify.Input) error {
 	a, err := r.u.RequestAgain(ctx, http.MethodGet, "/conversations/"+conversation, nil)
 	if err != nil {
 		return err
@@ -179,7 +181,7 @@ func (r *steeringClient) checkQueue(ctx context.Context, conversation string, re
 		return fmt.Errorf("%d inputs were returned, the queue has %d items", len(returned), len(page.FollowUps))
 	}
 	for _, f := range returned {
-		if err := checkReturned(page.FollowUps, f); err != nil {
+		if err := checkReturned(page.FollowUps, &f); err != nil {
 			return err
 		}
 	}
@@ -198,17 +200,17 @@ func endingOf(i int) ending {
 }
 
 // race runs one turn and steers it near its end.
-func (r *steeringClient) race(ctx context.Context, conversation string, c ending, number int64) (steeringOutcome, error) {
+func (r *steeringClient) race(ctx context.Context, conversation string, c ending, number int64) (verify.Input, error) {
 	s, refused, err := r.u.ChatAgain(ctx, sitetest.NewChatBody(c.text).In(conversation))
 	if err != nil || refused != nil {
-		return steeringOutcome{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
+		return verify.Input{}, fmt.Errorf("%s: POST /chat: %w, %+v", c.name, err, refused)
 	}
 	defer s.Close()
 	var events []sitetest.Event
 	for {
 		e, err := s.Next()
 		if err != nil {
-			return steeringOutcome{}, fmt.Errorf("%s: before %s: %w", c.name, c.from, err)
+			return verify.Input{}, fmt.Errorf("%s: before %s: %w", c.name, c.from, err)
 		}
 		if events = append(events, e); string(e.Type) == c.from {
 			break
@@ -218,7 +220,7 @@ func (r *steeringClient) race(ctx context.Context, conversation string, c ending
 	later, err := s.Rest()
 	got := <-sent
 	if err := errors.Join(err, got.err); err != nil {
-		return steeringOutcome{}, fmt.Errorf("%s: %w", c.name, err)
+		return verify.Input{}, fmt.Errorf("%s: %w", c.name, err)
 	}
 	events = append(events, later...)
 	if got.receipt.Status == http.StatusAccepted {
@@ -226,7 +228,7 @@ func (r *steeringClient) race(ctx context.Context, conversation string, c ending
 	} else {
 		r.delays[c.name] -= time.Duration(r.random.Int64N(int64(delayStep)))
 	}
-	f, err := c.check(events, got, clientID(number))
+	f, err := c.check(s.Turn, events, got, clientID(number))
 	if err != nil {
 		return f, fmt.Errorf("%s, delay %s: %w", c.name, r.delays[c.name], err)
 	}
@@ -268,29 +270,31 @@ func (r *steeringClient) sendCommands(ctx context.Context, c ending, turn string
 	return done
 }
 
-// check compares the log of the turn with the responses that the client got.
-func (c ending) check(events []sitetest.Event, got commandResult, id string) (steeringOutcome, error) {
-	f := steeringOutcomeOf(events, id)
-	end := events[len(events)-1].Payload().(*protocol.TurnFinished)
-	ended := false
-	for _, state := range c.ends {
-		ended = ended || end.Status == state
+// check compares the log of the turn with the responses that the client got. The input is empty if it is not in the log.
+func (c ending) check(turn string, events []sitetest.Event, got commandResult, id string) (verify.Input, error) {
+	log := make([]verify.Event, len(events))
+	for i, e := range events {
+		log[i] = e.Event
 	}
-	said := strings.Join(sitetest.Texts(sitetest.Fold(events)), "")
-	named := strings.Contains(said, id+".")
-	switch {
-	case !ended || end.LastSequence != int64(len(events)):
-		return f, fmt.Errorf("the turn ended %+v after %d events", end, len(events))
+	read, told := verify.ReadTurn(turn, log), []verify.Command{got.receipt.Of(id)}
+	if c.cancels {
+		told = append(told, got.cancelled.Of(""))
+	}
+	input := verify.Input{}
+	if logged := read.Inputs[id]; logged != nil {
+		input = *logged
+	}
+	if err := slices.Concat(read.Findings, read.CheckCommands(told)).Err(); err != nil {
+		return input, err
+	}
+	said := strings.Join(sitetest.Texts(read.Parts), "")
+	switch named := strings.Contains(said, id+"."); {
+	case read.End == nil || !slices.Contains(c.ends, read.End.Status):
+		return input, fmt.Errorf("the turn ended %+v after %d events", read.End, len(events))
 	case c.cancels && got.cancelled.Status != http.StatusAccepted:
-		return f, fmt.Errorf("the cancel returned %d", got.cancelled.Status)
-	case got.receipt.Status == http.StatusAccepted && (f.accepted != 1 || f.sequence != got.receipt.Sequence || f.applied+f.returned != 1):
-		return f, fmt.Errorf("accepted as event %d, and the log says %+v", got.receipt.Sequence, f)
-	case got.receipt.Status == http.StatusConflict && (f.accepted != 0 || f.applied+f.returned != 0):
-		return f, fmt.Errorf("refused, but the log says %+v", f)
-	case f.returned == 1 && f.followUp == nil:
-		return f, fmt.Errorf("returned without a follow-up: %+v", f)
-	case end.Status == protocol.TurnCompleted && named != (f.applied == 1):
-		return f, fmt.Errorf("the log says %+v, but the answer is %q", f, said)
+		return input, fmt.Errorf("the cancel returned %d", got.cancelled.Status)
+	case read.End.Status == protocol.TurnCompleted && named != (input.Applied == 1):
+		return input, fmt.Errorf("the log says %+v, but the answer is %q", input, said)
 	}
-	return f, nil
+	return input, nil
 }

@@ -22,6 +22,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/model/modeltest"
 )
@@ -375,69 +376,73 @@ func (k *liveTurn) awaitText(s *installation) {
 }
 
 // awaitEnd waits for both readers, then reads the log once more and checks the invariants.
-func (k *liveTurn) awaitEnd(s *installation) ([]sitetest.Event, *protocol.TurnFinished) {
+func (k *liveTurn) awaitEnd(s *installation, told ...verify.Command) *verify.Turn {
 	s.t.Helper()
 	for _, ended := range k.ended {
 		sitetest.AwaitEnd(s.t, ended)
 	}
-	return s.invariants(k.turn, k.conversation)
+	return s.invariants(k.turn, k.conversation, told...)
 }
 
 const (
-	chunksSQL = `
-select coalesce(bool_and(first_sequence = coalesce(before, 0) + 1 and epoch >= coalesce(epoch_before, 1)), false) and max(last_sequence) = $2
-from (select first_sequence, last_sequence, epoch, lag(last_sequence) over w as before, lag(epoch) over w as epoch_before
-      from turn_events where turn_id = $1 window w as (order by first_sequence)) as chunks`
-	endSQL = `
+	chunksSQL = `select first_sequence, last_sequence, epoch, frames from turn_events where turn_id = $1 order by first_sequence`
+	endSQL    = `
 select t.terminal and t.next_sequence = $2 + 1 and r.last_sequence = $2 and t.owner_epoch >= (select max(epoch) from turn_events where turn_id = $1)
 from turns t join turn_replays r using (account_id, turn_id) where t.turn_id = $1`
 	leftSQL  = `select count(*) from conversations where conversation_id = $1 and live_turn_id is not null`
 	turnsSQL = `select count(*) from turns where conversation_id = $1`
 )
 
-// invariants checks that the log has no gap and one end, which is its last event; that every reader saw the same
-// events, all of them from the log; that epochs never decrease; and that the conversation has no live turn and one turn
-// in all, with its question and its answer.
-func (s *installation) invariants(turn, conversation string) ([]sitetest.Event, *protocol.TurnFinished) {
+// invariants compares the log of a turn with its rows, and with what readers saw and clients were told, as CheckTurn does.
+// The conversation has no live turn and one turn in all, with its question and its answer.
+func (s *installation) invariants(turn, conversation string, told ...verify.Command) *verify.Turn {
 	s.t.Helper()
-	// WholeLog checks that the log is contiguous from 1, is the same for every reader, and has nothing after its end.
-	events, end := s.user.WholeLog(s.t, turn)
-	last := int64(len(events))
-	if seen := s.user.Witness.Count(turn); seen != len(events) || end.LastSequence != last || sitetest.CountKind(events, "turn.finished") != 1 {
-		s.t.Errorf("readers saw %d events, the log has %d, its last event says %d", seen, last, end.LastSequence)
-	}
+	read := s.user.CheckTurn(s.t, turn, told...)
 	turnID, conversationID := rowID(s.t, turn), rowID(s.t, conversation)
-	if !queryOne[bool](s, chunksSQL, turnID, last) {
-		s.t.Error("the stored chunks have a gap, or an epoch decreased")
+	rows, err := s.db.Query(sitetest.Within(s.t, sitetest.HangGuard), chunksSQL, turnID)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	if !queryOne[bool](s, endSQL, turnID, last) {
+	chunks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[verify.Chunk])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stored, found := verify.ReadChunks(turn, chunks)
+	sitetest.Report(s.t, "the rows", found, s.user.Witness.CheckAll(turn, stored))
+	if !queryOne[bool](s, endSQL, turnID, len(read.Events)) {
 		s.t.Error("the turn's row contradicts its log")
 	}
 	if live, turns := queryOne[int](s, leftSQL, conversationID), queryOne[int](s, turnsSQL, conversationID); live != 0 || turns != 1 {
 		s.t.Errorf("the conversation has %d turns, live: %d", turns, live)
 	}
-	messages := s.user.Messages(s.t, conversation)
-	if len(messages) != 2 {
+	if messages := s.user.Messages(s.t, conversation); len(messages) != 2 {
 		s.t.Fatalf("%d messages", len(messages))
 	}
-	if logged, stored := sitetest.Texts(sitetest.Fold(events)), sitetest.Texts(messages[1].Parts); strings.Join(logged, "|") != strings.Join(stored, "|") {
-		s.t.Errorf("the log has the text %q, the message has %q", logged, stored)
-	}
-	return events, end
+	return read
 }
 
 // wantRecited checks that the turn completed, and that its answer is complete and not repeated.
-func (s *installation) wantRecited(text string, events []sitetest.Event, end *protocol.TurnFinished) {
+func (s *installation) wantRecited(text string, read *verify.Turn) {
 	s.t.Helper()
 	want := strings.Join(reciting(sitetest.Canary+" "+text), "")
-	if got := strings.Join(sitetest.Texts(sitetest.Fold(events)), "|"); end.Status != protocol.TurnCompleted || got != want {
-		s.t.Errorf("the turn ended %s (%+v) with the text %q, want %q", end.Status, end.Error, got, want)
+	if got := strings.Join(sitetest.Texts(read.Parts), "|"); read.End.Status != protocol.TurnCompleted || got != want {
+		s.t.Errorf("the turn ended %s (%+v) with the text %q, want %q", read.End.Status, read.End.Error, got, want)
 	}
 }
 
-func (s *installation) wantTakeovers(want int, events []sitetest.Event) {
+func (s *installation) wantTakeovers(want int, read *verify.Turn) {
 	s.t.Helper()
-	if got := sitetest.CountKind(events, "turn.recovering"); got != want {
+	if got := takeovers(read); got != want {
 		s.t.Errorf("taken over %d times, want %d", got, want)
 	}
+}
+
+// takeovers returns how often a turn was taken over.
+func takeovers(read *verify.Turn) (n int) {
+	for _, e := range read.Events {
+		if e.Type == "turn.recovering" {
+			n++
+		}
+	}
+	return n
 }

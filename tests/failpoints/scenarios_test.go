@@ -43,9 +43,9 @@ func (want startScenario) play(t *testing.T, s *installation, c cell) {
 		t.Errorf("the repeat is a replay: %t", replayed)
 	}
 	again.ReadToEnd(t)
-	events, end := s.invariants(again.Turn, conversation)
-	s.wantRecited(text, events, end)
-	s.wantTakeovers(want.takeovers, events)
+	read := s.invariants(again.Turn, conversation)
+	s.wantRecited(text, read)
+	s.wantTakeovers(want.takeovers, read)
 }
 
 // streamScenario is the scenario in which a turn meets the fault while two readers follow it.
@@ -74,9 +74,9 @@ func (want streamScenario) play(t *testing.T, s *installation, c cell) {
 		s.arm(c.spec())
 	}
 	s.awaitFailpoint(c)
-	events, end := k.awaitEnd(s)
-	s.wantRecited(k.text, events, end)
-	s.wantTakeovers(want.takeovers, events)
+	read := k.awaitEnd(s)
+	s.wantRecited(k.text, read)
+	s.wantTakeovers(want.takeovers, read)
 	if calls := s.modelCalls(sitetest.Canary + " " + k.text); want.calls > 0 && calls != want.calls {
 		t.Errorf("the model was called %d times, want %d", calls, want.calls)
 	}
@@ -99,9 +99,9 @@ func (want claimScenario) play(t *testing.T, s *installation, c cell) {
 		s.p.AwaitLog("turnstone serves")
 	}
 	s.awaitFailpoint(c)
-	events, end := k.awaitEnd(s)
-	s.wantRecited(k.text, events, end)
-	s.wantTakeovers(1, events)
+	read := k.awaitEnd(s)
+	s.wantRecited(k.text, read)
+	s.wantTakeovers(1, read)
 	if epoch := queryOne[int](s, epochSQL, rowID(t, k.turn)); epoch != want.epoch {
 		t.Errorf("the turn ended in epoch %d, want %d", epoch, want.epoch)
 	}
@@ -121,21 +121,21 @@ func (want toolScenario) play(t *testing.T, s *installation, c cell) {
 	s.arm(c.spec())
 	k.start(s)
 	s.awaitFailpoint(c)
-	events, end := k.awaitEnd(s)
-	s.wantTakeovers(want.takeovers, events)
+	read := k.awaitEnd(s)
+	s.wantTakeovers(want.takeovers, read)
 	var completed []*protocol.ToolCompleted
-	for _, e := range events {
-		if done, ok := e.Payload().(*protocol.ToolCompleted); ok {
+	for _, payload := range read.Payloads {
+		if done, ok := payload.(*protocol.ToolCompleted); ok {
 			completed = append(completed, done)
 		}
 	}
-	if end.Status != protocol.TurnCompleted || len(completed) != 1 || completed[0].State != want.ends {
-		t.Errorf("the turn ended %s, the tool %+v", end.Status, completed)
+	if read.End.Status != protocol.TurnCompleted || len(completed) != 1 || completed[0].State != want.ends {
+		t.Errorf("the turn ended %s, the tool %+v", read.End.Status, completed)
 	}
 	if noted := s.effects.of(note); noted != want.effects {
 		t.Errorf("the tool took effect %d times, want %d", noted, want.effects)
 	}
-	if text := strings.Join(sitetest.Texts(sitetest.Fold(events)), "|"); !strings.HasPrefix(text, "The tool says: ") {
+	if text := strings.Join(sitetest.Texts(read.Parts), "|"); !strings.HasPrefix(text, "The tool says: ") {
 		t.Errorf("the answer is %q", text)
 	}
 }
@@ -165,39 +165,15 @@ func (want steerScenario) play(t *testing.T, s *installation, c cell) {
 	if err != nil || receipt.Status != http.StatusAccepted {
 		t.Fatalf("the repeat got %d (%v)", receipt.Status, err)
 	}
-	events, end := k.awaitEnd(s)
-	s.wantTakeovers(want.takeovers, events)
-	wasAccepted, ended, applied := countInput(events, id)
-	if end.Status != protocol.TurnCompleted || wasAccepted != 1 || ended != 1 {
-		t.Errorf("the turn ended %s, the input was accepted %d times and ended %d times", end.Status, wasAccepted, ended)
+	read := k.awaitEnd(s, receipt.Of(id))
+	s.wantTakeovers(want.takeovers, read)
+	input := read.Inputs[id]
+	if read.End.Status != protocol.TurnCompleted || input == nil {
+		t.Fatalf("the turn ended %s, the log says %+v", read.End.Status, input)
 	}
-	if calls := s.modelCalls(sitetest.Canary + " steered by " + id); (calls > 0) != applied {
-		t.Errorf("applied: %t, but %d model requests contain the input", applied, calls)
+	if calls := s.modelCalls(sitetest.Canary + " steered by " + id); (calls > 0) != (input.Applied == 1) {
+		t.Errorf("the log says %+v, and %d model requests contain the input", input, calls)
 	}
-}
-
-// countInput counts what a log contains about one input.
-func countInput(events []sitetest.Event, clientID string) (accepted, ended int, applied bool) {
-	var id protocol.SteeringID
-	for _, e := range events {
-		switch p := e.Payload().(type) {
-		case *protocol.SteeringAccepted:
-			if p.ClientSteeringID == clientID {
-				id = p.SteeringID
-				accepted++
-			}
-		case *protocol.SteeringApplied:
-			if p.SteeringID == id {
-				applied = true
-				ended++
-			}
-		case *protocol.SteeringReturned:
-			if p.SteeringID == id {
-				ended++
-			}
-		}
-	}
-	return accepted, ended, applied
 }
 
 // cancelScenario is the scenario in which a cancel meets the fault. The turn ends cancelled.
@@ -211,12 +187,13 @@ func (want cancelScenario) play(t *testing.T, s *installation, c cell) {
 	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn))
 	s.awaitFailpoint(c)
 	s.wantStatus(want.status, response, nil, err)
-	if _, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), s.user, sitetest.CancelBody(k.turn)); err != nil {
+	receipt, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), s.user, sitetest.CancelBody(k.turn))
+	if err != nil {
 		t.Errorf("the repeat: %v", err)
 	}
-	events, end := k.awaitEnd(s)
-	if requested := sitetest.CountKind(events, "turn.cancel_requested"); end.Status != protocol.TurnCancelled || requested != 1 {
-		t.Errorf("the turn ended %s, and its log has %d cancel requests", end.Status, requested)
+	read := k.awaitEnd(s, receipt.Of(""))
+	if read.End.Status != protocol.TurnCancelled || len(read.Cancels) != 1 {
+		t.Errorf("the turn ended %s, and its log has %d cancel requests", read.End.Status, len(read.Cancels))
 	}
 }
 
@@ -402,9 +379,9 @@ func (staleNodeScenario) play(t *testing.T, s *installation, c cell) {
 	}
 	otherUser.Do(t, http.MethodPost, "/chat/steering", sitetest.CancelBody(k.turn)).Want(t, http.StatusAccepted, nil)
 	s.restart()
-	events, end := k.awaitEnd(s)
-	s.wantTakeovers(1, events)
-	if epoch := queryOne[int](s, epochSQL, rowID(t, k.turn)); end.Status != protocol.TurnCancelled || epoch != 2 {
-		t.Errorf("the turn ended %s in epoch %d", end.Status, epoch)
+	read := k.awaitEnd(s)
+	s.wantTakeovers(1, read)
+	if epoch := queryOne[int](s, epochSQL, rowID(t, k.turn)); read.End.Status != protocol.TurnCancelled || epoch != 2 {
+		t.Errorf("the turn ended %s in epoch %d", read.End.Status, epoch)
 	}
 }

@@ -35,7 +35,7 @@ func clientLane(t *testing.T, r *report) {
 
 // garbledBothWays also garbles the requests.
 func garbledBothWays(l *link) (repair func()) {
-	return l.mangle("garble", "upstream", "downstream")
+	return l.Inject(garble)
 }
 
 func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing *sync.Mutex) {
@@ -44,7 +44,7 @@ func clientRow(t *testing.T, r *report, site *sitetest.Site, f fault, preparing 
 	w := newRow(t, site, r, "client", f.name)
 	preparing.Unlock()
 	direct := *w.User // the same account over an intact link
-	viaLink := w.User.Via(t, "http://"+l.address())
+	viaLink := w.User.Via(t, "http://"+l.Address)
 	w.ended = append(w.ended, w.watchFrom(viaLink))
 	writers := startWriters(t, viaLink, clientTimeout, nil)
 	sitetest.Eventually(t, "something was written", func() bool { n, _ := writers.acknowledged(); return n >= stormWriters })

@@ -28,7 +28,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	folder := openFolder(t)
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, smallDisk); err != nil {
-		t.Skipf("this machine does not allow a test to mount a file system (%v); TestAPostgresThatReportsAFullDiskCausesRefusals does not need one", err)
+		t.Skipf("this host computer does not allow a test to mount a file system (%v); TestAPostgresThatReportsAFullDiskCausesRefusals does not need one", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	server := ownServer(t, folder, map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB", "shared_buffers": "16MB"})

@@ -89,16 +89,16 @@ func TestEveryFaultOfEveryLinkKeepsThePromises(t *testing.T) {
 func viaPostgres(t *testing.T, site *sitetest.Site) *link {
 	t.Helper()
 	server := embeddedtest.Postgres(t)
-	l := newLink(t, relay(t, postgresSocket(t, server.DSN("nobody", "none"))))
-	site.Environment = append(site.Environment, "DATABASE_URL="+overTCP(t, site.Login, l.address()))
+	l := newLink(t, postgresSocket(t, server.DSN("nobody", "none")))
+	site.Environment = append(site.Environment, "DATABASE_URL="+overTCP(t, site.Login, l.Address))
 	return l
 }
 
 // viaRedis puts the limiter behind a proxy.
 func viaRedis(t *testing.T, site *sitetest.Site) *link {
 	t.Helper()
-	l := newLink(t, relay(t, embeddedtest.Redis(t).URL()[len("unix://"):]))
-	site.Environment = append(site.Environment, "REDIS_URL=redis://"+l.address()+"/0")
+	l := newLink(t, embeddedtest.Redis(t).URL()[len("unix://"):])
+	site.Environment = append(site.Environment, "REDIS_URL=redis://"+l.Address+"/0")
 	return l
 }
 

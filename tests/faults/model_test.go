@@ -2,12 +2,9 @@ package faults
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -71,7 +68,7 @@ func modelLane(t *testing.T, r *report, rows []modelRow) {
 		t.Cleanup(server.Close)
 		address := strings.TrimSuffix(strings.TrimPrefix(server.URL, "http://"), "/v1")
 		l := newLink(t, address)
-		site := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=http://"+l.address()+"/v1", "TURNSTONE_MODEL_BALANCED=some-model")
+		site := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=http://"+l.Address+"/v1", "TURNSTONE_MODEL_BALANCED=some-model")
 		site.Start()
 		for _, row := range rows {
 			t.Run(row.fault, func(t *testing.T) { row.run(t, r, site, l) })
@@ -134,14 +131,16 @@ func (m modelRow) lasting(w *row, l *link, streaming *sitetest.Stream) {
 // with the text so far. A turn whose first connection is refused uses another one and completes.
 func (m modelRow) flap(w *row, l *link, streaming *sitetest.Stream) {
 	w.t.Helper()
-	every := everySecond(w.t, l.target)
 	first := streaming.AwaitKind(w.t, "answer.delta").Payload().(*protocol.AnswerDelta).PartID
-	l.redirect(every)
+	everySecond := func(n int) bool { return n%2 == 0 }
+	l.Skip(everySecond)
+	l.redirect(l.target)
 	streaming.Await(w.t, "the text of the second call", func(e sitetest.Event) bool {
 		delta, is := e.Payload().(*protocol.AnswerDelta)
 		return is && delta.PartID != first
 	})
-	l.redirect(every)
+	l.Skip(everySecond)
+	l.redirect(l.target)
 	w.report.cell()
 	m.checkEnd(w, streaming, m.streaming)
 	w.useWithoutModel()
@@ -150,48 +149,8 @@ func (m modelRow) flap(w *row, l *link, streaming *sitetest.Stream) {
 	started := w.startTurn()
 	m.checkEnd(w, started, m.started)
 	w.WantCompleted(w.t, started.Turn, w.idle, strings.Join(modelText(), ""))
+	l.Skip(nil)
 	l.redirect(l.target)
-}
-
-// everySecond returns the address of a relay to target that closes every second connection at once, starting with the
-// first.
-func everySecond(t *testing.T, target string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var relays sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); relays.Wait() })
-	relays.Go(func() {
-		for passes := false; ; passes = !passes {
-			from, err := listener.Accept()
-			switch {
-			case err != nil: // the test has ended
-				return
-			case passes:
-				relays.Go(func() { join(t, from, target) })
-			default:
-				_ = from.Close()
-			}
-		}
-	})
-	return listener.Addr().String()
-}
-
-// join copies what a connection and a new one to target send to each other, until one of them is closed.
-func join(t *testing.T, from net.Conn, target string) {
-	to, err := net.Dial("tcp", target)
-	if err != nil {
-		t.Error(err)
-		_ = from.Close()
-		return
-	}
-	both := func() { _ = from.Close(); _ = to.Close() }
-	var copied sync.WaitGroup
-	copied.Go(func() { defer both(); _, _ = io.Copy(to, from) })
-	copied.Go(func() { defer both(); _, _ = io.Copy(from, to) })
-	copied.Wait()
 }
 
 // useWithoutModel sends a read and a write, neither of which needs a model.
@@ -228,9 +187,8 @@ func (m modelRow) checkEnd(w *row, s *sitetest.Stream, allowed []protocol.TurnSt
 // model's answer.
 func (w *row) checkSavedText(turn string) {
 	w.t.Helper()
-	events, _ := w.WholeLog(w.t, turn)
 	whole := strings.Join(modelText(), "")
-	for _, text := range sitetest.Texts(sitetest.Fold(events)) {
+	for _, text := range sitetest.Texts(w.CheckTurn(w.t, turn).Parts) {
 		if !strings.HasPrefix(whole, text) {
 			w.t.Errorf("the message has the text %q", text)
 		}

@@ -243,7 +243,7 @@ func (w *row) checkCreated() {
 	if w.made != nil && w.made.Status == http.StatusCreated && string(w.made.Body) != string(again.Body) {
 		w.t.Errorf("the first response was\n%s\nand the repeated one is\n%s", w.made.Body, again.Body)
 	}
-	if n := titles(w.t, superuser(w.t, w.site), w.Email)[w.title()]; n != 1 {
+	if n := len(titles(w.t, superuser(w.t, w.site), w.Email)[w.title()]); n != 1 {
 		w.t.Errorf("%d conversations were created with one key", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 )
 
 // fileEvery is how many writes of a client there are for each upload.
@@ -29,18 +30,13 @@ type write struct {
 
 func (w *write) isFile() bool { return w.title == "" }
 
-// seen is an event of a live turn that a reader has received.
-type seen struct {
-	data string
-	at   time.Time
-}
-
 // history is everything that the clients were sent. Its methods may be called from any goroutine.
 type history struct {
+	*verify.Witness
+
 	mu     sync.Mutex
-	writes []write                   // guarded by mu
-	events map[string]map[int64]seen // guarded by mu; by turn and sequence
-	wrong  []string                  // guarded by mu
+	writes []write  // guarded by mu
+	wrong  []string // guarded by mu
 }
 
 func (h *history) add(w write) {
@@ -60,23 +56,6 @@ func (h *history) fail(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wrong = append(h.wrong, fmt.Sprintf(format, args...))
-}
-
-// record stores an event that a reader of a turn has received.
-func (h *history) record(turn string, e sitetest.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.events[turn] == nil {
-		h.events[turn] = map[int64]seen{}
-	}
-	h.events[turn][e.Sequence] = seen{e.Data, time.Now()}
-}
-
-// last returns the highest sequence of a turn that a reader has received.
-func (h *history) last(turn string) int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return int64(len(h.events[turn]))
 }
 
 // keepWriting writes until a request fails or ctx ends: conversations and, every fileEvery writes, a file.
@@ -147,57 +126,49 @@ type outcome struct {
 // can be read.
 func (h *history) check(t *testing.T, users []*sitetest.User, until, copied time.Time, nothingElse bool) (o outcome) {
 	t.Helper()
+	writes, stored := make([]verify.Write, len(h.writes)), map[string][]string{}
 	for i := range h.writes {
 		w := &h.writes[i]
-		u := users[w.user]
-		response := u.Do(t, http.MethodGet, w.path, nil)
+		writes[i] = verify.Write{What: w.path}
+		switch {
+		case w.acked.Before(until):
+			writes[i].Outcome = verify.Acknowledged
+		case nothingElse && w.began.After(until):
+			writes[i].Outcome = verify.Refused
+		}
+		response := users[w.user].Do(t, http.MethodGet, w.path, nil)
 		if response.Status == http.StatusNotFound {
 			o.lost++
-			if w.acked.Before(until) {
-				t.Errorf("%s was acknowledged %s before the end of the backup, and is lost", w.path, until.Sub(w.acked))
-			}
 			continue
 		}
 		o.kept++
-		if nothingElse && w.began.After(until) {
-			t.Errorf("%s was written %s after the point in time, and is there", w.path, w.began.Sub(until))
-		}
-		if !w.isFile() {
-			var found protocol.ConversationPage
-			if response.Want(t, http.StatusOK, &found); found.Title != w.title {
-				t.Errorf("%s has another title", w.path)
-			}
-			continue
-		}
-		content := u.Do(t, http.MethodGet, w.path+"/content", nil)
-		if content.Status != http.StatusOK && w.acked.After(copied) { // the copy of the objects is older
-			content.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+		stored[w.path] = []string{w.path}
+		if !w.checkContent(t, users[w.user], response, copied) {
 			o.withoutContent++
-			continue
-		}
-		if content.Want(t, http.StatusOK, nil); sha256.Sum256(content.Body) != w.sum {
-			t.Errorf("%s has another content", w.path)
 		}
 	}
+	sitetest.Report(t, fmt.Sprintf("writes until %s", until), verify.CheckWrites(writes, stored))
 	return o
 }
 
-// checkEvents compares the log of a turn with what its reader received before until.
-func (h *history) checkEvents(t *testing.T, turn string, events []sitetest.Event, until time.Time) (compared int) {
+// checkContent checks the title of a conversation or the content of a file. It returns false for a file whose content is
+// newer than the copy of the objects.
+func (w *write) checkContent(t *testing.T, u *sitetest.User, response *sitetest.Response, copied time.Time) (has bool) {
 	t.Helper()
-	for _, e := range events {
-		before, known := h.events[turn][e.Sequence]
-		if !known || before.at.After(until) {
-			continue
+	if !w.isFile() {
+		var found protocol.ConversationPage
+		if response.Want(t, http.StatusOK, &found); found.Title != w.title {
+			t.Errorf("%s has another title", w.path)
 		}
-		if compared++; before.data != e.Data {
-			t.Errorf("event %d of %s was\n%s\nand is\n%s", e.Sequence, turn, before.data, e.Data)
-		}
+		return true
 	}
-	for sequence, before := range h.events[turn] {
-		if before.at.Before(until) && sequence > int64(len(events)) {
-			t.Errorf("event %d of %s is lost", sequence, turn)
-		}
+	content := u.Do(t, http.MethodGet, w.path+"/content", nil)
+	if content.Status != http.StatusOK && w.acked.After(copied) {
+		content.WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+		return false
 	}
-	return compared
+	if content.Want(t, http.StatusOK, nil); sha256.Sum256(content.Body) != w.sum {
+		t.Errorf("%s has another content", w.path)
+	}
+	return true
 }

@@ -16,6 +16,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/model/modeltest"
 )
@@ -48,7 +49,7 @@ type drill struct {
 
 // TestABackupRestoresWhatWasAcknowledgedBeforeItsEnd is the drill of docs/backup.md.
 func TestABackupRestoresWhatWasAcknowledgedBeforeItsEnd(t *testing.T) {
-	d := &drill{installation: newInstallation(t), history: history{events: map[string]map[int64]seen{}}, owner: map[string]*sitetest.User{}}
+	d := &drill{installation: newInstallation(t), history: history{Witness: verify.NewWitness()}, owner: map[string]*sitetest.User{}}
 	d.model = modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: answer, Interval: modelPace})
 	t.Cleanup(d.model.Close)
 	server := d.startFirst()
@@ -71,7 +72,7 @@ func TestABackupRestoresWhatWasAcknowledgedBeforeItsEnd(t *testing.T) {
 
 	failed := d.fail(server)
 	t.Logf("%d writes were acknowledged; %d of them and %d events of %d live turns after the end of the archive, %s before the failure",
-		d.count(), d.writesAfter(archived), d.eventsAfter(archived), len(d.live), failed.Sub(archived).Round(time.Millisecond))
+		d.count(), d.writesAfter(archived), d.CountSince(archived), len(d.live), failed.Sub(archived).Round(time.Millisecond))
 	d.restoreToTheEnd(base, archived, copying)
 	d.restoreToAPoint(base, point, copying)
 }
@@ -134,8 +135,7 @@ func (d *drill) startClients() {
 func (d *drill) follow(s *sitetest.Stream, u *sitetest.User) {
 	d.owner[s.Turn] = u
 	s.Checks = func(e sitetest.Event) error {
-		d.record(s.Turn, e)
-		return nil
+		return d.Saw(s.Turn, e.Sequence, e.Data, time.Now())
 	}
 }
 
@@ -145,11 +145,11 @@ func (d *drill) awaitWrites(more int) {
 	sitetest.Eventually(d.t, "more was written", func() bool { return d.count() >= until })
 }
 
-func (d *drill) awaitEvents(more int64) {
+func (d *drill) awaitEvents(more int) {
 	d.t.Helper()
 	for _, turn := range d.live {
-		until := d.last(turn) + more
-		sitetest.Eventually(d.t, "more was streamed", func() bool { return d.last(turn) >= until })
+		until := d.Count(turn) + more
+		sitetest.Eventually(d.t, "more was streamed", func() bool { return d.Count(turn) >= until })
 	}
 }
 
@@ -162,22 +162,11 @@ func (d *drill) writesAfter(at time.Time) (n int) {
 	return n
 }
 
-func (d *drill) eventsAfter(at time.Time) (n int) {
-	for _, events := range d.events {
-		for _, e := range events {
-			if e.at.After(at) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// fail kills the service and the database at once, as the loss of a machine does, and returns when that was. Everything
+// fail kills the service and the database at once, as the loss of a host computer does, and returns when that was. Everything
 // but the backups and the secret is gone.
 func (d *drill) fail(server *embedded.Postgres) time.Time {
 	d.t.Helper()
-	d.cursor = d.feedEvent(d.users[0], "").ID
+	d.cursor, _ = d.feedItem(d.users[0], "")
 	for _, u := range d.users {
 		u.Ledger.Plan() // until the end of the test: a restored service has other addresses of its servers
 	}
@@ -250,14 +239,11 @@ func (d *drill) restoreToTheEnd(base string, archived, copying time.Time) {
 	close(released)
 	unchanged := 0
 	for i, turn := range append(d.finished, d.live...) {
-		events, end := d.reader(users, turn).WholeLog(t, turn)
-		if i < len(d.finished) && int64(len(events)) != d.last(turn) {
-			t.Errorf("an ended turn has %d events, and had %d", len(events), d.last(turn))
+		read := d.reader(users, turn).CheckTurn(t, turn)
+		if i < len(d.finished) {
+			sitetest.Report(t, "an ended turn", d.CheckAll(turn, read.Events))
 		}
-		if ends := sitetest.CountKind(events, "turn.finished"); ends != 1 || end.Status != protocol.TurnCompleted {
-			t.Errorf("%s has %d ends and is %s", turn, ends, end.Status)
-		}
-		unchanged += d.checkEvents(t, turn, events, archived)
+		unchanged += d.checkTurn(read, archived)
 	}
 	ended := time.Since(began)
 	o := d.check(t, users, archived, copying, false)
@@ -272,6 +258,17 @@ func (d *drill) restoreToTheEnd(base string, archived, copying time.Time) {
 	t.Logf("RTO: Postgres after %s, the service after %s, all live turns ended after %s, rows and objects compared after %s",
 		recovered.Round(time.Millisecond), served.Round(time.Millisecond), ended.Round(time.Millisecond), compared.Round(time.Millisecond))
 	d.stop(process, server)
+}
+
+// checkTurn checks that a turn completed, and compares its log with what its readers received before until.
+func (d *drill) checkTurn(read *verify.Turn, until time.Time) (compared int) {
+	d.t.Helper()
+	if read.End.Status != protocol.TurnCompleted {
+		d.t.Errorf("%s is %s", read.ID, read.End.Status)
+	}
+	compared, found := d.CheckLog(read.ID, read.Events, until)
+	sitetest.Report(d.t, read.ID, found)
+	return compared
 }
 
 // reader returns the restored user that owns a turn.
@@ -289,7 +286,7 @@ func (d *drill) reader(users []*sitetest.User, turn string) *sitetest.User {
 func (d *drill) checkCursors(users []*sitetest.User) {
 	d.t.Helper()
 	for _, turn := range d.live {
-		s, refused, err := d.reader(users, turn).FollowAgain(sitetest.Within(d.t, sitetest.HangGuard), turn, d.last(turn), "")
+		s, refused, err := d.reader(users, turn).FollowAgain(sitetest.Within(d.t, sitetest.HangGuard), turn, int64(d.Count(turn)), "")
 		switch {
 		case err != nil:
 			d.t.Fatal(err)
@@ -300,13 +297,13 @@ func (d *drill) checkCursors(users []*sitetest.User) {
 			refused.WantProblem(d.t, http.StatusConflict, protocol.CodeSequenceAhead)
 		}
 	}
-	if e := d.feedEvent(users[0], d.cursor); e.Type != string(protocol.FeedReset) {
-		d.t.Errorf("a reader of the account feed that is ahead of it gets %s", e.Type)
+	if _, item := d.feedItem(users[0], d.cursor); item.Type != protocol.FeedReset {
+		d.t.Errorf("a reader of the account feed that is ahead of it gets %s", item.Type)
 	}
 }
 
-// feedEvent returns the first event of the account feed after a cursor.
-func (d *drill) feedEvent(u *sitetest.User, after string) (e struct{ ID, Type string }) {
+// feedItem returns the first item of the account feed after a cursor, and its cursor.
+func (d *drill) feedItem(u *sitetest.User, after string) (cursor string, item protocol.FeedItem) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), sitetest.HangGuard)
 	defer cancel()
@@ -319,7 +316,11 @@ func (d *drill) feedEvent(u *sitetest.User, after string) (e struct{ ID, Type st
 	if err != nil {
 		d.t.Fatalf("reading the account feed: %d %v", response.StatusCode, err)
 	}
-	return struct{ ID, Type string }{string(frame.ID), string(frame.Event)}
+	var feed verify.Feed
+	if item, err = feed.Next(string(frame.ID), string(frame.Event), string(frame.Data)); err != nil {
+		d.t.Fatal(err)
+	}
+	return feed.Cursor, item
 }
 
 // checkKeys repeats the first write, which was restored, and the last one, which was lost, with their keys: the first has its
@@ -346,11 +347,7 @@ func (d *drill) restoreToAPoint(base string, point, copying time.Time) {
 	process := d.serve(server)
 	users := d.restored()
 	for _, turn := range d.live {
-		events, end := d.reader(users, turn).WholeLog(t, turn)
-		if ends := sitetest.CountKind(events, "turn.finished"); ends != 1 || end.Status != protocol.TurnCompleted {
-			t.Errorf("%s has %d ends and is %s", turn, ends, end.Status)
-		}
-		d.checkEvents(t, turn, events, point)
+		d.checkTurn(d.reader(users, turn).CheckTurn(t, turn), point)
 	}
 	o := d.check(t, users, point, copying, true)
 	if o.lost == 0 || o.kept == 0 {

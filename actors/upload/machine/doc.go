@@ -1,4 +1,4 @@
-// Package machine is the state machine of an upload session. It decides what a session does next, and the table
+// Package machine is the state machine of an upload. It decides what an upload does next, and the table
 // protocol.UploadTransitions restricts its transitions.
 //
 // It is pure: no clock, context, lock, log, store or randomness. Package actors/upload runs it: it calls the triggers,

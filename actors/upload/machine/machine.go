@@ -10,7 +10,7 @@ import (
 // progressSteps is the largest number of progress events of one attempt.
 const progressSteps = 20
 
-// Machine is the state of one upload session.
+// Machine is the state of one upload.
 type Machine struct {
 	spec     *uploadlog.Spec
 	state    protocol.UploadState
@@ -23,10 +23,10 @@ type Machine struct {
 	clean    string // the engine that found the content clean; empty: no verdict yet
 }
 
-// New returns the machine of a new session.
+// New returns the machine of a new upload.
 func New(spec *uploadlog.Spec) *Machine { return &Machine{spec: spec, state: protocol.UploadPending} }
 
-// Restore returns the machine of a claimed session.
+// Restore returns the machine of a claimed upload.
 func Restore(claim *uploadlog.Claim) *Machine {
 	m := &Machine{spec: &claim.Spec, state: claim.State, sequence: claim.NextSequence - 1, content: claim.Content}
 	if claim.Content != nil {
@@ -35,16 +35,16 @@ func Restore(claim *uploadlog.Claim) *Machine {
 	return m
 }
 
-// Spec returns the specification of the session.
+// Spec returns the specification of the upload.
 func (m *Machine) Spec() *uploadlog.Spec { return m.spec }
 
 // State returns the state after the last decision.
 func (m *Machine) State() protocol.UploadState { return m.state }
 
-// Content returns what was received; nil before the session scans.
+// Content returns what was received; nil before the upload scans.
 func (m *Machine) Content() *uploadlog.Content { return m.content }
 
-// Resting reports whether the session needs no owner: it waits for content, or has ended.
+// Resting reports whether the upload needs no owner: it waits for content, or has ended.
 func (m *Machine) Resting() bool {
 	return m.state != protocol.UploadReceiving && m.state != protocol.UploadScanning
 }
@@ -112,14 +112,14 @@ func (b *Batch) move(trigger protocol.UploadTrigger, failure *protocol.UploadFai
 	b.emit(&protocol.UploadFinished{State: to, FileID: file, Failure: failure, LastSequence: b.sequence + 1})
 }
 
-// Begin is the first trigger of a session.
+// Begin is the first trigger of an upload.
 func (b *Batch) Begin() {
 	b.emit(&protocol.UploadStarted{
 		Filename: b.spec.Filename, MediaType: b.spec.MediaType, Size: b.spec.Size, State: b.state, ExpiresAt: b.spec.ExpiresAt,
 	})
 }
 
-// Receive starts the transfer of the content. It reports whether the session accepts content.
+// Receive starts the transfer of the content. It reports whether the upload accepts content.
 func (b *Batch) Receive() bool {
 	if b.state != protocol.UploadPending {
 		return false
@@ -143,7 +143,7 @@ func (b *Batch) Progress(received int64) {
 	b.emit(&protocol.UploadProgress{ReceivedBytes: received, Size: b.spec.Size})
 }
 
-// Interrupted ends a transfer without the whole content. The session accepts the content again.
+// Interrupted ends a transfer without the whole content. The upload accepts the content again.
 func (b *Batch) Interrupted(failure *protocol.UploadFailure) {
 	if b.state != protocol.UploadReceiving {
 		return
@@ -178,7 +178,7 @@ func (b *Batch) Scanned(verdict protocol.ScanVerdict) {
 	}
 }
 
-// refuse ends the session because of what its content is. A verdict without a reason counts as malware.
+// refuse ends the upload because of what its content is. A verdict without a reason counts as malware.
 func (b *Batch) refuse(code protocol.UploadFailureCode) {
 	failure := &protocol.UploadFailure{Code: code}
 	switch code {
@@ -212,7 +212,7 @@ func (b *Batch) contentLost() {
 	})
 }
 
-// Published reports that the clean content is available under the name of the session's object.
+// Published reports that the clean content is available under the name of the upload's object.
 func (b *Batch) Published(kind protocol.FileKind) {
 	if b.state != protocol.UploadScanning || b.clean == "" {
 		return
@@ -242,7 +242,7 @@ func (b *Batch) PublishFailed(code protocol.Code) {
 	}
 }
 
-// Deadline ends a session that has no verdict in time.
+// Deadline ends an upload that has no verdict in time.
 func (b *Batch) Deadline() {
 	if b.state != protocol.UploadScanning {
 		return
@@ -260,7 +260,7 @@ func Restarted() *protocol.UploadFailure {
 	}
 }
 
-// Adopt continues a session after the node that owned it has ended.
+// Adopt continues an upload after the node that owned it has ended.
 func (b *Batch) Adopt() {
 	switch b.state {
 	case protocol.UploadReceiving:
@@ -271,7 +271,7 @@ func (b *Batch) Adopt() {
 	}
 }
 
-// Cancel ends the session for its user. It reports whether the session was open.
+// Cancel ends the upload for its user. It reports whether the upload was open.
 func (b *Batch) Cancel() bool {
 	if b.state.Terminal() {
 		return false
@@ -281,7 +281,7 @@ func (b *Batch) Cancel() bool {
 	return true
 }
 
-// Expire ends a session that waits for content after its lifetime.
+// Expire ends an upload that waits for content after its lifetime.
 func (b *Batch) Expire() {
 	if b.state != protocol.UploadPending {
 		return

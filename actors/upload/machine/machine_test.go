@@ -33,7 +33,7 @@ func at(state protocol.UploadState) *Machine {
 	return Restore(claim)
 }
 
-// triggers are all triggers of a session with the states in which they have an effect, and the state that follows.
+// triggers are all triggers of an upload with the states in which they have an effect, and the state that follows.
 var triggers = []struct {
 	name string
 	fire func(b *Batch)
@@ -150,7 +150,7 @@ func TestAnAttemptHasABoundedNumberOfProgressEvents(t *testing.T) {
 	}
 }
 
-// A file has the identifier that its session determines, so that a repeated commit creates the same file.
+// A file has the identifier that its upload determines, so that a repeated commit creates the same file.
 func TestTheFileOfASessionIsDeterminedByIt(t *testing.T) {
 	m := at(protocol.UploadScanning)
 	b := m.NewBatch()

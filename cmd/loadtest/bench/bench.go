@@ -23,7 +23,7 @@ type Command struct {
 	Quick   bool     `help:"Use short windows and small loads, for a quick check; the document is not written."`
 	Profile string   `type:"path" help:"File for a CPU profile of the service, taken during a measured window (P1, P3, P4, P7, P8)."`
 	Binary  string   `default:"tmp/bench/turnstone" help:"The turnstone program to measure."`
-	Folder  string   `default:"tmp/bench" help:"Folder for the servers' data, on this machine's own disk."`
+	Folder  string   `default:"tmp/bench" help:"Folder for the servers' data, on this host computer's own disk."`
 	Out     string   `default:"docs/benchmarks.md" help:"The document to write."`
 }
 
@@ -72,13 +72,13 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 		}
 	}
 	b := &bench{Console: p, rounds: c.Rounds, quick: c.Quick, profile: c.Profile}
-	p.Say("waiting for other runs on this machine to end")
+	p.Say("waiting for other runs on this host computer to end")
 	free, err := site.LockFolder(ctx, c.Folder)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	b.report.Machine = figures.ThisMachine()
+	b.report.Host = figures.ThisHost()
 	p.Say("starting the servers")
 	if b.site, err = site.New(ctx, p, c.Binary, c.Folder); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 		}
 		p.Say("%s took %s", name, time.Since(begun).Round(time.Second))
 	}
-	b.report.Took = b.report.Machine.Since()
+	b.report.Took = b.report.Host.Since()
 	fmt.Fprint(p.Stdout, b.report.Text())
 	if !c.Quick { // a quick run shows that the programs work, not how fast they are
 		for _, missed := range b.report.Unmet() {

@@ -26,7 +26,7 @@ type Compare struct {
 	Head   string `required:"" type:"path" help:"The newer turnstone program."`
 	Rounds int    `default:"4" help:"Rounds of each program, at least four."`
 	Quick  bool   `help:"Use short windows and small loads, for a quick check; the ratios are not judged."`
-	Folder string `default:"tmp/compare" help:"Folder for the servers' data, on this machine's own disk."`
+	Folder string `default:"tmp/compare" help:"Folder for the servers' data, on this host computer's own disk."`
 }
 
 // The costs that are compared. Each is better if it is lower.

@@ -23,7 +23,7 @@ func (b *bench) journal(ctx context.Context) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkJournal$", "-benchtime="+b.journalTime(),
 		"-count="+strconv.Itoa(b.rounds), "./persistence/journal")
-	cmd.Env = append(os.Environ(), "TMPDIR="+folder) // on this machine's own disk
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder) // on this host computer's own disk
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go test -bench: %w: %.1000s", err, output)

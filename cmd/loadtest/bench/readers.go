@@ -209,7 +209,7 @@ func (b readerBench) readers(ctx context.Context) error {
 			}
 			b.Say("  %s: %s kB per idle reader", name, figures.Number(each[sideOf(service)]))
 		}
-		// Each side has two windows, in mirrored order (A B B A). The cost of a write depends on the machine's other
+		// Each side has two windows, in mirrored order (A B B A). The cost of a write depends on the host computer's other
 		// work and on whether its processors sleep between two events, and both change within seconds.
 		var tokens, seconds [2]float64
 		for _, service := range append(alternate(round), alternate(round+1)...) {
@@ -407,7 +407,7 @@ func (b readerBench) reconnectAll(ctx context.Context, c *eventSource, f *load.F
 	var running sync.WaitGroup
 	readers := make([]*load.Stream, len(f.Streams))
 	for i, old := range f.Streams {
-		readers[i] = &load.Stream{N: i, Rec: again, Request: c.request(i, old.Sequence), After: old.Sequence, Tally: old.Tally, Resumes: true}
+		readers[i] = &load.Stream{N: i, Rec: again, Request: c.request(i, old.Last), After: old.Last, Tally: old.Tally, Resumes: true}
 		running.Go(func() {
 			if err := readers[i].Resume(ctx, c.address); err != nil {
 				failed.Add(1)

@@ -168,7 +168,7 @@ func (b startBench) starts(ctx context.Context) error {
 			ours, p99 = append(ours, add(round, "turnstone", w)), append(p99, w.Begin.P99)
 		}
 		rate := theirs[round] * pacedShare
-		if b.quick { // it may share the machine with other work, or use the race detector
+		if b.quick { // it may share the host computer with other work, or use the race detector
 			rate = min(rate, quickInFlight)
 		}
 		w, err := b.startPaced(ctx, accounts, over, rate)

@@ -25,7 +25,7 @@ type uploadBench struct{ *bench }
 // uploads measures P13: the speed and the memory of a large upload, and how much many uploads delay the tokens of live
 // turns.
 func (b uploadBench) uploads(ctx context.Context) error {
-	return errors.Join(b.largeUpload(ctx), b.uploadsBesideTurns(ctx))
+	return errors.Join(b.largeUpload(ctx), b.uploadsDuringTurns(ctx))
 }
 
 // largeUpload compares an upload with the bare server that hashes and stores a body, in alternating rounds.
@@ -165,8 +165,8 @@ func deleteFile(ctx context.Context, a *load.Account, id protocol.FileID) error 
 	return a.API.Do(ctx, client.Request{Method: http.MethodDelete, Path: "/files/" + id.String()}, nil)
 }
 
-// uploadsBesideTurns compares the delay of the tokens of live turns with and without uploads beside them.
-func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
+// uploadsDuringTurns compares the delay of the tokens of live turns with and without uploads at the same time.
+func (b uploadBench) uploadsDuringTurns(ctx context.Context) error {
 	turns, uploads, size := b.pickCount(200, 20), b.pickCount(50, 5), int64(b.pickCount(2<<20, 1<<20))
 	over := b.pickDuration(8*time.Second, 3*time.Second)
 	accounts, err := b.site.EnsureAccounts(ctx, uploads)
@@ -176,9 +176,9 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 	var with, without figures.Samples
 	table := figures.NewTable("round", "uploads", "uploaded MB/s", "tokens/s", "delay p50 ms", "p99", "max", "gaps", "others' CPUs")
 	for round := range b.rounds {
-		for _, beside := range alternate(round) {
+		for _, during := range alternate(round) {
 			count := 0
-			if beside {
+			if during {
 				count = uploads
 			}
 			stop := repeatUploads(ctx, accounts[:count], size)
@@ -187,7 +187,7 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if beside {
+			if during {
 				with = append(with, w.Delay.P50)
 			} else {
 				without = append(without, w.Delay.P50)
@@ -197,7 +197,7 @@ func (b uploadBench) uploadsBesideTurns(ctx context.Context) error {
 		}
 	}
 	b.report.Add(goals.Figure{Goal: "P13 turns", Ours: with, Baseline: without, Unit: "ms", Score: with.DividedBy(without)})
-	b.report.Detail("P13 turns", fmt.Sprintf("%d live turns beside %d uploads of %d MiB", turns, uploads, size>>20), table)
+	b.report.Detail("P13 turns", fmt.Sprintf("%d live turns during %d uploads of %d MiB", turns, uploads, size>>20), table)
 	return nil
 }
 

@@ -92,7 +92,7 @@ var goals = []goal{
 	{"P12", "time until an input to a live turn is accepted (202) through a node that does not run the turn, p50", "one commit of the same rows", atMost(3, "×"), atMost(2, "×")},
 	{"P13", "speed of an upload of 1 GiB: hashed, scanned, stored durably", "socket, SHA-256, synced file", atLeast(0.7, "×"), atLeast(0.9, "×")},
 	{"P13 memory", "memory of the service during that upload, above its memory at rest", "–", atMost(32, "MiB"), atMost(16, "MiB")},
-	{"P13 turns", "p50 of the token delay of 200 live turns beside 50 uploads", "without uploads", atMost(1.2, "×"), atMost(1.1, "×")},
+	{"P13 turns", "p50 of the token delay of 200 live turns during 50 uploads", "without uploads", atMost(1.2, "×"), atMost(1.1, "×")},
 	{"P14 bytes", "stored log bytes per token of a finished turn of 500 tokens", "the text of its message", atMost(60, "B"), atMost(20, "B")},
 	{"P14 replay", "time to replay that turn from its single row", "–", atMost(0.3, "ms"), atMost(0.15, "ms")},
 	{"P15 serve", "time from starting `serve` to ready, with an existing database", "–", atMost(1000, "ms"), atMost(300, "ms")},

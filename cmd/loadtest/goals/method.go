@@ -5,7 +5,7 @@ const howMeasured = `
 ## How it is measured
 
 The service is the shipped program with all of its protection enabled: sessions, CSRF tokens, limits (raised, but
-enforced) and an idempotency key on every start. Its Postgres writes to this machine's own disk with fsync on. The model
+enforced) and an idempotency key on every start. Its Postgres writes to this host computer's own disk with fsync on. The model
 is a stand-in that streams OpenAI's format at a fixed pace. Every token carries the time at which it was due, and its delay
 is the time from then until the client has read it. Load is open-loop, except where "in flight" marks a closed loop.
 
@@ -15,7 +15,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
 * **Tokens per event** above one show that the service groups tokens: the busier it is, the more tokens share an event, a
   row and a write. The CPU per token then falls while the delay grows, so read both figures together.
 * **Memory** in P6 and P7 is the difference between load and rest in proportional set size (PSS). In P7 it is that of 10,000 readers
-  beside 2,000 others, which have already brought the heap to its working size. A server counts as at rest when its memory changes by less than 0.5 %;
+  in addition to 2,000 others, which have already brought the heap to its working size. A server counts as at rest when its memory changes by less than 0.5 %;
   if the 10,000 readers take less than that, the figure is this bound.
 * **P1** and **P2** are measured at two loads. A round counts at (a) only if an event carries at most 1.1 tokens on average,
   at (b) only if the p99 of the token delay is at most 100 ms. If rounds do not count, more are measured, up to twice the
@@ -37,7 +37,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
   indexes all of it before the measurement. Searches and pages are requested through HTTP, one after the other, in the large
   account and in one of 1,000 messages. A common word is among the 20 most frequent ones, one of medium frequency between
   the 100th and the 400th, a rare one beyond the 4,000th.
-* **P12** runs two nodes on this machine, with mutual TLS between them, and sends inputs one after the other, in turns to the node that runs
+* **P12** runs two nodes on this host computer, with mutual TLS between them, and sends inputs one after the other, in turns to the node that runs
   the turn and to the other one. The baseline is the statement that stores such an input, which pgbench runs with one client: one update of
   the turn, a row of its log, the record of the input, one commit.
 * **P13** uploads a text of 1 GiB to the local object store, with the scanner for test signatures: both run in the service. The baseline is a

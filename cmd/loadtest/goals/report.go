@@ -25,7 +25,7 @@ type Figure struct {
 
 // Report collects figures, tables and failures. One goroutine uses it.
 type Report struct {
-	Machine  figures.Machine
+	Host     figures.Host
 	Took     time.Duration
 	figures  []Figure
 	details  []detail
@@ -110,10 +110,10 @@ const byHand = "<!-- What follows is written by hand; make bench keeps it. -->"
 // markdown returns the document. The part after byHand is copied from before, the previous document.
 func (r *Report) markdown(before []byte) []byte {
 	var out bytes.Buffer
-	out.WriteString("# Benchmarks\n\nWritten by `make bench`. A goal that has a baseline is measured in the same run and on the same machine as the\n" +
+	out.WriteString("# Benchmarks\n\nWritten by `make bench`. A goal that has a baseline is measured in the same run and on the same host computer as the\n" +
 		"baseline, in alternating rounds. A figure is the median of its rounds, with the minimum and the maximum in brackets.\n" +
-		"Absolute figures are those of one machine that also ran the load, the model, the database and the baselines.\n\n")
-	out.WriteString(r.Machine.Markdown(r.Took))
+		"Absolute figures are those of one host computer that also ran the load, the model, the database and the baselines.\n\n")
+	out.WriteString(r.Host.Markdown(r.Took))
 	out.WriteString("\n## Goals\n\n" + r.list().Markdown())
 	for _, failure := range r.failures {
 		out.WriteString("\n" + failure + "\n")

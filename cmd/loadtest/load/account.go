@@ -20,7 +20,7 @@ import (
 const (
 	// CallTimeout limits one request that is not a stream.
 	CallTimeout = 30 * time.Second
-	// signUpsAtOnce limits concurrent sign-ups, because each computes a password hash and the machine may be small.
+	// signUpsAtOnce limits concurrent sign-ups, because each computes a password hash and the host computer may be small.
 	signUpsAtOnce = 2
 )
 

@@ -24,7 +24,7 @@ func machineClock() int64 {
 	return at.Nano()
 }
 
-// Monotonic returns the time of the machine's monotonic clock in nanoseconds.
+// Monotonic returns the time of the host computer's monotonic clock in nanoseconds.
 func Monotonic() int64 { return clockBase + int64(time.Since(clockStart)) }
 
 // Until calls done every pollInterval until it returns true or an error. If ctx ends or timeout has passed, it returns

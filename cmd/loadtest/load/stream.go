@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 )
 
 // Stream is one connection that reads one response of server-sent events, with one goroutine. Events are scanned, not
@@ -27,13 +28,12 @@ type Stream struct {
 	requestedAt int64
 	Turn        string // X-Turn-Id
 	Tally       Tally
-	Sequence    int64
-	events      int
-	Gaps        int
-	kind        []byte // of the current event
-	finished    bool   // its last event was read
-	failure     string // the data of the last event if that reports a failure
-	onFirst     func()
+	verify.Position
+	events  int
+	Gaps    int    // events that did not follow the one before them
+	kind    []byte // of the current event
+	failure string // the data of the last event if that reports a failure
+	onFirst func()
 }
 
 const (
@@ -72,7 +72,7 @@ func (s *Stream) SendRequest() (*client.FrameReader, error) {
 		Record(shard.begin, Monotonic()-s.requestedAt)
 		shard.mu.Unlock()
 	}
-	s.Turn, s.Sequence = response.Header.Get("X-Turn-Id"), s.After
+	s.Turn, s.Position = response.Header.Get("X-Turn-Id"), verify.Position{Last: s.After}
 	if !s.Resumes {
 		s.Tally = NewTally()
 	}
@@ -106,7 +106,7 @@ func (s *Stream) end(err error) error {
 		return fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	switch {
-	case !s.finished:
+	case !s.Ended:
 		return ErrCut
 	case s.failure != "":
 		return fmt.Errorf("the turn failed: %.400s", s.failure)
@@ -131,20 +131,19 @@ var (
 
 // event processes an event. The model's own format has no identifiers.
 func (s *Stream) event(frame client.Frame) {
-	if len(frame.ID) > 0 {
-		n, _ := LeadingInt(frame.ID)
-		if n != s.Sequence+1 {
-			s.Gaps++
-		}
-		s.Sequence = n
-	}
 	switch {
 	case bytes.Equal(frame.Event, DeltaKind):
 		s.kind = DeltaKind
 	case bytes.Equal(frame.Event, FinalKind):
-		s.kind, s.finished = FinalKind, true
+		s.kind = FinalKind
 	default:
 		s.kind = nil
+	}
+	if len(frame.ID) > 0 {
+		n, _ := LeadingInt(frame.ID)
+		if s.Next(n, bytes.Equal(s.kind, FinalKind)) != "" {
+			s.Gaps++
+		}
 	}
 	s.data(frame.Data)
 }
@@ -152,9 +151,9 @@ func (s *Stream) event(frame client.Frame) {
 func (s *Stream) data(data []byte) {
 	key := DeltaKey
 	switch {
-	case s.Sequence == 0: // the model's own format has no event ids
+	case s.Last == 0: // the model's own format has no event ids
 		key = contentKey
-		s.finished = s.finished || bytes.HasPrefix(data, doneData)
+		s.Ended = s.Ended || bytes.HasPrefix(data, doneData)
 	case !bytes.Equal(s.kind, DeltaKind):
 		if bytes.Equal(s.kind, FinalKind) && !bytes.Contains(data, completed) {
 			s.failure = string(data)

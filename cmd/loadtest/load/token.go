@@ -7,7 +7,7 @@ import (
 
 // The text of a stream consists of tokens that can be counted, checked and timed, in whatever pieces it arrives:
 //
-//	" @<start>x<interval>"  token 0, due at start (ns of the machine's clock); token i is due i intervals later
+//	" @<start>x<interval>"  token 0, due at start (ns of the host computer's clock); token i is due i intervals later
 //	" 0001"                 token i, by its last four digits
 //	" #<count>"             the end mark, which is not a token: the number of tokens
 

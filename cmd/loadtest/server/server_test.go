@@ -144,9 +144,9 @@ func TestTheBareServerResumes(t *testing.T) {
 	}
 	f.Close()
 	for _, old := range f.Streams {
-		s := &load.Stream{Rec: load.NewRecorder(), Request: request(old.Sequence), After: old.Sequence, Tally: old.Tally, Resumes: true}
-		if err := s.Resume(t.Context(), address); err != nil || s.Gaps+s.Tally.Broken > 0 || s.Sequence <= old.Sequence {
-			t.Errorf("after %d: %+v, %v", old.Sequence, s.Tally, err)
+		s := &load.Stream{Rec: load.NewRecorder(), Request: request(old.Last), After: old.Last, Tally: old.Tally, Resumes: true}
+		if err := s.Resume(t.Context(), address); err != nil || s.Gaps+s.Tally.Broken > 0 || s.Last <= old.Last {
+			t.Errorf("after %d: %+v, %v", old.Last, s.Tally, err)
 		}
 		_ = s.Conn.Close()
 	}

@@ -39,7 +39,7 @@ func (u Usage) Minus(before Usage) Usage {
 	}
 }
 
-// Others returns the CPU time of all other work on the machine, including Redis and kernel threads.
+// Others returns the CPU time of all other work on the host computer, including Redis and kernel threads.
 func (u Usage) Others() time.Duration {
 	return max(0, u.machine-u.Service-u.Postgres-u.Proxy-u.Sse-u.model-u.own)
 }

@@ -1,5 +1,5 @@
 // Package site starts the environment of a measurement: Postgres, Redis, the model, the service and the baselines, each
-// as a separate process with its data on this machine's own disk. It also measures them from outside: CPU time and
+// as a separate process with its data on this host computer's own disk. It also measures them from outside: CPU time and
 // memory from the process table, rows through psql, metrics and heap through the internal listener.
 //
 // It sends no load.

@@ -89,7 +89,7 @@ func CPUOfFamily(pid int) (time.Duration, error) {
 	return total, nil
 }
 
-// busy returns the time that all processors of the machine have been busy.
+// busy returns the time that all processors of the host computer have been busy.
 func busy() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

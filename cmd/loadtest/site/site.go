@@ -38,7 +38,7 @@ var raisedLimits = []string{
 }
 
 // Site is the environment of a measurement: Postgres, Redis, the model, the service and the baselines. Each is a
-// separate process, with its data on this machine's own disk.
+// separate process, with its data on this host computer's own disk.
 type Site struct {
 	program       *console.Console
 	binary        string

@@ -45,7 +45,7 @@ func TestMemoryIsReadByItsName(t *testing.T) {
 	}
 }
 
-// The process table of this machine has the fields that we read from it.
+// The process table of this host computer has the fields that we read from it.
 func TestOurOwnProcessIsMeasured(t *testing.T) {
 	own, err := CPUOf(os.Getpid())
 	family, errs := CPUOfFamily(os.Getpid())

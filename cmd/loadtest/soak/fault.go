@@ -86,7 +86,7 @@ func planFaults(seed uint64, over, every time.Duration) []plannedFault {
 	return plan
 }
 
-// faultWindows records when faults were active, in times of the machine's clock.
+// faultWindows records when faults were active, in times of the host computer's clock.
 type faultWindows struct {
 	mu        sync.Mutex
 	all       []faultWindow // guarded by mu

@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"turnstone/cmd/loadtest/load"
+	"turnstone/protocol"
 	"turnstone/protocol/client"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 // operation is an operation that clients perform during a turn, for one turn in oneIn.
@@ -98,29 +101,32 @@ func (t *soakTurn) steer(ctx context.Context, random *rand.Rand) {
 	if random.IntN(2) == 0 {
 		delivery = "interrupt"
 	}
-	_, reply, ok := t.request(ctx, appendTime, http.MethodPost, "/chat/steering", map[string]any{
-		"type": "input", "turn_id": t.id, "client_steering_id": "steer-" + strconv.Itoa(t.n), "delivery": delivery,
+	input := "steer-" + strconv.Itoa(t.n)
+	t.command(ctx, input, &t.k.acks.steers, map[string]any{
+		"type": "input", "turn_id": t.id, "client_steering_id": input, "delivery": delivery,
 		"input": client.Text(load.Script{Tokens: 30 + random.IntN(120), Interval: load.TokenInterval}.String()),
-	}, http.StatusConflict)
-	id := field(reply, steeringName)
-	if !ok || len(id) == 0 { // the turn was over already
-		return
-	}
-	t.k.acks.steers.Add(1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.steered = append(t.steered, string(id))
-	t.used = true // an input that is returned becomes a follow-up
+	})
 }
 
 func (t *soakTurn) cancel(ctx context.Context, _ *rand.Rand) {
-	status, _, ok := t.request(ctx, appendTime, http.MethodPost, "/chat/steering", map[string]any{"type": "cancel", "turn_id": t.id}, http.StatusConflict)
-	if ok && status == http.StatusAccepted {
-		t.k.acks.cancels.Add(1)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.cancelled = true
+	t.command(ctx, "", &t.k.acks.cancels, map[string]any{"type": "cancel", "turn_id": t.id})
+}
+
+// command sends a command: an input, or a cancel if input is "".
+func (t *soakTurn) command(ctx context.Context, input string, acknowledged *atomic.Int64, body map[string]any) {
+	status, reply, ok := t.request(ctx, appendTime, http.MethodPost, "/chat/steering", body, http.StatusConflict)
+	if !ok || status != http.StatusAccepted { // the turn was over already
+		return
 	}
+	var receipt protocol.SteeringReceipt
+	if err := json.Unmarshal(reply, &receipt); err != nil {
+		t.k.breach(unexpectedKind, "turn %s: %v: %s", t.id, err, reply)
+	}
+	acknowledged.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = append(t.told, verify.Command{Input: input, Outcome: verify.Acknowledged, Sequence: receipt.Sequence})
+	t.used = t.used || input != "" // an input that is returned becomes a follow-up
 }
 
 // conversationID returns the turn's conversation. It queries the service, because the reader may not have read it yet.
@@ -245,8 +251,8 @@ func (t *soakTurn) watch(ctx context.Context, random *rand.Rand) {
 	}
 	v, left := newReaderState(), 1+random.IntN(1000)
 	_ = v.read(response.frames, func(int64) {}, func() bool { left--; return left == 0 }) // may be cut; the main reader resumes
-	if v.gaps+v.tally.Broken+v.broken > 0 {
-		t.k.breach(gapKind, "turn %s, a second reader: %s", t.id, v)
+	if len(v.Findings) > 0 || v.missing() > 0 {
+		t.k.breach(gapKind, "turn %s, a second reader: %s, %v", t.id, v, v.Findings)
 	}
 }
 

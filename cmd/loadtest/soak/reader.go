@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 )
 
 // connections holds the connections of all readers, so that all can be cut at once.
@@ -56,63 +56,32 @@ func (l *connections) cut() {
 // readerState is the state of a reader of a turn: enough to resume, and to compare with another reader of the turn. It
 // does not store the events themselves.
 type readerState struct {
-	sequence   int64
-	hash       uint64 // of every event so far, in order
-	over       bool   // turn.finished was read
-	status     string // from turn.finished
-	gaps       int
-	duplicates int // events after turn.finished
-	tally      load.Tally
-	broken     int // missing tokens of earlier parts
-
-	conversation string
-	steered      map[string]int // how often each input was applied or returned
+	verify.Reader
+	tally  load.Tally
+	broken int // missing tokens of earlier parts
 }
 
 func newReaderState() *readerState { return &readerState{tally: load.NewTally()} }
 
 var (
-	hashSeed = maphash.MakeSeed()
-
-	startedKind      = []byte("turn.started")
 	answerKind       = []byte("answer.started")
-	appliedKind      = []byte("steering.applied")
-	returnedKind     = []byte("steering.returned")
 	conversationName = []byte(`"conversation_id":"`)
-	steeringName     = []byte(`"steering_id":"`)
-	statusName       = []byte(`"status":"`)
 )
-
-const hashPrime = 0x9E3779B97F4A7C15
 
 // take processes a complete event.
 func (v *readerState) take(id int64, kind, data []byte, due func(at int64)) {
-	switch {
-	case v.over:
-		v.duplicates++
-	case id != v.sequence+1:
-		v.gaps++
-	}
-	v.sequence = id
-	v.hash = (v.hash^maphash.Bytes(hashSeed, kind))*hashPrime + uint64(id)
-	v.hash = (v.hash ^ maphash.Bytes(hashSeed, data)) * hashPrime
+	v.Take(id, kind, data)
 	switch {
 	case bytes.Equal(kind, load.DeltaKind):
 		v.tally.Read(field(data, load.DeltaKey), due)
 	case bytes.Equal(kind, answerKind): // a new part, or a part that was cut and starts again
 		v.broken += v.tally.Broken
 		v.tally = load.NewTally()
-	case bytes.Equal(kind, startedKind):
-		v.conversation = string(field(data, conversationName))
-	case bytes.Equal(kind, appliedKind), bytes.Equal(kind, returnedKind):
-		if v.steered == nil {
-			v.steered = map[string]int{}
-		}
-		v.steered[string(field(data, steeringName))]++
-	case bytes.Equal(kind, load.FinalKind):
-		v.over, v.status = true, string(field(data, statusName))
 	}
 }
+
+// missing returns the number of tokens that did not follow the one before them.
+func (v *readerState) missing() int { return v.broken + v.tally.Broken }
 
 // field returns the text that follows a name in the data, or nil. It does not decode escapes: the texts that we read
 // have none.
@@ -217,5 +186,5 @@ func (v *readerState) read(from *client.FrameReader, due func(at int64), leave f
 }
 
 func (v *readerState) String() string {
-	return fmt.Sprintf("sequence %d, hash %x, over %v %s", v.sequence, v.hash, v.over, v.status)
+	return fmt.Sprintf("sequence %d, hash %x, over %v", v.Last, v.Digest, v.Ended)
 }

@@ -24,19 +24,31 @@ import (
 	"turnstone/cmd/loadtest/load"
 	"turnstone/cmd/loadtest/site"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 // The kinds of breaches.
 const (
-	lostKind       = "lost"
-	gapKind        = "gaps"
-	changedKind    = "changed bytes"
+	lostKind       = string(verify.Lost)
+	gapKind        = string(verify.Gaps)
+	changedKind    = string(verify.Changed)
 	duplicateKind  = "duplicates"
 	notDurableKind = "seen, but not durable"
 	outsideKind    = "5xx away from faults"
 	brokenKind     = "connections broken away from faults"
 	unexpectedKind = "unexpected responses"
 )
+
+// breachKind returns the kind of a breach that a reader found.
+func breachKind(found verify.Kind) string {
+	switch found {
+	case verify.Lost, verify.Gaps, verify.Changed:
+		return string(found)
+	case verify.Malformed:
+		return unexpectedKind
+	}
+	return duplicateKind
+}
 
 var breachKinds = []string{lostKind, gapKind, changedKind, duplicateKind, notDurableKind, outsideKind, brokenKind, unexpectedKind}
 
@@ -114,7 +126,7 @@ type result struct {
 
 	Samples []*sample `json:"samples"`
 
-	machine   figures.Machine
+	host      figures.Host
 	mu        sync.Mutex // guards the counters and texts that clients update
 	started   time.Time
 	parts     []*part
@@ -125,9 +137,9 @@ type result struct {
 }
 
 func newResult(c Command) *result {
-	m := figures.ThisMachine()
+	m := figures.ThisHost()
 	r := &result{
-		Begun: time.Now().UTC(), For: c.For, Every: c.FaultEvery, Seed: c.Seed, Commit: m.Commit, machine: m,
+		Begun: time.Now().UTC(), For: c.For, Every: c.FaultEvery, Seed: c.Seed, Commit: m.Commit, host: m,
 		Faults: map[string]int{}, Longest: map[string]float64{}, Breaches: map[string]int{}, Texts: map[string][]string{},
 		Statuses: map[string]int{}, Acks: map[string]int64{},
 	}
@@ -425,7 +437,7 @@ func (r *result) markdown() string {
 		"the product's ordinary traffic: turns of every length, readers that disconnect and resume, steering inputs, cancels,\n" +
 		"follow-ups, drafts, titles, pages and lists. Meanwhile it injects faults at regular intervals. The clients check that\n" +
 		"whatever the service acknowledged took effect. At the end the database is compared with what the clients know.\n\n")
-	out.WriteString(r.machine.Markdown(r.Took))
+	out.WriteString(r.host.Markdown(r.Took))
 	fmt.Fprintf(&out, "\n%s with %s live turns at %d tokens/s", r.For, figures.Number(float64(r.Turns)), load.TokensPerSecond)
 	if r.Capacity > 0 {
 		fmt.Fprintf(&out, ", %.0f %% of a measured capacity of %s in the same traffic", 100*float64(r.Turns)/float64(r.Capacity), figures.Number(float64(r.Capacity)))

@@ -33,7 +33,7 @@ type Command struct {
 	Seed       uint64        `help:"Seed of the faults and the turns. Default: a random seed."`
 	Idle       time.Duration `default:"60s" help:"Idle time before the resources at rest are measured, both before and after the load. With less than the default, they may take the rest of it to return to their level."`
 	Binary     string        `default:"tmp/bench/turnstone" help:"The turnstone program to test."`
-	Folder     string        `default:"tmp/bench" help:"Folder for the servers' data, on this machine's own disk."`
+	Folder     string        `default:"tmp/bench" help:"Folder for the servers' data, on this host computer's own disk."`
 	Results    string        `default:"tmp/soak" help:"Folder for the results as JSON."`
 	Out        string        `help:"Document to write in addition, for example docs/soak.md."`
 }

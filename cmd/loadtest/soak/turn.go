@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 // soakTurn is one turn with its clients, which start it, read it, disconnect and resume, steer it, cancel it, queue
@@ -32,10 +34,9 @@ type soakTurn struct {
 	operations sync.WaitGroup
 	over       chan struct{} // closed when its reader is done
 
-	mu        sync.Mutex
-	steered   []string // guarded by mu: inputs that were accepted
-	cancelled bool     // guarded by mu: a cancel was accepted
-	used      bool     // guarded by mu: its conversation may not be idle when it is over, and is not used again
+	mu   sync.Mutex
+	told []verify.Command // guarded by mu: commands that were accepted
+	used bool             // guarded by mu: its conversation may not be idle when it is over, and is not used again
 }
 
 const (
@@ -96,8 +97,8 @@ func (k *soak) runTurn(ctx context.Context, n int) {
 	t.mu.Lock()
 	used := t.used
 	t.mu.Unlock()
-	if reused.turns++; !used && reused.turns < maxTurns && t.seen.conversation != "" {
-		reused.conversation = t.seen.conversation
+	if reused.turns++; !used && reused.turns < maxTurns && !t.seen.ConversationID.IsZero() {
+		reused.conversation = t.seen.ConversationID.String()
 		k.idle.give(a, reused)
 	}
 	t.maybeReread(ctx)
@@ -156,7 +157,7 @@ func (t *soakTurn) event() (leave bool) {
 		t.first = true
 		t.k.timed(t.n, firstTime, anyFirst, t.due)
 	}
-	if len(t.leaves) > 0 && t.seen.sequence >= t.leaves[0] && !t.seen.over {
+	if len(t.leaves) > 0 && t.seen.Last >= t.leaves[0] && !t.seen.Ended {
 		t.leaves = t.leaves[1:]
 		return true
 	}
@@ -171,7 +172,7 @@ func (t *soakTurn) follow(ctx context.Context, conn net.Conn, response *streamRe
 		err := t.seen.read(response.frames, t.token, t.event)
 		t.k.connections.drop(conn)
 		switch {
-		case t.seen.over:
+		case t.seen.Ended:
 			return true
 		case ctx.Err() != nil:
 			return false
@@ -195,7 +196,7 @@ func (t *soakTurn) follow(ctx context.Context, conn net.Conn, response *streamRe
 func (t *soakTurn) resume(ctx context.Context) (net.Conn, *streamResponse) {
 	for ctx.Err() == nil {
 		sentAt := load.Monotonic()
-		conn, response, err := t.k.connections.open(ctx, t.k.site.Public, t.account.EventsRequest(t.id, t.seen.sequence))
+		conn, response, err := t.k.connections.open(ctx, t.k.site.Public, t.account.EventsRequest(t.id, t.seen.Last))
 		if err == nil && response.status == http.StatusOK {
 			return conn, response
 		}
@@ -229,25 +230,16 @@ func (t *soakTurn) resume(ctx context.Context) (net.Conn, *streamResponse) {
 func (t *soakTurn) judge() {
 	k, v := t.k, t.seen
 	k.acks.ends.Add(1)
-	k.ended(v.status)
-	if missing := v.gaps + v.broken + v.tally.Broken; missing > 0 {
-		k.breachTimes(missing, gapKind, "turn %s: gaps at %d events and %d tokens", t.id, v.gaps, v.broken+v.tally.Broken)
+	if v.End != nil {
+		k.ended(string(v.End.Status))
 	}
-	if v.duplicates > 0 {
-		k.breachTimes(v.duplicates, duplicateKind, "turn %s: events after its end", t.id)
+	if missing := v.missing(); missing > 0 {
+		k.breachTimes(missing, gapKind, "turn %s: gaps at %d tokens", t.id, missing)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range t.steered {
-		switch times := v.steered[id]; {
-		case times == 0:
-			k.breach(lostKind, "turn %s: input %s was accepted, but neither applied nor returned", t.id, id)
-		case times > 1:
-			k.breach(duplicateKind, "turn %s: input %s was applied or returned %d times", t.id, id, times)
-		}
-	}
-	if t.cancelled && v.status != "cancelled" {
-		k.breach(lostKind, "turn %s: a cancel was accepted, but the turn ended %s", t.id, v.status)
+	for _, found := range slices.Concat(v.Findings, v.CheckCommands(t.told)) {
+		k.breach(breachKind(found.Kind), "turn %s: %s", t.id, found.Text)
 	}
 }
 
@@ -259,7 +251,7 @@ const (
 
 // maybeReread records the turn and, for some turns, reads it again.
 func (t *soakTurn) maybeReread(ctx context.Context) {
-	record := turnRecord{account: t.account, turn: t.id, sequence: t.seen.sequence, hash: t.seen.hash}
+	record := turnRecord{account: t.account, turn: t.id, sequence: t.seen.Last, hash: t.seen.Digest}
 	t.k.sampleTurn(record)
 	if t.random.IntN(rereadOneIn) != 0 {
 		return
@@ -278,7 +270,7 @@ type turnRecord struct {
 	account  *load.Account
 	turn     string
 	sequence int64
-	hash     uint64
+	hash     verify.Digest
 }
 
 // reread reads a finished turn from its first event and compares it with what its reader saw.
@@ -293,9 +285,9 @@ func (k *soak) reread(ctx context.Context, m turnRecord) {
 		case response.status == http.StatusOK:
 			err = v.read(response.frames, func(int64) {}, func() bool { return false })
 			k.connections.drop(conn)
-			if errors.Is(err, io.EOF) && v.over {
+			if errors.Is(err, io.EOF) && v.Ended {
 				k.acks.rereads.Add(1)
-				if v.hash != m.hash || v.sequence != m.sequence {
+				if v.Digest != m.hash || v.Last != m.sequence {
 					k.breach(changedKind, "turn %s: seen %d events with hash %x, later %s", m.turn, m.sequence, m.hash, v)
 				}
 				return

@@ -25,7 +25,7 @@ const (
 	certSuffix = ".crt"
 	keySuffix  = ".key"
 
-	// clockError is how far the clock of another node may be behind the clock of this machine, for a new certificate to
+	// clockError is how far the clock of another node may be behind the clock of this host computer, for a new certificate to
 	// be valid there.
 	clockError = time.Hour
 

@@ -18,6 +18,7 @@ type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environment    map[string]string
+	Version        string // one line, for bundles
 	// WithDatabase opens the database of the installation for the duration of work.
 	WithDatabase func(ctx context.Context, work func(*persistence.Stores) error) error
 }

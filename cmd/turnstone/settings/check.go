@@ -202,14 +202,14 @@ func (c *Config) checkMail() error {
 	return nil
 }
 
-// CheckServe validates the configuration for serve, whose users are on other machines, in addition to Check.
+// CheckServe validates the configuration for serve, whose users are on other host computers, in addition to Check.
 func (c *Config) CheckServe() error {
 	named := c.Service.BaseURL.URL != nil
 	if err := c.Check(); err != nil {
 		return err
 	}
 	if host, _, _ := net.SplitHostPort(c.Service.Listen); !named && !listener.IsLoopback(host) {
-		return fmt.Errorf("TURNSTONE_BASE_URL is needed with TURNSTONE_LISTEN=%s, which other machines can reach: set it to the https URL that browsers use", c.Service.Listen)
+		return fmt.Errorf("TURNSTONE_BASE_URL is needed with TURNSTONE_LISTEN=%s, which other host computers can reach: set it to the https URL that browsers use", c.Service.Listen)
 	}
 	for _, needed := range []struct {
 		name string
@@ -236,7 +236,7 @@ func (c *Config) Notes() []string {
 		notes = append(notes, "files are not scanned for malware: TURNSTONE_CLAMD_ADDRESS is not set, and the test-signature scanner offers no protection")
 	}
 	if c.Stores.S3Bucket == "" {
-		notes = append(notes, "files are stored in a folder on this machine: TURNSTONE_S3_BUCKET is not set")
+		notes = append(notes, "files are stored in a folder on this host computer: TURNSTONE_S3_BUCKET is not set")
 	}
 	if c.Mail.URL == "" {
 		notes = append(notes, "no mail is sent, so passwords cannot be reset by mail: TURNSTONE_SMTP_URL is not set")

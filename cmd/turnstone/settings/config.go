@@ -2,6 +2,7 @@ package settings
 
 import (
 	"path/filepath"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -53,7 +54,7 @@ type Stores struct {
 	S3Endpoint         string `env:"TURNSTONE_S3_ENDPOINT" help:"URL of an S3-compatible object store. Unset: AWS S3."`
 	S3Region           string `env:"TURNSTONE_S3_REGION" envDefault:"us-east-1" help:"Region of the bucket."`
 	S3Bucket           string `env:"TURNSTONE_S3_BUCKET" help:"Bucket for files. Credentials are read from the usual AWS_* variables. Unset: files are stored in a folder, see TURNSTONE_FILES_DIR."`
-	FilesDir           string `env:"TURNSTONE_FILES_DIR" help:"Folder in which files are stored if TURNSTONE_S3_BUCKET is not set. All nodes of a cluster need the same folder, on one machine or on a shared file system. Unset: objects in the data folder."`
+	FilesDir           string `env:"TURNSTONE_FILES_DIR" help:"Folder in which files are stored if TURNSTONE_S3_BUCKET is not set. All nodes of a cluster need the same folder, on one host computer or on a shared file system. Unset: objects in the data folder."`
 	ClamdAddress       string `env:"TURNSTONE_CLAMD_ADDRESS" help:"Address of the ClamAV daemon: host:port, or the path of its socket. Unset: a scanner that detects only the EICAR test file; /ready reports it as test-signatures."`
 }
 
@@ -136,3 +137,6 @@ func (c *Config) FilesFolder() string {
 	}
 	return filepath.Join(c.Service.DataDir, "objects")
 }
+
+// StopTimeout bounds the shutdown that follows the drain.
+const StopTimeout = 30 * time.Second

@@ -21,7 +21,7 @@ const (
 	ofdSetLock = 37                     // F_OFD_SETLK: a lock that belongs to the open file and is released when it is closed
 )
 
-// FreeAddress returns an address that no program listens on, and that no other test on this machine gets until t has
+// FreeAddress returns an address that no program listens on, and that no other test on this host computer gets until t has
 // ended.
 func FreeAddress(t *testing.T) string {
 	t.Helper()

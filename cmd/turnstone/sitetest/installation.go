@@ -53,7 +53,7 @@ func (d *DevInstallation) Start(t *testing.T) *Process {
 	p := d.Build.Start(t, d.Environment, "dev")
 	p.AwaitStdout("Ctrl-C stops all of it")
 	if _, checks := Readiness(t, d.Internal); checks["disk"] == "down" {
-		t.Fatal("the disk of this machine is nearly full: the service starts no turns (docs/errors.md says how much space it needs)")
+		t.Fatal("the disk of this host computer is nearly full: the service starts no turns (docs/errors.md says how much space it needs)")
 	}
 	return p
 }

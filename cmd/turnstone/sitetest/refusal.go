@@ -55,18 +55,14 @@ func AwaitEnd(t *testing.T, ended <-chan error) {
 	}
 }
 
-// WantCompleted checks that a turn completed in spite of a fault, and that its log and its message have the given text.
+// WantCompleted checks a turn that completed in spite of a fault, as CheckTurn does, and that its message has the text.
 func (u *User) WantCompleted(t *testing.T, turn, conversation, text string) []Event {
 	t.Helper()
-	events, end := u.WholeLog(t, turn)
-	if end.Status != protocol.TurnCompleted || strings.Join(Texts(Fold(events)), "") != text {
-		t.Errorf("the turn ended %s (%+v) with the text %q", end.Status, end.Error, Texts(Fold(events)))
+	read := u.CheckTurn(t, turn)
+	if got := strings.Join(Texts(read.Parts), ""); read.End.Status != protocol.TurnCompleted || got != text || read.ConversationID.String() != conversation {
+		t.Errorf("the turn of %s ended %s (%+v) with the text %q", read.ConversationID, read.End.Status, read.End.Error, got)
 	}
-	messages := u.Messages(t, conversation)
-	if last := messages[len(messages)-1]; last.Status != protocol.MessageComplete || strings.Join(Texts(last.Parts), "") != text {
-		t.Errorf("the message is %s with the text %q", last.Status, Texts(last.Parts))
-	}
-	return events
+	return eventsOf(read)
 }
 
 // Readiness reads /ready on the internal listener.

@@ -1,19 +1,22 @@
 package sitetest
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/verify"
 )
 
 // Follow resumes a turn after a sequence number; query is "" or, for a snapshot first, "?mode=snapshot".
@@ -69,7 +72,7 @@ func (s *Stream) Next() (Event, error) {
 	return Event{e}, err
 }
 
-func (s *Stream) check(w *Witness, e Event) error {
+func (s *Stream) check(w *verify.Witness, e Event) error {
 	if s.Checks != nil {
 		if err := s.Checks(e); err != nil {
 			return err
@@ -78,7 +81,7 @@ func (s *Stream) check(w *Witness, e Event) error {
 	if e.Type == "turn.snapshot" {
 		return nil
 	}
-	return w.Record(s.Turn, e)
+	return w.Saw(s.Turn, e.Sequence, e.Data, time.Now())
 }
 
 // strictTransport ends event streams that have a line other than a comment, a field of the contract, or an empty one.
@@ -174,7 +177,7 @@ func (u *User) Watch(ctx context.Context, turn string, first *Stream, seen func(
 	if first != nil {
 		reader = u.API.Resume(first.Stream)
 	} else {
-		reader.Check = func(e client.Event) error { return u.Witness.Record(turn, Event{e}) }
+		reader.Check = func(e client.Event) error { return u.Witness.Saw(turn, e.Sequence, e.Data, time.Now()) }
 	}
 	defer reader.Close()
 	for {
@@ -206,76 +209,91 @@ func (s *Stream) Drain(seen func(Event)) error {
 	}
 }
 
-// WholeLog reads a turn from its first event to its end.
-func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
+// ReadTurn reads the log of a turn from its first event to its end and checks it.
+func (u *User) ReadTurn(t *testing.T, turn string) *verify.Turn {
 	t.Helper()
 	s, refused, err := u.FollowAgain(Within(t, HangGuard), turn, 0, "")
 	if err != nil || refused != nil {
 		t.Fatalf("following %s: %v %+v", turn, err, refused)
 	}
 	defer s.Close()
-	return s.ReadToEnd(t)
+	events, err := s.Stream.Rest()
+	if err != nil {
+		t.Fatalf("the stream of %s after %d: %v", turn, s.After(), err)
+	}
+	read := verify.ReadTurn(turn, events)
+	Report(t, turn, read.Findings)
+	return read
 }
 
-// Witness records the bytes of every event that any reader saw.
-type Witness struct {
-	mu     sync.Mutex
-	events map[string]map[int64]string // guarded by mu: by turn and sequence
-	broken []string                    // guarded by mu
+// WholeLog is ReadTurn for tests that look at single events.
+func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
+	t.Helper()
+	read := u.ReadTurn(t, turn)
+	return eventsOf(read), read.End
+}
+
+func eventsOf(turn *verify.Turn) []Event {
+	events := make([]Event, len(turn.Events))
+	for i, e := range turn.Events {
+		events[i] = Event{e}
+	}
+	return events
+}
+
+// CheckTurn reads the log of a turn and compares it with what its readers saw, with what its clients were told about
+// commands, and with its message.
+func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) *verify.Turn {
+	t.Helper()
+	read := u.ReadTurn(t, turn)
+	Report(t, turn, u.Witness.CheckAll(turn, read.Events), read.CheckCommands(commands))
+	shown, conversation := 0, read.ConversationID.String()
+	for _, m := range u.Messages(t, conversation) {
+		if m.Role == protocol.RoleAssistant && m.TurnID != nil && m.TurnID.String() == turn {
+			shown++
+			Report(t, conversation, read.CheckMessage("the conversation", m.CoversSequence, verify.PartsJSON(m.Parts)))
+		}
+	}
+	if shown != 1 {
+		t.Errorf("%s has %d answers in %s", turn, shown, conversation)
+	}
+	return read
+}
+
+// ReadUpload reads the log of an upload that nobody works on, and checks it.
+func (u *User) ReadUpload(t *testing.T, session *protocol.Upload) *verify.Upload {
+	t.Helper()
+	body := u.Do(t, http.MethodGet, session.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
+	var events []verify.Event
+	for frames := client.NewFrameReader(bytes.NewReader(body)); ; {
+		frame, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		sequence, kind, is := protocol.FrameHead(frame.Data)
+		if err != nil || !is || kind != string(frame.Event) || string(frame.ID) != strconv.FormatInt(sequence, 10) {
+			t.Fatalf("id %s, event %s, data %s: %v", frame.ID, frame.Event, frame.Data, err)
+		}
+		events = append(events, verify.Event{Sequence: sequence, Type: protocol.EventType(kind), Data: string(frame.Data)})
+	}
+	read := verify.ReadUpload(session.UploadID.String(), events)
+	Report(t, read.ID, read.Findings)
+	return read
+}
+
+// Report fails the test for each finding about something.
+func Report(t testing.TB, about string, found ...verify.Findings) {
+	t.Helper()
+	for _, one := range slices.Concat(found...) {
+		t.Errorf("%s: %v", about, one)
+	}
 }
 
 // NewWitness returns a witness that fails the test at its end if an event changed between two readers.
-func NewWitness(t *testing.T) *Witness {
-	w := &Witness{events: map[string]map[int64]string{}}
-	t.Cleanup(func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, line := range w.broken {
-			t.Error(line)
-		}
-	})
+func NewWitness(t *testing.T) *verify.Witness {
+	w := verify.NewWitness()
+	t.Cleanup(func() { Report(t, "two readers", w.Findings()) })
 	return w
-}
-
-// checkConflict checks that a response with status 409 has the current state.
-func (w *Witness) checkConflict(response *client.Response) {
-	var problem client.Problem
-	if response.Status == http.StatusConflict && (json.Unmarshal(response.Body, &problem) != nil || len(problem.Current) == 0 || string(problem.Current) == "null") {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.broken = append(w.broken, fmt.Sprintf("%s: the conflict %s has no current state", response.Request, response.Body))
-	}
-}
-
-// Record compares an event with what other readers saw under its sequence number.
-func (w *Witness) Record(turn string, e Event) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.events[turn] == nil {
-		w.events[turn] = map[int64]string{}
-	}
-	before, known := w.events[turn][e.Sequence]
-	if known && before != e.Data {
-		line := fmt.Sprintf("event %d of %s was seen as\n%s\nand as\n%s", e.Sequence, turn, before, e.Data)
-		w.broken = append(w.broken, line)
-		return client.Broken("%s", line)
-	}
-	w.events[turn][e.Sequence] = e.Data
-	return nil
-}
-
-// Forget removes all recorded events, which a long test does not need any more.
-func (w *Witness) Forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.events)
-}
-
-// Count returns the number of events of a turn that any reader saw.
-func (w *Witness) Count(turn string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.events[turn])
 }
 
 // Fold returns the parts of the message that the events of a turn produce.

@@ -17,6 +17,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/client"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/verify"
 )
 
 // GoodPassword is the password of every user that this package creates.
@@ -30,7 +31,7 @@ type User struct {
 	Email   string
 	API     *client.Client
 	HTTP    *http.Client // of API; its jar holds the session
-	Witness *Witness
+	Witness *verify.Witness
 	Ledger  *Ledger
 	csrf    string
 }
@@ -153,7 +154,9 @@ func (u *User) Request(ctx context.Context, method, path string, body any, heade
 	if err != nil {
 		return nil, err
 	}
-	u.Witness.checkConflict(response)
+	if response.Status == http.StatusConflict {
+		u.Witness.SawConflict(response.Request, response.Body)
+	}
 	return &Response{response}, nil
 }
 
@@ -321,6 +324,15 @@ type Receipt struct {
 	Sent     bool
 	Status   int // 202 or 409
 	Sequence int64
+}
+
+// Of returns the outcome as that of a command: an input, or a cancel if it is "".
+func (r Receipt) Of(input string) verify.Command {
+	c := verify.Command{Input: input, Outcome: verify.Closed, Sequence: r.Sequence}
+	if r.Status == http.StatusAccepted {
+		c.Outcome = verify.Acknowledged
+	}
+	return c
 }
 
 // SendUntilDecided sends a command until it is decided: 202, or 409 steering_closed. The ledger counts refusals outside

@@ -62,7 +62,7 @@ func New(registry prometheus.Registerer, build string) (*Metrics, error) {
 		scans:         histograms("scan_seconds", "Duration of a malware scan, by its verdict.", waitBuckets, "verdict"),
 		limiter:       histogram("limiter_seconds", "Duration of a decision of the limiter.", storeBuckets),
 		limiterErrors: counters("limiter_errors_total", "Requests for which the limiter could not decide, by bucket.", "bucket"),
-		uploads:       counters("uploads_total", "Upload sessions that entered a state on this node.", "state"),
+		uploads:       counters("uploads_total", "Uploads that entered a state on this node.", "state"),
 		certificates:  gauges("certificate_expiry_timestamp_seconds", "Time at which a certificate expires, since 1970.", "certificate"),
 	}
 	buildInfo := gauges("build_info", "Always 1; the labels name the commit and the Go version of the binary.", "build", "go")
@@ -126,7 +126,7 @@ func (m *Metrics) JobEnded(kind string, took time.Duration, err error) {
 	m.jobs.WithLabelValues(kind, outcome(err == nil)).Observe(took.Seconds())
 }
 
-// UploadEntered counts an upload session that entered a state.
+// UploadEntered counts an upload that entered a state.
 func (m *Metrics) UploadEntered(state protocol.UploadState) {
 	m.uploads.WithLabelValues(string(state)).Inc()
 }

@@ -515,7 +515,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`, most},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What each garbage collection found in use; the garbage depends on how busy the machine is.
+			// What each garbage collection found in use; the garbage depends on how busy the host computer is.
 			live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 			runtime.GC()
 			metrics.Read(live)

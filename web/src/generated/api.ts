@@ -1391,7 +1391,7 @@ export interface paths {
          *     - `turn`: A turn was started, or its state changed. `state` is the state of the turn.
          *     - `project`: A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project.
          *     - `feedback`: The feedback on a response was set or removed. `id` is the message.
-         *     - `upload`: An upload session was created, or its state changed. `state` is the state of the session.
+         *     - `upload`: An upload was created, or its state changed. `state` is the state of the upload.
          *     - `file`: A file was added, renamed or deleted, or its projects changed. `version` is the version of the file.
          *     - `file_text`: The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text.
          *     - `share`: A share was created or revoked.
@@ -1566,7 +1566,7 @@ export interface paths {
         put?: never;
         /**
          * Start an upload
-         * @description Creates an upload session, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.
+         * @description Creates an upload, which waits for its content. A file over the limit of the service, or over what the account may still store, gets 413. A repeated request with the same Idempotency-Key and another body gets 409.
          */
         post: operations["createUpload"];
         delete?: never;
@@ -3356,7 +3356,7 @@ export interface components {
              */
             type: "turn.state";
         };
-        /** @description The session has ended. This event is sent exactly once and is always the last one. */
+        /** @description The upload has ended. This event is sent exactly once and is always the last one. */
         "Event.upload.finished": {
             /** Format: date-time */
             at: string;
@@ -3371,7 +3371,7 @@ export interface components {
             protocol_version: 1;
             /**
              * Format: int64
-             * @description Contiguous from 1 within the session.
+             * @description Contiguous from 1 within the upload.
              */
             sequence: number;
             /** @enum {string} */
@@ -3396,7 +3396,7 @@ export interface components {
             received_bytes: number;
             /**
              * Format: int64
-             * @description Contiguous from 1 within the session.
+             * @description Contiguous from 1 within the upload.
              */
             sequence: number;
             /** Format: int64 */
@@ -3408,7 +3408,7 @@ export interface components {
             type: "upload.progress";
             upload_id: string;
         };
-        /** @description The session exists and waits for its content. */
+        /** @description The upload exists and waits for its content. */
         "Event.upload.started": {
             /** Format: date-time */
             at: string;
@@ -3423,7 +3423,7 @@ export interface components {
             protocol_version: 1;
             /**
              * Format: int64
-             * @description Contiguous from 1 within the session.
+             * @description Contiguous from 1 within the upload.
              */
             sequence: number;
             /** Format: int64 */
@@ -3440,7 +3440,7 @@ export interface components {
         "Event.upload.state": {
             /** Format: date-time */
             at: string;
-            /** @description Why the attempt was interrupted or the session ends. */
+            /** @description Why the attempt was interrupted or the upload ends. */
             failure?: components["schemas"]["UploadFailure"];
             from: string;
             /**
@@ -3450,7 +3450,7 @@ export interface components {
             protocol_version: 1;
             /**
              * Format: int64
-             * @description Contiguous from 1 within the session.
+             * @description Contiguous from 1 within the upload.
              */
             sequence: number;
             state: string;
@@ -4992,12 +4992,12 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description The session accepts content until then. A body that began earlier may finish.
+             * @description The upload accepts content until then. A body that began earlier may finish.
              */
             expires_at: string;
-            /** @description Why the last attempt was interrupted, or why the session has ended without a file. A pending session with a failure accepts the content again. */
+            /** @description Why the last attempt was interrupted, or why the upload has ended without a file. A pending upload with a failure accepts the content again. */
             failure: components["schemas"]["UploadFailure"] | null;
-            /** @description The file, once the session is ready. */
+            /** @description The file, once the upload is ready. */
             file_id: string | null;
             filename: string;
             /**
@@ -31075,7 +31075,7 @@ export interface operations {
     getUpload: {
         parameters: {
             query?: {
-                /** @description Wait up to this time for a change of a session that has not ended, for example 20s; at most 30s. */
+                /** @description Wait up to this time for a change of an upload that has not ended, for example 20s; at most 30s. */
                 wait?: string;
             };
             header?: never;
