@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	},
 	"providers": {
 		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
+		"providers/media", "providers/outbound", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
