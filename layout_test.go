@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	},
 	"providers": {
 		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/media", "providers/outbound", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
+		"providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/portability", "http/feedback", "http/shares", "http/files", "http",
@@ -114,6 +114,8 @@ var owners = map[string]string{
 	"github.com/openai/":                     "providers",
 	"github.com/gabriel-vasile/":             "providers",
 	"github.com/xuri/excelize/":              "providers",
+	"codeberg.org/readeck/":                  "providers",
+	"github.com/gogs/chardet":                "providers",
 	"github.com/JohannesKaufmann/":           "providers",
 	"golang.org/x/image":                     "providers",
 	"github.com/wneessen/":                   "providers",

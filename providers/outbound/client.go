@@ -77,8 +77,10 @@ func New(config Config) *Client {
 type Error struct {
 	// Blocked means that the rules of this package refuse the address.
 	Blocked bool
-	Detail  string
-	Err     error // nil: none
+	// NoServer means that the name of the host has no address.
+	NoServer bool
+	Detail   string
+	Err      error // nil: none
 }
 
 func (e *Error) Error() string { return e.Detail }
@@ -133,7 +135,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return nil, c.failure(ctx, address, err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }()                                                       // it was only read
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" { // the transport has removed gzip
 		return nil, &Error{Detail: "The server used a compression that was not asked for."}
 	}
@@ -203,6 +205,9 @@ var (
 // shared are the headers that are also sent to other hosts.
 var shared = []string{"User-Agent", "Accept", "Accept-Language"}
 
+// hookError is the error of Request.Redirect.
+type hookError struct{ error }
+
 func (c *Client) checkRedirect(hook func(*url.URL) error) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
@@ -212,11 +217,13 @@ func (c *Client) checkRedirect(hook func(*url.URL) error) func(*http.Request, []
 		if err == nil {
 			err = c.check(address)
 		}
-		if err == nil && hook != nil {
-			err = hook(address)
-		}
 		if err != nil {
 			return err
+		}
+		if hook != nil {
+			if err := hook(address); err != nil {
+				return &hookError{err}
+			}
 		}
 		next.Header.Del("Referer")
 		if changesHost(next, via) {
@@ -330,7 +337,11 @@ func (c *Client) failure(ctx context.Context, address *url.URL, err error) error
 		return ctx.Err()
 	}
 	var known *Error
-	if errors.As(err, &known) {
+	var hook *hookError
+	switch {
+	case errors.As(err, &hook):
+		return hook.error
+	case errors.As(err, &known):
 		return known
 	}
 	var name *net.DNSError
@@ -351,5 +362,5 @@ func (c *Client) failure(ctx context.Context, address *url.URL, err error) error
 	case errors.As(err, new(*net.OpError)):
 		detail = "The server of the page cannot be reached."
 	}
-	return &Error{Detail: detail, Err: err}
+	return &Error{Detail: detail, NoServer: name != nil && name.IsNotFound, Err: err}
 }

@@ -277,7 +277,11 @@ func TestAllowedHostsAndNetworksAreReached(t *testing.T) {
 	port := address[strings.LastIndex(address, ":"):]
 	resolver := names(t, resolved)
 	for _, c := range []struct{ allowed, address string }{
-		{"127.0.0.1", address}, {"127.0.0.0/8", address}, {"wiki.example", "http://wiki.example" + port}, {"WIKI.example", "http://Wiki.Example" + port}, {"127.0.0.0/8", "http://wiki.example" + port},
+		{"127.0.0.1", address},
+		{"127.0.0.0/8", address},
+		{"wiki.example", "http://wiki.example" + port},
+		{"WIKI.example", "http://Wiki.Example" + port},
+		{"127.0.0.0/8", "http://wiki.example" + port},
 		{"::ffff:127.0.0.1", address},
 	} {
 		got, err := New(Config{Allowed: allow(t, c.allowed), Resolver: resolver}).Get(t.Context(), Request{Address: c.address})
@@ -317,13 +321,12 @@ func TestCredentialsAreSentToTheirHostOnly(t *testing.T) {
 	type seen struct{ host, authorization, cookie, key, accept, referer string }
 	var mu sync.Mutex
 	var requests []seen
-	var second string
+	var first, second string
 	record := func(r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		requests = append(requests, seen{r.Host, r.Header.Get("Authorization"), r.Header.Get("Cookie"), r.Header.Get("X-Key"), r.Header.Get("Accept"), r.Header.Get("Referer")})
 	}
-	var first string
 	first = serve(t, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
 		record(r)
 		switch r.URL.Path {
