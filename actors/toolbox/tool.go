@@ -38,7 +38,9 @@ type Spec struct {
 	Untrusted bool
 	// Outward returns what a call sends out of the service: a search query, a web address. nil: nothing.
 	Outward func(input json.RawMessage) string
-	Timeout time.Duration // of a call; 0: a minute
+	// Unavailable is why the tool cannot be used, a sentence; empty: it can.
+	Unavailable string
+	Timeout     time.Duration // of a call; 0: a minute
 }
 
 // RunsAgain reports whether a call whose result was lost is run again.

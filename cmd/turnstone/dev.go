@@ -42,6 +42,9 @@ func (c devCommand) Run(ctx context.Context, p *program) (err error) {
 	if config.Service.Environment == "" {
 		config.Service.Environment = "development"
 	}
+	if len(config.Web.Providers) == 0 {
+		config.Web.Providers = []string{settings.Bundled}
+	}
 	if p.environment["TURNSTONE_LOG_LEVEL"] == "" {
 		config.Service.LogLevel = zapcore.WarnLevel // the output should contain only what a newcomer needs
 	}

@@ -66,6 +66,7 @@ type service struct {
 	uploads    *upload.Host
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
+	web        *tool.Web
 	api        *ourhttp.Server
 	probes     map[string]ready.Probe
 	internal   http.Handler
@@ -96,7 +97,7 @@ func startService(ctx context.Context, config *settings.Config, folder *dataFold
 		s.disk = newDiskGuard(folder.database, "new turns", log)
 		s.probes["disk"] = s.disk.probe
 	}
-	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openModel} {
+	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openWeb, s.openModel} {
 		if err := open(ctx); err != nil {
 			return nil, err
 		}
@@ -282,7 +283,7 @@ func (s *service) acceptsPictures() bool {
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
 		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
-		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts, s.web), failpointTools()...)),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})
 	s.uploads = upload.New(upload.Config{

@@ -39,8 +39,8 @@ type Documents interface {
 
 // Local has pages that are not on the web.
 type Local interface {
-	// Page returns the page with an address; nil if there is none.
-	Page(address *url.URL) *Page
+	// Page returns the page with an address; nil if there is none. known means that the address is not one of the web.
+	Page(address *url.URL) (page *Page, known bool)
 }
 
 // atOnce limits the pages that a node parses at the same time, because of their memory.
@@ -69,8 +69,11 @@ func (r *Reader) Read(ctx context.Context, address string, progress func(label s
 		return nil, failure(err)
 	}
 	if r.local != nil {
-		if page := r.local.Page(parsed); page != nil {
+		switch page, known := r.local.Page(parsed); {
+		case page != nil:
 			return page, nil
+		case known:
+			return nil, &toolbox.Failure{Code: "page_refused", Detail: "There is no page with this address."}
 		}
 	}
 	progress("Asking " + parsed.Hostname() + " whether the page may be read")

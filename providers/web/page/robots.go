@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"sync"
 	"time"
@@ -21,9 +22,6 @@ const (
 
 // mayRead returns an error if robots.txt of the server of an address refuses the address.
 func (r *Reader) mayRead(ctx context.Context, address *url.URL) error {
-	if r.local != nil && r.local.Page(address) != nil {
-		return nil
-	}
 	server := address.Scheme + "://" + address.Host
 	robots, known := r.robots.get(server, time.Now())
 	if !known {
@@ -34,8 +32,8 @@ func (r *Reader) mayRead(ctx context.Context, address *url.URL) error {
 		r.robots.put(server, robots)
 	}
 	switch path := address.EscapedPath(); {
-	case robots.unreachable:
-		return &toolbox.Failure{Code: "robots_refused", Detail: "The rules of the server for programs (robots.txt) cannot be read at the moment, so the page is not read."}
+	case robots.unreachable != "":
+		return &toolbox.Failure{Code: "robots_refused", Detail: "The rules of the server for programs (robots.txt) cannot be read at the moment, so the page is not read. " + robots.unreachable}
 	case !robots.rules.allow(pathWithQuery(path, address)):
 		return &toolbox.Failure{Code: "robots_refused", Detail: "The server does not allow programs to read this page (robots.txt), so it was not read."}
 	}
@@ -65,8 +63,10 @@ func (r *Reader) askRobots(ctx context.Context, server string) (robotsFile, erro
 		return robotsFile{}, ctx.Err()
 	case errors.As(err, &known) && known.NoServer:
 		return robotsFile{}, err
-	case err != nil || response.Status >= 500:
-		file.unreachable, file.expires = true, time.Now().Add(robotsRetry)
+	case err != nil:
+		file.unreachable, file.expires = err.Error(), time.Now().Add(robotsRetry) // a sentence
+	case response.Status >= 500:
+		file.unreachable, file.expires = fmt.Sprintf("The server answered with the status %d.", response.Status), time.Now().Add(robotsRetry)
 	case response.Status < 300:
 		file.rules = parseRules(response.Body)
 	}
@@ -76,7 +76,7 @@ func (r *Reader) askRobots(ctx context.Context, server string) (robotsFile, erro
 // robotsFile is what is known of the robots.txt file of a server.
 type robotsFile struct {
 	rules       rules
-	unreachable bool
+	unreachable string // why the file could not be read, a sentence; empty: it could
 	expires     time.Time
 }
 
