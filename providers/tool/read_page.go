@@ -59,10 +59,13 @@ func framedPage(call *toolbox.Call, read *page.Page) toolbox.Result {
 		}
 	}
 	attributes += foreign.Attribute("words", strconv.Itoa(read.Words))
-	blocks := read.Blocks[:min(len(read.Blocks), maxPages)]
-	output := foreign.Frame(foreign.WebPage, attributes, numbered(read.Text, blocks))
-	if len(read.Notes) > 0 {
-		output = strings.Join(read.Notes, " ") + "\n\n" + output
+	text, blocks, notes := read.Text, read.Blocks, read.Notes
+	if len(blocks) > maxPages {
+		text, blocks, notes = text[:blocks[maxPages].Offset], blocks[:maxPages], append(notes, fmt.Sprintf("These are the first %d pages of the document.", maxPages))
+	}
+	output := foreign.Frame(foreign.WebPage, attributes, numbered(text, blocks))
+	if len(notes) > 0 {
+		output = strings.Join(notes, " ") + "\n\n" + output
 	}
 	title := foreign.Clean(read.Title)
 	if title == "" {

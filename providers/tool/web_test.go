@@ -144,23 +144,32 @@ func TestAPageIsFramedWithWhatIsKnownOfIt(t *testing.T) {
 	}
 }
 
-// document is a page with pages.
-type document struct{ Web }
+// document is a page with some pages.
+type document int
 
-func (document) Read(context.Context, string, func(string)) (*page.Page, error) {
-	return &page.Page{URL: "https://a.example/a.pdf", Status: 200, MediaType: "application/pdf", Text: "One\nTwo\n", Words: 2, Blocks: []protocol.TextBlock{{Kind: protocol.BlockPage, Page: 1, Length: 4}, {Kind: protocol.BlockPage, Page: 2, Offset: 4, Length: 4}}}, nil
+func (d document) Read(context.Context, string, func(string)) (*page.Page, error) {
+	read := &page.Page{URL: "https://a.example/a.pdf", Status: 200, MediaType: "application/pdf", Words: int(d)}
+	for n := range int(d) {
+		read.Blocks = append(read.Blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: n + 1, Offset: len(read.Text), Length: 5})
+		read.Text += "Text\n"
+	}
+	return read, nil
 }
 
 func TestThePagesOfADocumentAreNumberedForCitations(t *testing.T) {
-	result := run(t, ReadPage{&Web{Pages: document{}}}, call(map[string]any{"url": "https://a.example/a.pdf"}))
-	if !strings.Contains(result.Output, "[page 1]\nOne\n[page 2]\nTwo\n") || len(result.Sources[0].Blocks) != 2 || result.Sources[0].Title != "https://a.example/a.pdf" {
+	result := run(t, ReadPage{&Web{Pages: document(2)}}, call(map[string]any{"url": "https://a.example/a.pdf"}))
+	if !strings.Contains(result.Output, "[page 1]\nText\n[page 2]\nText\n") || len(result.Sources[0].Blocks) != 2 || result.Sources[0].Title != "https://a.example/a.pdf" {
 		t.Errorf("%+v", result)
+	}
+	result = run(t, ReadPage{&Web{Pages: document(maxPages + 1)}}, call(map[string]any{"url": "https://a.example/a.pdf"}))
+	if len(result.Sources[0].Blocks) != maxPages || strings.Contains(result.Output, "[page 201]") || !strings.HasPrefix(result.Output, "These are the first 200 pages") {
+		t.Errorf("%.300s", result.Output)
 	}
 }
 
 func TestTheDailyLimitsOfAnAccountSayWhenTheyReset(t *testing.T) {
 	limits := &counted{}
-	web := &Web{Searcher: search.Engines{hostileSearch{}}, Pages: document{}, Limits: limits, SearchesPerDay: 1, PagesPerDay: 2}
+	web := &Web{Searcher: search.Engines{hostileSearch{}}, Pages: document(2), Limits: limits, SearchesPerDay: 1, PagesPerDay: 2}
 	c := call(map[string]any{"query": "a", "url": "https://a.example/"})
 	run(t, WebSearch{web}, c)
 	run(t, ReadPage{web}, c)
