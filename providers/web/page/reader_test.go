@@ -376,6 +376,9 @@ func TestTheCacheOfRobotsIsBoundedAndForgets(t *testing.T) {
 	}
 }
 
+// hostileTime is far more than a page takes on a busy machine, and far less than one whose reading is not linear.
+const hostileTime = 30 * time.Second
+
 func TestHostilePagesAreReadInBoundedTime(t *testing.T) {
 	var bomb bytes.Buffer
 	packed := gzip.NewWriter(&bomb)
@@ -398,7 +401,7 @@ func TestHostilePagesAreReadInBoundedTime(t *testing.T) {
 		s.pages["/"+name] = s.pages["/"+url.PathEscape(name)]
 		began := time.Now()
 		page, err := r.Read(t.Context(), s.URL+"/"+url.PathEscape(name), ignore)
-		if took := time.Since(began); took > 15*time.Second {
+		if took := time.Since(began); took > hostileTime {
 			t.Errorf("%s took %s", name, took)
 		} else if took > time.Second {
 			t.Logf("%s took %s", name, took)

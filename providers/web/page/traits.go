@@ -77,9 +77,12 @@ func (d *document) inspect() {
 
 var forSubscribers = regexp.MustCompile(`(?i)"isAccessibleForFree"\s*:\s*"?false`)
 
+const maxWall = 8 << 10 // bytes of a page in which the words of walls are looked for
+
 // notes says why a page may not have the text that its readers see.
 func (t *traits) notes(text string, response *outbound.Response) []string {
 	words := len(strings.Fields(text))
+	text = text[:min(len(text), maxWall)] // few words can be long
 	var notes []string
 	if t.subscribers {
 		notes = append(notes, "The page says that a part of it is for subscribers only.")
