@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	},
 	"providers": {
 		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
-		"providers/media", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
+		"providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
 		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http",
@@ -95,6 +95,9 @@ var pure = []string{
 	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
+// timeValues is what a state machine may use of package time: values that it is given, but no clock.
+var timeValues = []string{"Duration", "Time", "Millisecond", "Second", "Minute", "Hour"}
+
 // unversioned lists the folders that builds and runs create.
 var unversioned = []string{".git", ".turnstone", "bin", "tmp"}
 
@@ -115,6 +118,8 @@ var owners = map[string]string{
 	"github.com/openai/":                     "providers",
 	"github.com/gabriel-vasile/":             "providers",
 	"github.com/xuri/excelize/":              "providers",
+	"codeberg.org/readeck/":                  "providers",
+	"github.com/gogs/chardet":                "providers",
 	"github.com/JohannesKaufmann/":           "providers",
 	"golang.org/x/image":                     "providers",
 	"github.com/wneessen/":                   "providers",
@@ -333,7 +338,7 @@ func TestStateMachinesArePure(t *testing.T) {
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if selector, is := n.(*ast.SelectorExpr); is {
-				if of, is := selector.X.(*ast.Ident); is && of.Name == "time" && selector.Sel.Name != "Duration" {
+				if of, is := selector.X.(*ast.Ident); is && of.Name == "time" && !slices.Contains(timeValues, selector.Sel.Name) {
 					t.Errorf("%s uses time.%s", file, selector.Sel.Name)
 				}
 			}

@@ -238,7 +238,7 @@ func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 // catalogueOf returns the tools of a service with the scripted model.
 func catalogueOf(t *testing.T, files tool.Files) *toolbox.Catalogue {
 	t.Helper()
-	tools, err := toolbox.NewCatalogue(append(tool.All(files), tool.DemoAction{}))
+	tools, err := toolbox.NewCatalogue(append(tool.All(files, &tool.Web{}), tool.DemoAction{}))
 	if err != nil {
 		t.Fatal(err)
 	}

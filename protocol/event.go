@@ -256,29 +256,6 @@ type ToolStateChanged struct {
 	State  ToolState `json:"state"`
 }
 
-// ToolErrorCode is the reason why a tool call has no output. A tool may report other codes than those below.
-type ToolErrorCode string
-
-// The reasons that the service itself reports.
-const (
-	ToolCallCancelled  ToolErrorCode = "cancelled"  // the turn ended first
-	ToolCallTimeout    ToolErrorCode = "timeout"    // the call took too long
-	ToolCallFailed     ToolErrorCode = "tool_error" // the tool failed without a reason of its own
-	ToolCallUnknown    ToolErrorCode = "unknown_tool"
-	ToolOutcomeMissing ToolErrorCode = "outcome_unknown" // the call may have had its effect
-	ToolCallInvalid    ToolErrorCode = "invalid_input"   // the input does not conform to the schema of the tool
-	ToolCallOff        ToolErrorCode = "tool_off"        // the user or the project does not let the turn use the tool
-	ToolCallDenied     ToolErrorCode = "denied"          // the user rejected the call, or nobody decided in time
-	ToolCallRepeated   ToolErrorCode = "repeated_call"   // the same call was made too often
-	ToolCallOverLimit  ToolErrorCode = "tool_limit"      // the turn has used all that it may
-)
-
-// ToolError is the reason why a tool call has no output.
-type ToolError struct {
-	Code   ToolErrorCode `json:"code"`
-	Detail string        `json:"detail"`
-}
-
 // ToolCompleted ends a tool call with either an output or an error.
 type ToolCompleted struct {
 	PartID     PartID      `json:"part_id"`

@@ -73,6 +73,7 @@ type service struct {
 	uploads    *upload.Host
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
+	web        *tool.Web
 	api        *ourhttp.Server
 	probes     map[string]ready.Probe
 	internal   http.Handler
@@ -103,7 +104,7 @@ func startService(ctx context.Context, config *settings.Config, in *folder.Folde
 		s.disk = diskspace.New(in.Database, "new turns", log)
 		s.probes["disk"] = s.disk.Probe
 	}
-	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openModel} {
+	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openWeb, s.openModel} {
 		if err := open(ctx); err != nil {
 			return nil, err
 		}
@@ -306,7 +307,7 @@ func (s *service) acceptsPictures() bool {
 
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
-	all := append(tool.All(s.db.FileTexts), failpointTools()...)
+	all := append(tool.All(s.db.FileTexts, s.web), failpointTools()...)
 	if s.model.Family() == scripted.Family {
 		all = append(all, tool.DemoAction{})
 	}

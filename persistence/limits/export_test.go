@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 
@@ -32,4 +33,9 @@ func (l *Limiter) Corrupt(ctx context.Context, bucket, key string) error {
 // DialWith replaces the function that connects to Redis.
 func (l *Limiter) DialWith(dial func(context.Context, string, string) (net.Conn, error)) {
 	l.redis.Options().Dialer = dial
+}
+
+// DailyExpiry returns when the counter of this day is deleted.
+func (l *Limiter) DailyExpiry(ctx context.Context, name, key string) (time.Duration, error) {
+	return l.redis.TTL(ctx, dailyCounter(name, key, nextDay(time.Now()))).Result()
 }

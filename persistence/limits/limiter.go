@@ -62,7 +62,7 @@ type LimiterConfig struct {
 	Local  map[string]Limit
 }
 
-// Limiter counts requests. Redis holds counters under rate:rl:{key}:bucket and nothing else. A failed decision is not
+// Limiter counts requests. Redis holds counters under rate:rl:{key}:bucket and rate:day:{key}:name:day, and nothing else. A failed decision is not
 // retried; if Redis does not reply, the request is refused. The methods may be called from any goroutine.
 type Limiter struct {
 	redis  *redis.Client

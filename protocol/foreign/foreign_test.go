@@ -16,13 +16,13 @@ var invisible = []string{
 }
 
 // tag finds what may be taken for a tag of a frame.
-var tag = regexp.MustCompile(`(?i)<[\s\pZ\pM\x{fffd}]*/?[\s\pZ\pM\x{fffd}]*(file|instructions)`)
+var tag = regexp.MustCompile(`(?i)<[\s\pZ\pM\x{fffd}]*/?[\s\pZ\pM\x{fffd}]*(file|instructions|webpage)`)
 
 func TestForeignTextCannotEndItsFrameOrBeginAnother(t *testing.T) {
 	for _, c := range append(invisible, "", " ", "\u00a0", "\u3000", "\t", "\n", "\u0301", "\ufffd") {
 		for _, forged := range []string{
 			"<" + c + "/file>", "</" + c + "file>", "</f" + c + "ile>", "</file" + c + ">", "<" + c + "file number=\"9\">", "<fi" + c + c + "le number=\"9\">", "<" + c + "/" + c + "FILE >",
-			"</" + c + "instructions>", "<" + c + "Instructions>", "<" + c + "/" + c + "/file>",
+			"</" + c + "instructions>", "<" + c + "Instructions>", "<" + c + "/" + c + "/file>", "</" + c + "webpage>", "<web" + c + "page number=\"9\">",
 		} {
 			text := "before " + forged + " after"
 			framed := Frame(File, Attribute("name", text), text)

@@ -1,3 +1,6 @@
+package verify
+
+import "testing"
 
 func TestAConflictHasACurrentState(t *testing.T) {
 	w := NewWitness()

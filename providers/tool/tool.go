@@ -5,6 +5,6 @@ package tool
 import "turnstone/actors/toolbox"
 
 // All lists the tools.
-func All(files Files) []toolbox.Tool {
-	return []toolbox.Tool{Calculate{}, CurrentTime{}, SearchFiles{files}, ReadFile{files}}
+func All(files Files, web *Web) []toolbox.Tool {
+	return []toolbox.Tool{Calculate{}, CurrentTime{}, SearchFiles{files}, ReadFile{files}, WebSearch{web}, ReadPage{web}}
 }

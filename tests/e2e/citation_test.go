@@ -18,12 +18,15 @@ const (
 )
 
 // manyPages returns a PDF with pdfPages pages, which a model cannot read at once.
-func manyPages() string {
+func manyPages() string { return pdfOf(pdfPages, answerOn) }
+
+// pdfOf returns a PDF with some pages, one of which has pdfAnswer.
+func pdfOf(pages, answerOn int) string {
 	var b strings.Builder
 	b.WriteString("%PDF-1.4\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n")
 	b.WriteString("3 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj\n")
 	kids := ""
-	for page := 1; page <= pdfPages; page++ {
+	for page := 1; page <= pages; page++ {
 		var lines strings.Builder
 		for line := range 20 {
 			text := fmt.Sprintf("The harbour master notes the ships of day %d in line %d of the book.", page, line)
@@ -38,7 +41,7 @@ func manyPages() string {
 		fmt.Fprintf(&b, "%d 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F 3 0 R >> >> /Contents %d 0 R >> endobj\n", object, object+1)
 		fmt.Fprintf(&b, "%d 0 obj << /Length %d >> stream\n%s\nendstream endobj\n", object+1, len(content), content)
 	}
-	fmt.Fprintf(&b, "2 0 obj << /Type /Pages /Count %d /Kids [%s] >> endobj\ntrailer << /Size %d /Root 1 0 R >>\n%%%%EOF\n", pdfPages, kids, 4+2*pdfPages)
+	fmt.Fprintf(&b, "2 0 obj << /Type /Pages /Count %d /Kids [%s] >> endobj\ntrailer << /Size %d /Root 1 0 R >>\n%%%%EOF\n", pages, kids, 4+2*pages)
 	return b.String()
 }
 

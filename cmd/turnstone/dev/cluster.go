@@ -127,7 +127,8 @@ func (c *nodeCluster) environment(n *node) (list []string) {
 		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.own.Join(filepath.Join(clusterFolder, "ca.crt")),
 		"TURNSTONE_CLUSTER_CERT_FILE": n.cert, "TURNSTONE_CLUSTER_KEY_FILE": n.key,
 		"TURNSTONE_TRUSTED_PROXIES": "127.0.0.1/32", "TURNSTONE_FILES_DIR": c.config.FilesFolder(),
-		"DATABASE_URL": c.config.Stores.DatabaseURL, "REDIS_URL": c.config.Stores.RedisURL,
+		"TURNSTONE_SEARCH_PROVIDERS": c.config.Web.Providers.String(),
+		"DATABASE_URL":               c.config.Stores.DatabaseURL, "REDIS_URL": c.config.Stores.RedisURL,
 	})
 	if all["TURNSTONE_SECRET"] == "" && all["TURNSTONE_SECRET_FILE"] == "" {
 		all["TURNSTONE_SECRET_FILE"] = c.own.Join(settings.GeneratedSecret)

@@ -123,6 +123,9 @@ func (c Command) load(p *Program) (*settings.Config, *zap.Logger, error) {
 	if config.Service.Environment == "" {
 		config.Service.Environment = "development"
 	}
+	if len(config.Web.Providers) == 0 {
+		config.Web.Providers = []string{settings.Bundled}
+	}
 	if p.Environment["TURNSTONE_LOG_LEVEL"] == "" {
 		config.Service.LogLevel = zapcore.WarnLevel // the output should contain only what a newcomer needs
 	}

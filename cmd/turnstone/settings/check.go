@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,10 +60,33 @@ func (c *Config) Check() error {
 	if c.Limits.MaxConnections < 1 {
 		return errors.New("TURNSTONE_MAX_CONNECTIONS must be at least 1")
 	}
-	if err := c.checkCluster(); err != nil {
-		return err
+	if c.Limits.WebSearches < 0 || c.Limits.WebPages < 0 {
+		return errors.New("TURNSTONE_WEB_SEARCHES_PER_DAY and TURNSTONE_WEB_PAGES_PER_DAY must not be negative (0: no limit)")
+	}
+	for _, check := range []func() error{c.checkCluster, c.checkWeb} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return c.checkProviders()
+}
+
+// checkWeb checks that each search provider has what it needs, and that nothing is set without its provider.
+func (c *Config) checkWeb() error {
+	for _, one := range []struct{ provider, name, value string }{
+		{SearXNG, "TURNSTONE_SEARCH_SEARXNG_URL", c.Web.SearXNGURL}, {Brave, "TURNSTONE_SEARCH_BRAVE_KEY", c.Web.BraveKey}, {Tavily, "TURNSTONE_SEARCH_TAVILY_KEY", c.Web.TavilyKey},
+	} {
+		switch listed := slices.Contains(c.Web.Providers, one.provider); {
+		case listed && one.value == "":
+			return fmt.Errorf("%s is needed with %s in TURNSTONE_SEARCH_PROVIDERS", one.name, one.provider)
+		case !listed && one.value != "":
+			return fmt.Errorf("%s is set without %s in TURNSTONE_SEARCH_PROVIDERS", one.name, one.provider)
+		}
+	}
+	if c.Web.SearXNGURL != "" && !hasScheme(c.Web.SearXNGURL, "http", "https") {
+		return errors.New("TURNSTONE_SEARCH_SEARXNG_URL is not an http or https URL (want for example http://searxng:8080)")
+	}
+	return nil
 }
 
 // checkCluster also derives the advertised address from the one on which the node listens, if only that is set.
@@ -240,6 +264,9 @@ func (c *Config) Notes() []string {
 	}
 	if c.Mail.URL == "" {
 		notes = append(notes, "no mail is sent, so passwords cannot be reset by mail: TURNSTONE_SMTP_URL is not set")
+	}
+	if len(c.Web.Providers) == 0 {
+		notes = append(notes, "the web can be neither searched nor read: TURNSTONE_SEARCH_PROVIDERS is not set")
 	}
 	if c.Model.Provider == scripted.Family && c.Model.Config == "" {
 		notes = append(notes, "answers are scripted: TURNSTONE_MODEL_PROVIDER is not set")

@@ -17,6 +17,7 @@ type Config struct {
 	Stores  Stores  `group:"Stores"`
 	Model   Model   `group:"Model"`
 	Limits  Limits  `group:"Limits"`
+	Web     Web     `group:"Web search and web pages"`
 	Access  Access  `group:"Access"`
 	Mail    Mail    `group:"Mail"`
 	// OIDC contains the providers configured by TURNSTONE_OIDC_<NAME>_*, keyed by name.
@@ -90,6 +91,8 @@ type Limits struct {
 	MaxLiveTurns     int      `env:"TURNSTONE_MAX_LIVE_TURNS" envDefault:"5" help:"Maximum number of live turns per account."`
 	NodeLiveTurns    int      `env:"TURNSTONE_NODE_MAX_LIVE_TURNS" envDefault:"1000" help:"Number of live turns up to which a node accepts new ones; further starts get 503 with Retry-After. Turns of other nodes that it takes over may exceed the number. The default takes 0.7 of a processor at 30 tokens per second and turn, and 0.3 of one on the Postgres server (P1 b of benchmarks.md). Every node has its own setting. 0: no limit."`
 	TokensPerDay     int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
+	WebSearches      int      `env:"TURNSTONE_WEB_SEARCHES_PER_DAY" envDefault:"200" help:"Web searches of an account per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
+	WebPages         int      `env:"TURNSTONE_WEB_PAGES_PER_DAY" envDefault:"500" help:"Web pages that an account may read per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
 	MaxUploadBytes   int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
 	UploadLifetime   duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
 	MaxFileBytes     int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`
@@ -97,6 +100,15 @@ type Limits struct {
 	MaxFiles         int64    `env:"TURNSTONE_MAX_FILES" envDefault:"10000" help:"Maximum number of files of one account."`
 	MaxStreams       int      `env:"TURNSTONE_MAX_STREAMS" envDefault:"50" help:"Maximum number of open streams per account on one node."`
 	MaxConnections   int      `env:"TURNSTONE_MAX_CONNECTIONS" envDefault:"20000" help:"Maximum number of open connections of the public listener, streams included. Further connections are closed at once. Each takes about 20 kB of memory and a file descriptor."`
+}
+
+// Web configures the search of the web and the reading of web pages.
+type Web struct {
+	Providers  searchProviders `env:"TURNSTONE_SEARCH_PROVIDERS" help:"Search engines that are asked in this order until one answers, separated by commas: searxng, brave, tavily, or bundled (about 30 pages for demonstrations, without the web). Unset: under dev bundled, otherwise none; the web can then be neither searched nor read."`
+	SearXNGURL string          `env:"TURNSTONE_SEARCH_SEARXNG_URL" secret:"url" help:"URL of a SearXNG server, whose settings must allow the format json. Required for searxng."`
+	BraveKey   string          `env:"TURNSTONE_SEARCH_BRAVE_KEY" secret:"true" help:"Key for the Brave Search API. Required for brave."`
+	TavilyKey  string          `env:"TURNSTONE_SEARCH_TAVILY_KEY" secret:"true" help:"Key for the Tavily API. Required for tavily."`
+	Allow      webAllow        `env:"TURNSTONE_WEB_ALLOW" help:"Hosts and networks (CIDR), separated by commas, from which pages may be read although they are not public, also with http and on any port: wiki.example.org,10.1.0.0/16. Everything in them that needs no sign-in can then be read by every account. Unset: none."`
 }
 
 // Access configures authentication and which clients the service trusts.

@@ -55,6 +55,8 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_CLUSTER_LISTEN": "7946", "TURNSTONE_CLUSTER_ADVERTISE": "10.0.0.7:7946", "TURNSTONE_CLUSTER_KEY_FILE": "/only/one", "TURNSTONE_NODE_MAX_LIVE_TURNS": "-1",
 		"TURNSTONE_OIDC_CORP_ISSUER": "https://id.example.org", "TURNSTONE_MODEL_HEADERS": "no header", "TURNSTONE_MODEL_IMAGES": "unknown",
 		"TURNSTONE_SMTP_URL": "smtps://mail.example.org", "TURNSTONE_SMTP_FROM": "no-reply@example.org", "TURNSTONE_SMTP_CA_FILE": "/no/file",
+		"TURNSTONE_SEARCH_PROVIDERS": "google", "TURNSTONE_SEARCH_SEARXNG_URL": "http://searxng:8080", "TURNSTONE_SEARCH_BRAVE_KEY": "key", "TURNSTONE_SEARCH_TAVILY_KEY": "key",
+		"TURNSTONE_WEB_ALLOW": "*.example.org", "TURNSTONE_WEB_SEARCHES_PER_DAY": "-1", "TURNSTONE_WEB_PAGES_PER_DAY": "many",
 	} {
 		config, _, err := Load(with(map[string]string{name: value}))
 		if err == nil {
@@ -425,5 +427,29 @@ func TestSecretValuesHasEverySecret(t *testing.T) {
 	printed := new(bytes.Buffer)
 	if err := Print(printed, &config); err != nil || strings.Contains(printed.String(), "hidden") {
 		t.Errorf("%v: %s", err, printed)
+	}
+}
+
+func TestSearchProvidersNeedTheirSettings(t *testing.T) {
+	for providers, name := range map[string]string{"searxng": "TURNSTONE_SEARCH_SEARXNG_URL", "bundled,brave": "TURNSTONE_SEARCH_BRAVE_KEY", "tavily": "TURNSTONE_SEARCH_TAVILY_KEY", "bundled,bundled": "TURNSTONE_SEARCH_PROVIDERS"} {
+		config, _, err := Load(with(map[string]string{"TURNSTONE_SEARCH_PROVIDERS": providers}))
+		if err == nil {
+			err = config.CheckServe()
+		}
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", providers, err)
+		}
+	}
+	environment := with(map[string]string{
+		"TURNSTONE_SEARCH_PROVIDERS": "brave, searxng", "TURNSTONE_SEARCH_SEARXNG_URL": "http://u:hidden@searxng:8080", "TURNSTONE_SEARCH_BRAVE_KEY": "hidden-key", "TURNSTONE_WEB_ALLOW": "wiki.example.org,10.1.0.0/16",
+	})
+	config, _, err := Load(environment)
+	if err == nil {
+		err = config.CheckServe()
+	}
+	var shown bytes.Buffer
+	if err != nil || Print(&shown, &config) != nil || strings.Contains(shown.String(), "hidden") || !strings.Contains(shown.String(), "TURNSTONE_SEARCH_PROVIDERS=brave,searxng\nTURNSTONE_SEARCH_SEARXNG_URL=http://u:xxxxx@searxng:8080\nTURNSTONE_SEARCH_BRAVE_KEY=[set]") ||
+		!strings.Contains(shown.String(), "TURNSTONE_WEB_ALLOW=wiki.example.org,10.1.0.0/16\n") {
+		t.Errorf("%v: %s", err, shown.String())
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	modelapi "turnstone/providers/model"
+	"turnstone/providers/outbound"
 )
 
 // Rate limits how often something may happen: Count times within Per, and at most Burst times at once.
@@ -174,6 +176,48 @@ func (p prefixes) String() string {
 	}
 	return strings.Join(list, ",")
 }
+
+// The search providers.
+const (
+	SearXNG = "searxng"
+	Brave   = "brave"
+	Tavily  = "tavily"
+	Bundled = "bundled"
+)
+
+// searchProviders are search providers in the order in which they are asked.
+type searchProviders []string
+
+// UnmarshalText parses names separated by commas.
+func (p *searchProviders) UnmarshalText(text []byte) error {
+	for _, one := range splitList(string(text)) {
+		if !slices.Contains([]string{SearXNG, Brave, Tavily, Bundled}, one) {
+			return fmt.Errorf("invalid search provider %q (want searxng, brave, tavily or bundled)", one)
+		}
+		if slices.Contains(*p, one) {
+			return fmt.Errorf("the search provider %s is listed twice", one)
+		}
+		*p = append(*p, one)
+	}
+	return nil
+}
+
+func (p searchProviders) String() string { return strings.Join(p, ",") }
+
+// webAllow is what may be read although it is not public.
+type webAllow struct {
+	outbound.Allowed
+	list []string
+}
+
+// UnmarshalText parses hosts and networks separated by commas.
+func (a *webAllow) UnmarshalText(text []byte) (err error) {
+	a.list = splitList(string(text))
+	a.Allowed, err = outbound.ParseAllowed(a.list)
+	return err
+}
+
+func (a webAllow) String() string { return strings.Join(a.list, ",") }
 
 // Secrets holds one value, or two during a rotation. The first value signs.
 type Secrets [][]byte

@@ -251,6 +251,8 @@ export interface ToolCompleted extends Envelope<"tool.completed"> {
   bytes?: number;
   /** Output is the beginning of the whole output. */
   truncated?: boolean;
+  /** The call did not run: this is the result of an identical earlier call of the turn. */
+  repeated?: boolean;
   /** With truncated: by this name the model can read on with read_more. */
   result_id?: string;
   /** What the output shows, with the numbers by which the model can cite it. */

@@ -1,0 +1,171 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.uber.org/goleak"
+
+	"turnstone/actors/toolbox"
+	"turnstone/providers/web/page"
+	"turnstone/providers/web/search"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hangingWeb hangs until the call ends.
+type hangingWeb struct{}
+
+func (hangingWeb) Search(ctx context.Context, _ string, _ int, _ func(string)) (*search.Found, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (hangingWeb) Read(ctx context.Context, _ string, _ func(string)) (*page.Page, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// waits lists the tools that wait for another server, each with an input for which they do.
+var waits = map[string]string{"web_search": `{"query":"a"}`, "read_page": `{"url":"https://a.example/"}`}
+
+func everyTool() []toolbox.Tool {
+	return All(newLibrary(), &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}})
+}
+
+func TestEveryToolIsDescribedCompletely(t *testing.T) {
+	names := map[string]bool{}
+	for _, tool := range everyTool() {
+		spec := tool.Spec()
+		if !regexp.MustCompile(`^[a-z][a-z_]{2,40}$`).MatchString(spec.Name) || names[spec.Name] {
+			t.Errorf("%q is not a name, or one of two tools", spec.Name)
+		}
+		names[spec.Name] = true
+		if spec.Kind == "" || spec.Title == "" || len(spec.Description) < 50 || spec.Effect == "" || spec.Risk == "" || spec.Reversibility == "" || spec.Timeout <= 0 || spec.Unavailable != "" {
+			t.Errorf("%s: %+v", spec.Name, spec)
+		}
+		if (spec.Kind == "web_search") != (spec.Describe != nil && spec.Describe(json.RawMessage(`{"query":"tides","url":"https://example.org/"}`)).Outward != "") {
+			t.Errorf("%s: a tool of the web, and no other one, sends something out", spec.Name)
+		}
+		checkSchema(t, &spec)
+	}
+	if len(names) < len(waits)+4 {
+		t.Errorf("only these tools were checked: %v", names)
+	}
+}
+
+// checkSchema checks that the schema of a tool is valid, and that it allows only the properties that it describes.
+func checkSchema(t *testing.T, spec *toolbox.Spec) {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec.Schema))
+	if err != nil {
+		t.Errorf("%s: %v", spec.Name, err)
+		return
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("input.json", document); err != nil {
+		t.Errorf("%s: %v", spec.Name, err)
+		return
+	}
+	compiled, err := compiler.Compile("input.json")
+	if err != nil {
+		t.Errorf("%s: %v", spec.Name, err)
+		return
+	}
+	if compiled.Validate(map[string]any{"another": 1}) == nil || compiled.Validate([]any{}) == nil {
+		t.Errorf("%s: the schema accepts another property, or a list", spec.Name)
+	}
+	if input, waiting := waits[spec.Name]; waiting {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(input))
+		if err != nil || compiled.Validate(value) != nil {
+			t.Errorf("%s: the schema refuses %s", spec.Name, input)
+		}
+	}
+	var schema struct {
+		Type       string
+		Properties map[string]struct{ Type, Description string }
+	}
+	if err := json.Unmarshal(spec.Schema, &schema); err != nil || schema.Type != "object" {
+		t.Errorf("%s: the input is not an object: %v", spec.Name, err)
+	}
+	for name, property := range schema.Properties {
+		if property.Type == "" || property.Description == "" {
+			t.Errorf("%s: %s has no type or no description", spec.Name, name)
+		}
+	}
+}
+
+func TestNoToolAcceptsGarbage(t *testing.T) {
+	for _, tool := range everyTool() {
+		name := tool.Spec().Name
+		for _, input := range []string{
+			"", "null", "[]", `""`, "1", "{", "\xff", `{"query":7}`, `{"query":""}`, `{"query":" "}`, `{"url":["x"]}`, `{"url":""}`, `{"expression":{}}`,
+			`{"file_id":"../x"}`, `{"time_zone":7}`, `{"time_zone":"../../etc/passwd"}`, strings.Repeat("[", 10_000),
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // what is accepted must end at once
+			_, err := tool.Run(ctx, &toolbox.Call{Input: json.RawMessage(input), FirstSource: 1})
+			var failure *toolbox.Failure
+			switch {
+			case errors.As(err, &failure):
+				if !strings.HasSuffix(failure.Detail, ".") || failure.Code == "" {
+					t.Errorf("%s(%.40s): %+v is not a sentence", name, input, failure)
+				}
+			case errors.Is(err, context.Canceled):
+			case err != nil:
+				t.Errorf("%s(%.40s): %v", name, input, err)
+			case name != "current_time": // whose input may be empty
+				t.Errorf("%s(%.40s) succeeds", name, input)
+			}
+			if describe := tool.Spec().Describe; describe != nil {
+				describe(json.RawMessage(input)) // must not panic
+			}
+		}
+	}
+}
+
+func TestEveryToolThatWaitsEndsWithItsCall(t *testing.T) {
+	waited := 0
+	for _, tool := range everyTool() {
+		input, waiting := waits[tool.Spec().Name]
+		if !waiting {
+			continue
+		}
+		waited++
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := tool.Run(ctx, &toolbox.Call{Input: json.RawMessage(input), FirstSource: 1})
+			done <- err
+		}()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", tool.Spec().Name, err)
+		}
+	}
+	if waited != len(waits) {
+		t.Errorf("%d tools were called", waited)
+	}
+}
+
+func TestAToolThatIsNotAvailableSaysWhy(t *testing.T) {
+	const reason = "The web cannot be searched."
+	for _, tool := range All(newLibrary(), &Web{Unavailable: reason}) {
+		spec := tool.Spec()
+		input, isWeb := waits[spec.Name]
+		if !isWeb {
+			continue
+		}
+		_, err := tool.Run(t.Context(), &toolbox.Call{Input: json.RawMessage(input)})
+		var failure *toolbox.Failure
+		if spec.Unavailable != reason || !errors.As(err, &failure) || failure.Detail != reason {
+			t.Errorf("%s: %v, %+v", spec.Name, err, spec)
+		}
+	}
+}
