@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/artifacts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/erasure"
@@ -61,6 +62,7 @@ type Stores struct {
 	FollowUps     *followups.Store
 	Feedback      *feedback.Store
 	Shares        *shares.Store
+	Artifacts     *artifacts.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Imports       *imports.Store
@@ -95,7 +97,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FollowUps = followups.New(db, config.Logger)
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
 	s.Search = search.New(db)
-	s.Shares = shares.New(db)
+	s.Shares, s.Artifacts = shares.New(db), artifacts.New(db, config.FileQuota)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)

@@ -47,6 +47,7 @@ var Events = []EventSpec{
 	{"steering.accepted", "A steering input for the live turn is durable; it will be either applied or returned, exactly once.", func() Payload { return new(SteeringAccepted) }},
 	{"steering.applied", "The model has started to answer in the named step, whose request contained the input.", func() Payload { return new(SteeringApplied) }},
 	{"steering.returned", "The input was not used; it becomes a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
+	{"artifact.updated", "An artifact was created, or has a new version. It is durable.", func() Payload { return new(ArtifactUpdated) }},
 	{"notice", "Information for the reader, for example that older messages were left out.", func() Payload { return new(Notice) }},
 	{"turn.cancel_requested", "A cancel is durable; the turn will end as cancelled. A second cancel widens the scope.", func() Payload { return new(TurnCancelRequested) }},
 	{"turn.recovering", "The turn was taken over after a restart, a drain, or the loss of its node or actor, and continues.", func() Payload { return new(TurnRecoveringEvent) }},
@@ -350,6 +351,18 @@ type Notice struct {
 	Text   string `json:"text"`
 }
 
+// ArtifactUpdated reports a version of an artifact that the turn wrote. The message has one part for each artifact, with the
+// newest version that the turn wrote.
+type ArtifactUpdated struct {
+	PartID     PartID         `json:"part_id"`
+	ArtifactID ArtifactID     `json:"artifact_id"`
+	Version    int64          `json:"version"`
+	Kind       ArtifactKind   `json:"kind" enum:"document,code,html,svg,table,diagram"`
+	Title      string         `json:"title"`
+	Language   string         `json:"language,omitempty" doc:"Of code."`
+	CreatedBy  ArtifactAuthor `json:"created_by" enum:"model,user"`
+}
+
 // TurnCancelRequested reports a durable cancel. A second one of the same turn widens the scope.
 type TurnCancelRequested struct {
 	By           CancelledBy `json:"by" enum:"user,operator,deletion"`
@@ -411,6 +424,7 @@ func (*ToolCompleted) EventType() EventType       { return "tool.completed" }
 func (*SteeringAccepted) EventType() EventType    { return "steering.accepted" }
 func (*SteeringApplied) EventType() EventType     { return "steering.applied" }
 func (*SteeringReturned) EventType() EventType    { return "steering.returned" }
+func (*ArtifactUpdated) EventType() EventType     { return "artifact.updated" }
 func (*Notice) EventType() EventType              { return "notice" }
 func (*TurnCancelRequested) EventType() EventType { return "turn.cancel_requested" }
 func (*TurnRecoveringEvent) EventType() EventType { return "turn.recovering" }
