@@ -122,7 +122,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		const live = 50
 		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
 			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, log),
-			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts),
+			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: tool.All(db.FileTexts, db.Artifacts),
 			MaxLiveTurns: live, Logger: log,
 		}, upload.Config{})
 		c.Turns, c.TurnStore = n, store

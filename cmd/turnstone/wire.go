@@ -282,7 +282,7 @@ func (s *service) acceptsPictures() bool {
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
 		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
-		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts), failpointTools()...)),
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.telemetry.Tools(append(tool.All(s.db.FileTexts, s.db.Artifacts), failpointTools()...)),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})
 	s.uploads = upload.New(upload.Config{

@@ -20,6 +20,7 @@ import (
 	"turnstone/http/transfer"
 	"turnstone/persistence/artifacts"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // Store stores artifacts; see package persistence/artifacts.
@@ -27,7 +28,7 @@ type Store interface {
 	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.ArtifactID, limit int) (page []protocol.Artifact, next *protocol.ArtifactID, err error)
 	Artifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) (*protocol.Artifact, error)
 	Versions(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, before *int64, limit int) (page []protocol.ArtifactVersion, next *int64, err error)
-	Content(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, version *int64) (*artifacts.Content, error)
+	Content(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error)
 	Diff(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, from, to int64) (*protocol.ArtifactDiff, error)
 	Put(ctx context.Context, account protocol.AccountID, change *artifacts.Change, title, content string) (*protocol.Artifact, error)
 	Restore(ctx context.Context, account protocol.AccountID, change *artifacts.Change, version int64) (*protocol.Artifact, error)

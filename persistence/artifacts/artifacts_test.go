@@ -32,23 +32,23 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // write returns a call that creates an artifact.
-func (f *fixture) write(kind protocol.ArtifactKind, content string) *artifacts.Write {
+func (f *fixture) write(kind protocol.ArtifactKind, content string) *turnlog.ArtifactWrite {
 	f.calls++
 	spec := f.turn.Spec
-	return &artifacts.Write{
+	return &turnlog.ArtifactWrite{
 		Scope:  turnlog.Scope{AccountID: f.Account, ConversationID: spec.ConversationID},
 		TurnID: spec.TurnID, ToolID: protocol.DeriveToolID(spec.TurnID, f.calls), Kind: kind, Title: "Plan", Content: &content,
 	}
 }
 
 // edit returns a call that changes an artifact.
-func (f *fixture) edit(of *protocol.Artifact, edits ...artifacts.Replacement) *artifacts.Write {
+func (f *fixture) edit(of *protocol.Artifact, edits ...turnlog.Replacement) *turnlog.ArtifactWrite {
 	w := f.write("", "")
 	w.Artifact, w.BaseVersion, w.Title, w.Content, w.Edits = of.ArtifactID, of.Version, "", nil, edits
 	return w
 }
 
-func (f *fixture) written(w *artifacts.Write) *protocol.Artifact {
+func (f *fixture) written(w *turnlog.ArtifactWrite) *protocol.Artifact {
 	f.Helper()
 	made, err := f.DB.Artifacts.WriteByCall(f.Context(), w)
 	f.Must(err)
@@ -56,10 +56,10 @@ func (f *fixture) written(w *artifacts.Write) *protocol.Artifact {
 }
 
 // refused checks that a call is refused with a code, and that its text has all of the words.
-func (f *fixture) refused(w *artifacts.Write, code protocol.ToolErrorCode, words ...string) {
+func (f *fixture) refused(w *turnlog.ArtifactWrite, code protocol.ToolErrorCode, words ...string) {
 	f.Helper()
 	_, err := f.DB.Artifacts.WriteByCall(f.Context(), w)
-	var refusal *artifacts.Refusal
+	var refusal *turnlog.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != code {
 		f.Fatalf("%v, want %s", err, code)
 	}
@@ -89,7 +89,7 @@ func TestTheModelAndTheUserWriteVersions(t *testing.T) {
 	if made.Version != 1 || made.CreatedBy != protocol.ByModel || *made.MessageID != f.turn.Spec.AssistantMessageID || made.Title != "Plan" || made.Bytes != 8 || len(made.SHA256) != 64 {
 		t.Fatalf("%+v", made)
 	}
-	second := f.written(f.edit(made, artifacts.Replacement{Old: "two", New: "three"}, artifacts.Replacement{Old: "one\n", New: ""}))
+	second := f.written(f.edit(made, turnlog.Replacement{Old: "two", New: "three"}, turnlog.Replacement{Old: "one\n", New: ""}))
 	f.wantContent(made.ArtifactID, 2, "three\n")
 	third, err := f.put(second, "by hand\n")
 	f.Must(err)
@@ -121,12 +121,12 @@ func TestAWriteOnAStaleBaseOverwritesNothingAndShowsWhatChanged(t *testing.T) {
 	made := f.written(f.write(protocol.ArtifactDocument, "one\ntwo\nthree\n"))
 	_, err := f.put(made, "one\nTWO by the user\nthree\n")
 	f.Must(err)
-	f.refused(f.edit(made, artifacts.Replacement{Old: "three", New: "3"}), artifacts.RefusedStale, "version 2", "the user wrote", "-two", "+TWO by the user", "version 1")
+	f.refused(f.edit(made, turnlog.Replacement{Old: "three", New: "3"}), turnlog.RefusedStale, "version 2", "the user wrote", "-two", "+TWO by the user", "version 1")
 	whole := f.write("", "all new")
 	whole.Artifact, whole.BaseVersion = made.ArtifactID, 1
-	f.refused(whole, artifacts.RefusedStale)
+	f.refused(whole, turnlog.RefusedStale)
 	whole.BaseVersion = 7
-	f.refused(whole, artifacts.RefusedStale, "no version 7")
+	f.refused(whole, turnlog.RefusedStale, "no version 7")
 	f.wantContent(made.ArtifactID, 2, "one\nTWO by the user\nthree\n")
 
 	_, err = f.put(made, "stale")
@@ -148,7 +148,7 @@ func TestACallThatRunsAgainWritesOnce(t *testing.T) {
 	if again := f.written(create); again.ArtifactID != made.ArtifactID || again.Version != 1 {
 		t.Errorf("%+v", again)
 	}
-	edit := f.edit(made, artifacts.Replacement{Old: "one", New: "one one"})
+	edit := f.edit(made, turnlog.Replacement{Old: "one", New: "one one"})
 	f.written(edit)
 	current, err := f.DB.Artifacts.Artifact(t.Context(), f.Account, made.ArtifactID)
 	f.Must(err)
@@ -175,15 +175,15 @@ func TestACallThatRunsAgainWritesOnce(t *testing.T) {
 func TestAWrongWriteTellsTheModelWhy(t *testing.T) {
 	f := newFixture(t)
 	made := f.written(f.write(protocol.ArtifactDocument, "a b a"))
-	f.refused(f.edit(made, artifacts.Replacement{Old: "a", New: "c"}), artifacts.RefusedInput, "edit 1 occurs 2 times")
-	f.refused(f.edit(made, artifacts.Replacement{Old: "b", New: "c"}, artifacts.Replacement{Old: "b", New: "d"}), artifacts.RefusedInput, "edit 2 does not occur")
-	f.refused(f.edit(made, artifacts.Replacement{Old: "", New: "c"}), artifacts.RefusedInput)
-	f.refused(f.edit(made, artifacts.Replacement{Old: "b", New: strings.Repeat("x", protocol.MaxArtifactBytes)}), artifacts.RefusedSize, "at most 1048576", "Nothing was stored")
-	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("x", protocol.MaxArtifactBytes+1)), artifacts.RefusedSize)
-	f.refused(f.write(protocol.ArtifactTable, "a,b\n1"), artifacts.RefusedInput, "line 2", "first row, which has 2")
-	f.refused(f.write(protocol.ArtifactDocument, "a\x00"), artifacts.RefusedInput)
-	missing := f.edit(&protocol.Artifact{ArtifactID: protocol.NewArtifactID(), Version: 1}, artifacts.Replacement{Old: "a", New: "b"})
-	f.refused(missing, artifacts.RefusedMissing)
+	f.refused(f.edit(made, turnlog.Replacement{Old: "a", New: "c"}), turnlog.RefusedInput, "edit 1 occurs 2 times")
+	f.refused(f.edit(made, turnlog.Replacement{Old: "b", New: "c"}, turnlog.Replacement{Old: "b", New: "d"}), turnlog.RefusedInput, "edit 2 does not occur")
+	f.refused(f.edit(made, turnlog.Replacement{Old: "", New: "c"}), turnlog.RefusedInput)
+	f.refused(f.edit(made, turnlog.Replacement{Old: "b", New: strings.Repeat("x", protocol.MaxArtifactBytes)}), turnlog.RefusedSize, "at most 1048576", "Nothing was stored")
+	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("x", protocol.MaxArtifactBytes+1)), turnlog.RefusedSize)
+	f.refused(f.write(protocol.ArtifactTable, "a,b\n1"), turnlog.RefusedInput, "line 2", "first row, which has 2")
+	f.refused(f.write(protocol.ArtifactDocument, "a\x00"), turnlog.RefusedInput)
+	missing := f.edit(&protocol.Artifact{ArtifactID: protocol.NewArtifactID(), Version: 1}, turnlog.Replacement{Old: "a", New: "b"})
+	f.refused(missing, turnlog.RefusedMissing)
 	f.wantContent(made.ArtifactID, 1, "a b a")
 	if n := f.Count(`select count(*) from artifacts`); n != 1 {
 		t.Errorf("%d artifacts", n)
@@ -198,13 +198,13 @@ func TestACallReachesOnlyTheArtifactsOfItsConversation(t *testing.T) {
 	f := newFixture(t)
 	made := f.written(f.write(protocol.ArtifactDocument, "mine"))
 	elsewhere := storetest.NewConversation(t, f.DB, f.Account, "elsewhere").ConversationID
-	w := f.edit(made, artifacts.Replacement{Old: "mine", New: "yours"})
+	w := f.edit(made, turnlog.Replacement{Old: "mine", New: "yours"})
 	w.ConversationID = elsewhere
-	f.refused(w, artifacts.RefusedMissing)
+	f.refused(w, turnlog.RefusedMissing)
 	_, err := f.DB.Artifacts.ReadForCall(t.Context(), w.Scope, made.ArtifactID, nil)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	w.Scope = turnlog.Scope{AccountID: f.OtherAccount(), ConversationID: f.turn.Spec.ConversationID}
-	f.refused(w, artifacts.RefusedMissing)
+	f.refused(w, turnlog.RefusedMissing)
 	_, err = f.DB.Artifacts.ReadForCall(t.Context(), w.Scope, made.ArtifactID, nil)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	_, err = f.DB.Artifacts.Artifact(t.Context(), w.AccountID, made.ArtifactID)
@@ -228,7 +228,7 @@ func TestOfTwoEditorsExactlyOneWins(t *testing.T) {
 	for round := range 10 {
 		current, err := f.DB.Artifacts.Artifact(t.Context(), f.Account, made.ArtifactID)
 		f.Must(err)
-		calls := make([]*artifacts.Write, 4)
+		calls := make([]*turnlog.ArtifactWrite, 4)
 		for i := range calls {
 			content := fmt.Sprintf("model %d %d", round, i)
 			calls[i] = f.write("", content)
@@ -243,11 +243,11 @@ func TestOfTwoEditorsExactlyOneWins(t *testing.T) {
 			_, err := f.put(current, fmt.Sprintf("user %d %d", round, i))
 			return err
 		}) {
-			var refusal *artifacts.Refusal
+			var refusal *turnlog.Refusal
 			switch {
 			case err == nil:
 				won++
-			case i < 4 && (!errors.As(err, &refusal) || refusal.Code != artifacts.RefusedStale):
+			case i < 4 && (!errors.As(err, &refusal) || refusal.Code != turnlog.RefusedStale):
 				t.Errorf("a call: %v", err)
 			case i >= 4 && protocol.CodeOf(err) != protocol.CodeStaleVersion:
 				t.Errorf("a user: %v", err)
@@ -297,7 +297,7 @@ func TestArtifactsCountInTheQuota(t *testing.T) {
 	w := storetest.NewWorldOn(t, database, db)
 	f := &fixture{World: w, turn: w.Start(w.Request(nil, "write"))}
 	made := f.written(f.write(protocol.ArtifactDocument, strings.Repeat("x", 600)))
-	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("y", 401)), artifacts.RefusedSize, "400 more bytes")
+	f.refused(f.write(protocol.ArtifactDocument, strings.Repeat("y", 401)), turnlog.RefusedSize, "400 more bytes")
 	_, err = f.put(made, strings.Repeat("z", 401))
 	storetest.WantCode(t, err, protocol.CodeTooLarge)
 	used, limit, err := db.Uploads.Stored(t.Context(), f.Account)
@@ -313,7 +313,7 @@ func TestAConversationHasABoundedNumberOfArtifacts(t *testing.T) {
 	f.Database.Admin(t, `insert into artifacts (account_id, artifact_id, conversation_id, kind, title, version, created_by, bytes, sha256)
 		select $1, gen_random_uuid(), $2, 'code', 'x', 1, 'model', 0, sha256('') from generate_series(1, $3::int)`,
 		f.Account, f.turn.Spec.ConversationID, protocol.MaxArtifacts)
-	f.refused(f.write(protocol.ArtifactDocument, "one more"), artifacts.RefusedTooMany, "200 artifacts")
+	f.refused(f.write(protocol.ArtifactDocument, "one more"), turnlog.RefusedTooMany, "200 artifacts")
 }
 
 func TestAListOfManyArtifactsReadsItsPage(t *testing.T) {
@@ -361,7 +361,7 @@ func TestArtifactsOfADeletedProjectAreHiddenAndThoseOfAnArchivedOneStay(t *testi
 	f.Must(err)
 	_, err = f.put(made, "changed")
 	storetest.WantCode(t, err, protocol.CodeConflict)
-	f.refused(f.edit(made, artifacts.Replacement{Old: "text", New: "other"}), artifacts.RefusedProject, "archived")
+	f.refused(f.edit(made, turnlog.Replacement{Old: "text", New: "other"}), turnlog.RefusedProject, "archived")
 	f.wantContent(made.ArtifactID, 1, "text")
 	_, _, err = f.DB.Projects.DeleteProject(t.Context(), f.Account, &projects.Deletion{Change: projects.Change{ProjectID: project.ProjectID, Version: &archived.Version}})
 	f.Must(err)

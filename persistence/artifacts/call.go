@@ -14,47 +14,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Refusal is why a call of a tool has no effect. Its text is for the model.
-type Refusal struct {
-	Code   protocol.ToolErrorCode
-	Detail string
-}
-
-func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Detail }
-
 func refuse(code protocol.ToolErrorCode, format string, args ...any) error {
-	return &Refusal{code, fmt.Sprintf(format, args...)}
-}
-
-// The reasons of refusals.
-const (
-	RefusedStale   protocol.ToolErrorCode = "stale_version" // the detail has the difference
-	RefusedTooMany protocol.ToolErrorCode = "too_many_artifacts"
-	RefusedMissing protocol.ToolErrorCode = "not_found"
-	RefusedSize    protocol.ToolErrorCode = "too_large"
-	RefusedInput   protocol.ToolErrorCode = "invalid_input"
-	RefusedProject protocol.ToolErrorCode = "read_only"
-)
-
-// Replacement replaces a text that occurs exactly once.
-type Replacement struct {
-	Old string `json:"old"`
-	New string `json:"new"`
-}
-
-// Write is what a call of a tool writes: a new artifact, or a version of one.
-type Write struct {
-	turnlog.Scope
-	TurnID protocol.TurnID
-	ToolID protocol.ToolID
-
-	Artifact    protocol.ArtifactID // zero: a new one
-	BaseVersion int64               // of an artifact that exists: the version that the model has read
-	Kind        protocol.ArtifactKind
-	Language    string
-	Title       string // empty: it stays
-	Content     *string
-	Edits       []Replacement // instead of a content
+	return &turnlog.Refusal{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 const (
@@ -68,8 +29,8 @@ const (
 )
 
 // WriteByCall writes what a call of a tool asks for, once: a call that is run again gets the version that it has written. The
-// artifact is as of that version. A *Refusal says why nothing was written.
-func (s *Store) WriteByCall(ctx context.Context, w *Write) (written *protocol.Artifact, err error) {
+// artifact is as of that version. A *turnlog.Refusal says why nothing was written.
+func (s *Store) WriteByCall(ctx context.Context, w *turnlog.ArtifactWrite) (written *protocol.Artifact, err error) {
 	if err := s.db.CheckSpace(); err != nil {
 		return nil, err
 	}
@@ -78,7 +39,7 @@ func (s *Store) WriteByCall(ctx context.Context, w *Write) (written *protocol.Ar
 		if err != nil {
 			return err
 		}
-		if written, err = w.earlier(ctx, tx); err != nil || written != nil {
+		if written, err = earlier(ctx, tx, w); err != nil || written != nil {
 			return err
 		}
 		if err := checkProject(ctx, tx, w.AccountID, locked.ProjectID); err != nil {
@@ -92,17 +53,17 @@ func (s *Store) WriteByCall(ctx context.Context, w *Write) (written *protocol.Ar
 	case err == nil || !errors.As(err, &known):
 		return written, err
 	case known.Code == protocol.CodeTooLarge:
-		return nil, refuse(RefusedSize, "%s Nothing was stored.", known.Detail)
+		return nil, refuse(turnlog.RefusedSize, "%s Nothing was stored.", known.Detail)
 	case known.Code == protocol.CodeNotFound:
-		return nil, refuse(RefusedMissing, "The conversation has no artifact with this id.")
+		return nil, refuse(turnlog.RefusedMissing, "The conversation has no artifact with this id.")
 	case known.Code == protocol.CodeConflict:
-		return nil, refuse(RefusedProject, "%s", known.Detail)
+		return nil, refuse(turnlog.RefusedProject, "%s", known.Detail)
 	}
 	return nil, err
 }
 
 // earlier returns what an earlier run of the call has written; nil: nothing.
-func (w *Write) earlier(ctx context.Context, tx *pg.Tx) (*protocol.Artifact, error) {
+func earlier(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protocol.Artifact, error) {
 	rows, err := tx.Query(ctx, writtenSQL, pgx.NamedArgs{"account": w.AccountID, "tool": w.ToolID})
 	if err != nil {
 		return nil, fmt.Errorf("reading what a call wrote: %w", err)
@@ -114,7 +75,7 @@ func (w *Write) earlier(ctx context.Context, tx *pg.Tx) (*protocol.Artifact, err
 	return found[0], nil
 }
 
-func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *Write) (*protocol.Artifact, error) {
+func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protocol.Artifact, error) {
 	d := &draft{title: w.Title, by: protocol.ByModel, tool: &w.ToolID}
 	var message protocol.MessageID
 	switch err := tx.QueryRow(ctx, answerSQL, pgx.NamedArgs{"account": w.AccountID, "turn": w.TurnID}).Scan(&message); {
@@ -139,7 +100,7 @@ func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *Write) (*protocol
 	if d.title == "" {
 		d.title = current.Title
 	}
-	if d.content, err = w.content(current); err != nil {
+	if d.content, err = contentOf(w, current); err != nil {
 		return nil, err
 	}
 	if d.title == current.Title && d.content == current.Content {
@@ -148,28 +109,28 @@ func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *Write) (*protocol
 	return s.add(ctx, tx, w.AccountID, current, d)
 }
 
-func (s *Store) createByCall(ctx context.Context, tx *pg.Tx, w *Write, d *draft) (*protocol.Artifact, error) {
+func (s *Store) createByCall(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite, d *draft) (*protocol.Artifact, error) {
 	var count int
 	args := pgx.NamedArgs{"account": w.AccountID, "conversation": w.ConversationID, "most": protocol.MaxArtifacts}
 	if err := tx.QueryRow(ctx, countSQL, args).Scan(&count); err != nil {
 		return nil, fmt.Errorf("counting artifacts: %w", err)
 	}
 	if count >= protocol.MaxArtifacts {
-		return nil, refuse(RefusedTooMany, "The conversation has %d artifacts, which is the limit. Write a new version of one of them.", count)
+		return nil, refuse(turnlog.RefusedTooMany, "The conversation has %d artifacts, which is the limit. Write a new version of one of them.", count)
 	}
 	var err error
 	made := &protocol.Artifact{ArtifactID: protocol.DeriveArtifactID(w.ToolID), ConversationID: w.ConversationID, Kind: w.Kind}
 	if w.Language != "" {
 		made.Language = &w.Language
 	}
-	if d.content, err = w.content(&stored{Artifact: *made}); err != nil {
+	if d.content, err = contentOf(w, &stored{Artifact: *made}); err != nil {
 		return nil, err
 	}
 	return s.create(ctx, tx, w.AccountID, made, d)
 }
 
 // content returns the content of the next version.
-func (w *Write) content(current *stored) (string, error) {
+func contentOf(w *turnlog.ArtifactWrite, current *stored) (string, error) {
 	content := current.Content
 	if w.Content != nil {
 		content = *w.Content
@@ -177,9 +138,9 @@ func (w *Write) content(current *stored) (string, error) {
 	for i, edit := range w.Edits {
 		switch n := strings.Count(content, edit.Old); {
 		case edit.Old == "" || n == 0:
-			return "", refuse(RefusedInput, "The old text of edit %d does not occur in version %d. Nothing was stored. Read the artifact again, and copy the text exactly.", i+1, current.Version)
+			return "", refuse(turnlog.RefusedInput, "The old text of edit %d does not occur in version %d. Nothing was stored. Read the artifact again, and copy the text exactly.", i+1, current.Version)
 		case n > 1:
-			return "", refuse(RefusedInput, "The old text of edit %d occurs %d times. Nothing was stored. Add the text around it, so that it occurs once.", i+1, n)
+			return "", refuse(turnlog.RefusedInput, "The old text of edit %d occurs %d times. Nothing was stored. Add the text around it, so that it occurs once.", i+1, n)
 		}
 		content = strings.Replace(content, edit.Old, edit.New, 1)
 		if len(content) > 2*protocol.MaxArtifactBytes {
@@ -188,7 +149,7 @@ func (w *Write) content(current *stored) (string, error) {
 	}
 	content, err := normalize(current.Kind, content)
 	if err != nil {
-		return "", refuse(RefusedInput, "The content %s. Nothing was stored.", err)
+		return "", refuse(turnlog.RefusedInput, "The content %s. Nothing was stored.", err)
 	}
 	return content, nil
 }
@@ -197,19 +158,19 @@ func (w *Write) content(current *stored) (string, error) {
 const maxShownDiff = 4 << 10
 
 // stale returns the refusal of a write that is not based on the current version. It shows what has changed since.
-func (s *Store) stale(ctx context.Context, tx *pg.Tx, w *Write, current *stored) error {
+func (s *Store) stale(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite, current *stored) error {
 	by := map[protocol.ArtifactAuthor]string{protocol.ByUser: "the user", protocol.ByModel: "you"}[current.CreatedBy]
 	text := fmt.Sprintf("Nothing was stored: the artifact is now at version %d, which %s wrote. ", current.Version, by)
 	var base draft
 	err := tx.QueryRow(ctx, versionSQL, pgx.NamedArgs{"account": w.AccountID, "artifact": w.Artifact, "version": w.BaseVersion}).Scan(&base.title, &base.content)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return refuse(RefusedStale, "%sIt has no version %d. Read the artifact, and base the change on version %d.", text, w.BaseVersion, current.Version)
+		return refuse(turnlog.RefusedStale, "%sIt has no version %d. Read the artifact, and base the change on version %d.", text, w.BaseVersion, current.Version)
 	case err != nil:
 		return fmt.Errorf("reading the base of a change: %w", err)
 	}
 	shown := unified(compare(base.content, current.Content), maxShownDiff)
-	return refuse(RefusedStale, "%sKeep these changes since version %d, and base yours on version %d:\n%s", text, w.BaseVersion, current.Version, shown)
+	return refuse(turnlog.RefusedStale, "%sKeep these changes since version %d, and base yours on version %d:\n%s", text, w.BaseVersion, current.Version, shown)
 }
 
 const listForCallSQL = `
@@ -229,7 +190,7 @@ func (s *Store) ListForCall(ctx context.Context, scope turnlog.Scope, limit int)
 
 // ReadForCall reads a version of an artifact of the conversation of a call; nil: the current one. An artifact of another
 // conversation is protocol.CodeNotFound.
-func (s *Store) ReadForCall(ctx context.Context, scope turnlog.Scope, id protocol.ArtifactID, version *int64) (*Content, error) {
+func (s *Store) ReadForCall(ctx context.Context, scope turnlog.Scope, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error) {
 	found, err := s.Content(ctx, scope.AccountID, id, version)
 	if err == nil && found.ConversationID != scope.ConversationID {
 		return nil, pg.Classify(pgx.ErrNoRows)

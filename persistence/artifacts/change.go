@@ -36,7 +36,7 @@ func (c *Change) checkVersion(current *protocol.Artifact, same bool) error {
 
 // Put stores a new version with a content; a title that is empty stays. A repetition of what is stored changes nothing.
 func (s *Store) Put(ctx context.Context, account protocol.AccountID, change *Change, title, content string) (*protocol.Artifact, error) {
-	return s.change(ctx, account, change, func(_ context.Context, _ *pg.Tx, current *Content) (*draft, error) {
+	return s.change(ctx, account, change, func(_ context.Context, _ *pg.Tx, current *protocol.Artifact) (*draft, error) {
 		content, err := normalize(current.Kind, content)
 		if err != nil {
 			return nil, protocol.Invalid("body.content", err.Error())
@@ -54,7 +54,7 @@ const versionSQL = `
 // Restore stores the content and the title of an older version as a new one. A version that the artifact does not have is a
 // wrong value.
 func (s *Store) Restore(ctx context.Context, account protocol.AccountID, change *Change, version int64) (*protocol.Artifact, error) {
-	return s.change(ctx, account, change, func(ctx context.Context, tx *pg.Tx, _ *Content) (*draft, error) {
+	return s.change(ctx, account, change, func(ctx context.Context, tx *pg.Tx, _ *protocol.Artifact) (*draft, error) {
 		var d draft
 		err := tx.QueryRow(ctx, versionSQL, pgx.NamedArgs{"account": account, "artifact": change.ArtifactID, "version": version}).Scan(&d.title, &d.content)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -88,7 +88,7 @@ type stored struct {
 }
 
 // change changes an artifact on behalf of the user.
-func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change, next func(context.Context, *pg.Tx, *Content) (*draft, error)) (changed *protocol.Artifact, err error) {
+func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change, next func(context.Context, *pg.Tx, *protocol.Artifact) (*draft, error)) (changed *protocol.Artifact, err error) {
 	if err := s.db.CheckSpace(); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Store) change(ctx context.Context, account protocol.AccountID, change *
 		if err != nil {
 			return err
 		}
-		d, err := next(ctx, tx, &Content{Kind: current.Kind, ArtifactVersion: protocol.ArtifactVersion{Title: current.Title}})
+		d, err := next(ctx, tx, &current.Artifact)
 		if err != nil {
 			return err
 		}

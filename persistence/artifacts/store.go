@@ -10,6 +10,7 @@ import (
 	"turnstone/persistence/files"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // Store stores artifacts. Its methods may be called from any goroutine.
@@ -120,18 +121,9 @@ func (s *Store) Versions(ctx context.Context, account protocol.AccountID, id pro
 	return page, &page[len(page)-1].Version, nil
 }
 
-// Content is a version with its content.
-type Content struct {
-	protocol.ArtifactVersion
-	ConversationID protocol.ConversationID
-	Kind           protocol.ArtifactKind
-	Language       *string
-	Content        string
-}
-
 // Content reads a version of an artifact; nil: the current one.
-func (s *Store) Content(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, version *int64) (*Content, error) {
-	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[Content], contentSQL,
+func (s *Store) Content(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error) {
+	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[turnlog.ArtifactContent], contentSQL,
 		pgx.NamedArgs{"account": account, "artifact": id, "version": version})
 }
 

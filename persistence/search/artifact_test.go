@@ -14,7 +14,7 @@ import (
 // addArtifact lets the model of a turn create an artifact.
 func addArtifact(w *storetest.World, turn *storetest.Turn, n int, title, content string) *protocol.Artifact {
 	w.Helper()
-	made, err := w.DB.Artifacts.WriteByCall(w.Context(), &artifacts.Write{
+	made, err := w.DB.Artifacts.WriteByCall(w.Context(), &turnlog.ArtifactWrite{
 		Scope:  turnlog.Scope{AccountID: turn.Spec.AccountID, ConversationID: turn.Spec.ConversationID},
 		TurnID: turn.Spec.TurnID, ToolID: protocol.DeriveToolID(turn.Spec.TurnID, n), Kind: protocol.ArtifactDocument, Title: title, Content: &content,
 	})
