@@ -66,10 +66,10 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Stores a new version with a content of at most 1 MiB (413), written by the user. A table must be CSV as in RFC 4180, with the same number of cells in every row (422); it is stored with line feeds, and every cell is text. " +
 				"A request that repeats what is stored changes nothing, and needs no version." + changeDoc).
 			WithExample(route.Object{"content": "# Plan\n\n1. Measure\n2. Cut\n", "title": "Plan"}).
-			WithMaxBody(maxBody).WithCodes(protocol.CodeTooLarge),
+			WithMaxBody(maxBody).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("POST", path+"/restore", "restoreArtifact", "Restore a version of an artifact", route.Writes, h.restore).
 			DescribedAs("Stores the content and the title of an older version as a new version. Versions in between stay." + changeDoc).
-			WithExample(route.Object{"version": 2}).WithCodes(protocol.CodeTooLarge),
+			WithExample(route.Object{"version": 2}).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Stream("GET", path+"/content", "getArtifactContent", "Download an artifact", route.Reads, h.content).
 			DescribedAs("Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again.").
 			Documented(documentContent),
@@ -179,12 +179,13 @@ type restoreArtifactInput struct {
 	InArtifact
 	resource.IfMatch
 	Body struct {
-		Version int64 `json:"version" minimum:"1" doc:"The version that becomes the new one."`
+		Version     int64  `json:"version" minimum:"1" doc:"The version that becomes the new one."`
+		BaseVersion *int64 `json:"base_version,omitempty" doc:"The version of the artifact that the change is based on; an alternative to If-Match."`
 	}
 }
 
 func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*resource.Versioned[protocol.Artifact], error) {
-	base, err := in.Version(nil)
+	base, err := in.Version(in.Body.BaseVersion)
 	if err != nil {
 		return nil, err
 	}
