@@ -42,6 +42,7 @@ type Config struct {
 	Metrics   prometheus.Registerer
 	Tracer    trace.Tracer // nil: no traces
 
+	ContentURL         *url.URL // of the sandbox origin; nil: artifacts do not run
 	RegistrationOpen   bool
 	MailConfigured     bool             // the service sends mails
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
@@ -134,7 +135,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, err
 	}
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
-	app, err := webapp.New(config.Web, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
+	app, err := webapp.New(config.Web, config.ContentURL, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
 	}

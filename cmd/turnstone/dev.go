@@ -111,7 +111,12 @@ func (c devCommand) check(config *settings.Config) error {
 func (p *program) runDevCluster(
 	ctx context.Context, config *settings.Config, folder *dataFolder, sockets listeners, count int, password string, log *zap.Logger,
 ) error {
-	if err := sockets.internal.close(ctx); err != nil { // the first node listens there
+	if sockets.content != nil { // the first node listens there, and on the internal address
+		if err := sockets.content.close(ctx); err != nil {
+			return err
+		}
+	}
+	if err := sockets.internal.close(ctx); err != nil {
 		return errors.Join(err, sockets.public.close(ctx))
 	}
 	nodes, err := newDevCluster(p, config, folder, count, log)

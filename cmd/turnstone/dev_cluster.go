@@ -121,6 +121,7 @@ func (c *devCluster) environment(n *devNode) (list []string) {
 	all := maps.Clone(c.program.environment)
 	maps.Copy(all, map[string]string{
 		"TURNSTONE_DATA_DIR": n.folder, "TURNSTONE_LISTEN": n.public, "TURNSTONE_INTERNAL_LISTEN": n.internal,
+		"TURNSTONE_CONTENT_LISTEN": c.contentListen(n), "TURNSTONE_CONTENT_URL": c.config.Service.ContentURL.String(),
 		"TURNSTONE_BASE_URL": c.config.Service.BaseURL.String(), "TURNSTONE_ENVIRONMENT": c.config.Service.Environment,
 		"TURNSTONE_LOG_LEVEL": c.logLevel(), "TURNSTONE_DRAIN_GRACE": c.program.devGrace(c.config).String(),
 		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.folder.join(filepath.Join(clusterFolder, "ca.crt")),
@@ -135,6 +136,14 @@ func (c *devCluster) environment(n *devNode) (list []string) {
 		list = append(list, name+"="+value)
 	}
 	return list
+}
+
+// contentListen returns where a node serves the sandbox origin: all nodes are on one machine, so the first one does.
+func (c *devCluster) contentListen(n *devNode) string {
+	if n.number > 1 {
+		return settings.ContentOff
+	}
+	return c.config.Service.ContentListen
 }
 
 // logLevel returns the log level of the nodes. By default they log only errors: at their start they log as warnings what

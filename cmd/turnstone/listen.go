@@ -90,8 +90,8 @@ func (l *endpoint) close(ctx context.Context) error {
 	return err
 }
 
-// listeners are the public and the internal listener.
-type listeners struct{ public, internal *endpoint }
+// listeners are the public and the internal listener, and that of the sandbox origin; nil: it is off.
+type listeners struct{ public, internal, content *endpoint }
 
 func openListeners(ctx context.Context, config *settings.Config) (listeners, error) {
 	secure, err := loadTLS(config)
@@ -106,16 +106,26 @@ func openListeners(ctx context.Context, config *settings.Config) (listeners, err
 	if err != nil {
 		return listeners{}, errors.Join(err, public.socket.Close())
 	}
-	return listeners{public, internal}, nil
+	if config.Service.ContentListen == settings.ContentOff {
+		return listeners{public, internal, nil}, nil
+	}
+	content, err := listen(ctx, "TURNSTONE_CONTENT_LISTEN", config.Service.ContentListen, secure)
+	if err != nil {
+		return listeners{}, errors.Join(err, public.socket.Close(), internal.socket.Close())
+	}
+	return listeners{public, internal, content}, nil
 }
 
 func (l listeners) close(ctx context.Context) error {
 	var group sync.WaitGroup
-	var public, internal error
+	var public, internal, content error
 	group.Go(func() { public = l.public.close(ctx) })
 	group.Go(func() { internal = l.internal.close(ctx) })
+	if l.content != nil {
+		group.Go(func() { content = l.content.close(ctx) })
+	}
 	group.Wait()
-	return errors.Join(public, internal)
+	return errors.Join(public, internal, content)
 }
 
 func loadTLS(config *settings.Config) (*tls.Config, error) {

@@ -30,6 +30,7 @@ import (
 	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
+	"turnstone/http/sandbox"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
 	"turnstone/persistence/journal"
@@ -127,6 +128,9 @@ func (s *service) serve(sockets listeners) {
 	}
 	sockets.internal.run(s.internal, s.log, maxInternalConnections, s.fail)
 	sockets.public.run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
+	if sockets.content != nil {
+		sockets.content.run(sandbox.New(s.config.Service.BaseURL.URL), s.log, s.config.Limits.MaxConnections, s.fail)
+	}
 }
 
 // openTelemetry registers the metrics and starts the exporter of traces, which closes last.
@@ -330,7 +334,7 @@ func (s *service) createAPI() (err error) {
 		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
-		RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
+		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(),
 		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
