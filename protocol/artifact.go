@@ -39,7 +39,7 @@ const (
 type Artifact struct {
 	ArtifactID     ArtifactID     `json:"artifact_id"`
 	ConversationID ConversationID `json:"conversation_id"`
-	MessageID      *MessageID     `json:"message_id" doc:"The answer that created the artifact; null if that is not known, as in some imported conversations."`
+	MessageID      *MessageID     `json:"message_id" doc:"The answer that created the artifact; null in a fork and after an import."`
 	Kind           ArtifactKind   `json:"kind" enum:"document,code,html,svg,table,diagram" doc:"document: Markdown; table: CSV as in RFC 4180; diagram: Mermaid."`
 	Title          string         `json:"title"`
 	Language       *string        `json:"language" doc:"Of code: its language, for example go. null for other kinds."`
@@ -62,7 +62,7 @@ type ArtifactVersion struct {
 	Version    int64          `json:"version"`
 	Title      string         `json:"title"`
 	CreatedBy  ArtifactAuthor `json:"created_by" enum:"model,user"`
-	MessageID  *MessageID     `json:"message_id" doc:"The answer that wrote the version; null: the user did."`
+	MessageID  *MessageID     `json:"message_id" doc:"The answer that wrote the version; null: the user did, or the version was copied by a fork or an import."`
 	Bytes      int            `json:"bytes"`
 	SHA256     string         `json:"sha256"`
 	CreatedAt  time.Time      `json:"created_at"`

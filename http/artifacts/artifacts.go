@@ -55,7 +55,7 @@ func (h *Handlers) Routes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/conversations/{conversation_id}/artifacts", "listArtifacts", "List the artifacts of a conversation", route.Lists, h.list).
 			DescribedAs("Lists the artifacts of a conversation, on all of its branches, newest first. The model creates them with the tool `write_artifact`; a conversation has at most 200. " +
-				"They are found by searches, are in the export of the account, and end with their conversation. A fork has copies of those that its messages show, up to the newest version that they show."),
+				"They are found by searches, are in the export of the account, and end with their conversation. A fork has copies of those that its messages show, with the versions that they show."),
 		route.Call("GET", path, "getArtifact", "Get an artifact", route.Reads, h.get).
 			DescribedAs("Returns an artifact without its content."),
 		route.Call("GET", path+"/versions", "listArtifactVersions", "List the versions of an artifact", route.Lists, h.versions).

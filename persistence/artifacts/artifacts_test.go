@@ -394,3 +394,43 @@ func TestArtifactsEndWithTheirConversation(t *testing.T) {
 		t.Errorf("%d rows and bytes are left", n)
 	}
 }
+
+// show ends the turn with an answer that shows versions.
+func (f *fixture) show(versions ...*protocol.Artifact) {
+	f.turn.End(func(finish *turnlog.Finish) {
+		for _, a := range versions {
+			id := a.ArtifactID
+			finish.Parts = append(finish.Parts, protocol.Part{Type: protocol.PartArtifact, PartID: protocol.NewPartID(), ArtifactID: &id, Version: a.Version, Kind: string(a.Kind), Title: a.Title, CreatedBy: a.CreatedBy},
+				protocol.Part{Type: protocol.PartText, PartID: protocol.NewPartID(), Text: "a\x00b"})
+		}
+	})
+}
+
+func TestAForkHasCopiesOfTheArtifactsThatItShows(t *testing.T) {
+	f := newFixture(t)
+	shown := f.written(f.write(protocol.ArtifactDocument, "one"))
+	hidden := f.written(f.write(protocol.ArtifactDocument, "hidden"))
+	second := f.written(f.edit(shown, turnlog.Replacement{Old: "one", New: "two"}))
+	f.show(second)
+	_, err := f.put(second, "by the user")
+	f.Must(err)
+	fork, err := f.DB.Conversations.ForkConversation(t.Context(), f.Account, shown.ConversationID, f.turn.Spec.AssistantMessageID, "", nil)
+	f.Must(err)
+	copies, _, err := f.DB.Artifacts.List(t.Context(), f.Account, fork.ConversationID, nil, 10)
+	f.Must(err)
+	if len(copies) != 1 || copies[0].ArtifactID == shown.ArtifactID || copies[0].ArtifactID == hidden.ArtifactID || copies[0].Version != 2 || copies[0].CreatedBy != protocol.ByModel {
+		t.Fatalf("%+v", copies)
+	}
+	f.wantContent(copies[0].ArtifactID, 2, "two")
+	message, err := f.DB.Conversations.GetMessage(t.Context(), f.Account, *fork.HeadMessageID)
+	f.Must(err)
+	i := slices.IndexFunc(message.Parts, func(p protocol.Part) bool { return p.Type == protocol.PartArtifact })
+	if *message.Parts[i].ArtifactID != copies[0].ArtifactID || message.Parts[i].Version != 2 {
+		t.Errorf("%+v", message.Parts[i])
+	}
+	// The copy is independent.
+	_, err = f.put(&copies[0], "in the fork")
+	f.Must(err)
+	f.wantContent(shown.ArtifactID, 3, "by the user")
+	f.wantTotals()
+}

@@ -973,7 +973,7 @@ export interface paths {
         };
         /**
          * List the artifacts of a conversation
-         * @description Lists the artifacts of a conversation, on all of its branches, newest first. The model creates them with the tool `write_artifact`; a conversation has at most 200. They are found by searches, are in the export of the account, and end with their conversation. A fork has copies of those that its messages show, up to the newest version that they show.
+         * @description Lists the artifacts of a conversation, on all of its branches, newest first. The model creates them with the tool `write_artifact`; a conversation has at most 200. They are found by searches, are in the export of the account, and end with their conversation. A fork has copies of those that its messages show, with the versions that they show.
          */
         get: operations["listArtifacts"];
         put?: never;
@@ -2332,7 +2332,7 @@ export interface components {
             kind: "document" | "code" | "html" | "svg" | "table" | "diagram";
             /** @description Of code: its language, for example go. null for other kinds. */
             language: string | null;
-            /** @description The answer that created the artifact; null if that is not known, as in some imported conversations. */
+            /** @description The answer that created the artifact; null in a fork and after an import. */
             message_id: string | null;
             /** @description Of the content of the current version, in hexadecimal digits. */
             sha256: string;
@@ -2374,7 +2374,7 @@ export interface components {
             created_at: string;
             /** @enum {string} */
             created_by: "model" | "user";
-            /** @description The answer that wrote the version; null: the user did. */
+            /** @description The answer that wrote the version; null: the user did, or the version was copied by a fork or an import. */
             message_id: string | null;
             sha256: string;
             title: string;
