@@ -101,7 +101,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
-	s.Imports = imports.New(db, s.queue, config.Objects, s.Files)
+	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)
 	return s, nil

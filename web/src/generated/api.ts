@@ -3881,6 +3881,11 @@ export interface components {
             subject: string;
         };
         Import: {
+            /**
+             * Format: int64
+             * @description The number of artifacts that were created.
+             */
+            artifacts: number;
             /** Format: date-time */
             created_at: string;
             /** @description Why the import failed. */
@@ -6883,6 +6888,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "artifacts": 1,
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "failure": "a failure",
                      *           "files": 1,
@@ -7153,6 +7159,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifacts": 1,
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
                      *       "files": 1,
@@ -7478,6 +7485,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifacts": 1,
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
                      *       "files": 1,
@@ -7717,6 +7725,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifacts": 1,
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "failure": "a failure",
                      *       "files": 1,
