@@ -101,3 +101,18 @@ const (
 	LineAdded   DiffChange = "added"
 	LineRemoved DiffChange = "removed"
 )
+
+// ArtifactUpdated reports a version of an artifact that the turn wrote. The message has one part for each artifact, with the
+// newest version that the turn wrote.
+type ArtifactUpdated struct {
+	PartID     PartID         `json:"part_id"`
+	ArtifactID ArtifactID     `json:"artifact_id"`
+	Version    int64          `json:"version"`
+	Kind       ArtifactKind   `json:"kind" enum:"document,code,html,svg,table,diagram"`
+	Title      string         `json:"title"`
+	Language   string         `json:"language,omitempty" doc:"Of code."`
+	CreatedBy  ArtifactAuthor `json:"created_by" enum:"model,user"`
+}
+
+// EventType returns the type of the event.
+func (*ArtifactUpdated) EventType() EventType { return "artifact.updated" }

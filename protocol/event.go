@@ -351,18 +351,6 @@ type Notice struct {
 	Text   string `json:"text"`
 }
 
-// ArtifactUpdated reports a version of an artifact that the turn wrote. The message has one part for each artifact, with the
-// newest version that the turn wrote.
-type ArtifactUpdated struct {
-	PartID     PartID         `json:"part_id"`
-	ArtifactID ArtifactID     `json:"artifact_id"`
-	Version    int64          `json:"version"`
-	Kind       ArtifactKind   `json:"kind" enum:"document,code,html,svg,table,diagram"`
-	Title      string         `json:"title"`
-	Language   string         `json:"language,omitempty" doc:"Of code."`
-	CreatedBy  ArtifactAuthor `json:"created_by" enum:"model,user"`
-}
-
 // TurnCancelRequested reports a durable cancel. A second one of the same turn widens the scope.
 type TurnCancelRequested struct {
 	By           CancelledBy `json:"by" enum:"user,operator,deletion"`
@@ -424,7 +412,6 @@ func (*ToolCompleted) EventType() EventType       { return "tool.completed" }
 func (*SteeringAccepted) EventType() EventType    { return "steering.accepted" }
 func (*SteeringApplied) EventType() EventType     { return "steering.applied" }
 func (*SteeringReturned) EventType() EventType    { return "steering.returned" }
-func (*ArtifactUpdated) EventType() EventType     { return "artifact.updated" }
 func (*Notice) EventType() EventType              { return "notice" }
 func (*TurnCancelRequested) EventType() EventType { return "turn.cancel_requested" }
 func (*TurnRecoveringEvent) EventType() EventType { return "turn.recovering" }

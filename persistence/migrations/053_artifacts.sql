@@ -38,25 +38,11 @@ create table artifact_versions (
 );
 create unique index artifact_versions_tool on artifact_versions (account_id, tool_id) where tool_id is not null;
 
--- The versions of artifacts that readers of a share see, by their numbers in the share. A version that was dropped since is in no
--- share any more.
-create table share_artifacts (
-    account_id  uuid not null,
-    share_id    uuid not null,
-    n           int not null check (n between 1 and 50),
-    artifact_id uuid not null,
-    version     bigint not null,
-    primary key (account_id, share_id, n),
-    foreign key (account_id, share_id) references shares on delete cascade,
-    foreign key (account_id, artifact_id, version) references artifact_versions on delete cascade
-);
-create index share_artifacts_by_version on share_artifacts (account_id, artifact_id, version);
-
 do $$
 declare
     name text;
 begin
-    foreach name in array array['artifacts', 'artifact_versions', 'share_artifacts'] loop
+    foreach name in array array['artifacts', 'artifact_versions'] loop
         execute format('alter table %I enable row level security', name);
         execute format('alter table %I force row level security', name);
         execute format($p$create policy own on %I
@@ -69,13 +55,11 @@ end
 $$;
 alter table artifacts alter column conversation_id set statistics 1, alter column conversation_id set (n_distinct = 20);
 
--- The index of the search reads the texts of all accounts; expired shares end with their artifacts.
+-- The index of the search reads the texts of all accounts.
 create policy engine on artifacts for select to turnstone_engine using (true);
 create policy engine on artifact_versions for select to turnstone_engine using (true);
-create policy engine on share_artifacts to turnstone_engine using (true) with check (true);
 grant select (account_id, artifact_id, conversation_id, message_id, title, version, created_at) on artifacts to turnstone_engine;
 grant select (account_id, artifact_id, version, content, bytes) on artifact_versions to turnstone_engine;
-grant select (account_id, share_id, n), delete on share_artifacts to turnstone_engine;
 
 select feed_attach('artifacts', 'artifact', 'art', id => 'new.artifact_id', conversation => 'new.conversation_id', version => 'new.version',
     on_update => 'old.version is distinct from new.version');
