@@ -122,8 +122,14 @@ func TestArtifactsOfAnotherAccountAreNotFound(t *testing.T) {
 		method, path string
 		body         any
 	}{
-		{"GET", "/conversations/" + conversation + "/artifacts", nil}, {"GET", path, nil}, {"GET", path + "/versions", nil}, {"GET", path + "/content", nil},
-		{"GET", path + "/diff?from=1", nil}, {"PUT", path, map[string]any{"content": "x", "version": 1}}, {"POST", path + "/restore", map[string]any{"version": 1}}, {"PUT", path, "wrong"},
+		{"GET", "/conversations/" + conversation + "/artifacts", nil},
+		{"GET", path, nil},
+		{"GET", path + "/versions", nil},
+		{"GET", path + "/content", nil},
+		{"GET", path + "/diff?from=1", nil},
+		{"PUT", path, map[string]any{"content": "x", "version": 1}},
+		{"POST", path + "/restore", map[string]any{"version": 1}},
+		{"PUT", path, "wrong"},
 	} {
 		stranger.do(404, request.method, request.path, request.body)
 	}

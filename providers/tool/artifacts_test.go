@@ -82,9 +82,15 @@ func TestAWrongWriteIsRefusedBeforeItIsStored(t *testing.T) {
 	s := newShelf("")
 	id, content := s.content.ArtifactID, "x"
 	for _, wrong := range []map[string]any{
-		{}, {"title": "T", "content": content}, {"kind": "movie", "title": "T", "content": content}, {"kind": "code", "title": " ", "content": content},
-		{"kind": "code", "title": strings.Repeat("é", 201), "content": content}, {"kind": "code", "title": "T", "content": content, "language": strings.Repeat("x", 41)},
-		{"artifact_id": id, "content": content}, {"artifact_id": id, "base_version": 1}, {"artifact_id": "art_1", "base_version": 1, "content": content},
+		{},
+		{"title": "T", "content": content},
+		{"kind": "movie", "title": "T", "content": content},
+		{"kind": "code", "title": " ", "content": content},
+		{"kind": "code", "title": strings.Repeat("é", 201), "content": content},
+		{"kind": "code", "title": "T", "content": content, "language": strings.Repeat("x", 41)},
+		{"artifact_id": id, "content": content},
+		{"artifact_id": id, "base_version": 1},
+		{"artifact_id": "art_1", "base_version": 1, "content": content},
 		{"artifact_id": id, "base_version": 1, "content": content, "edits": []any{map[string]string{"old": "a", "new": "b"}}},
 	} {
 		if _, failure := s.run(t, WriteArtifact{s}, wrong); failure == nil || failure.Code != "invalid_input" || s.write != nil {
