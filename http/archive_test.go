@@ -87,7 +87,7 @@ func zipped(t *testing.T, files map[string]string) []byte {
 }
 
 var (
-	exportedIDs = regexp.MustCompile(`\b(conv|msg|br|file|proj|fu)_[0-7][0-9a-z]{25}`)
+	exportedIDs = regexp.MustCompile(`\b(art|conv|msg|br|file|proj|fu)_[0-7][0-9a-z]{25}`)
 	// differs are the values that an import cannot or must not restore: turns, the time of the scan and of the deletion of a file.
 	differs = regexp.MustCompile(`"turn_id":"turn_\w+"|"scan":\{[^}]*\}|"deleted_at":"[^"]*"`)
 )
@@ -211,6 +211,11 @@ func everything(t *testing.T, w *world) *user {
 	u.do(201, "POST", "/conversations", route.Object{"title": "Empty", "project_id": old, "metadata": route.Object{"a": "b"}})
 	u.do(200, "PUT", "/projects/"+old+"/archive", route.Object{"archived": true}, "If-Match", `"v1"`)
 	u.do(201, "POST", "/conversations/"+branched+"/shares", route.Object{})
+	made := u.storeArtifact(w, u.parse(branched))
+	u.do(200, "PUT", "/artifacts/"+made.ArtifactID.String(), route.Object{"content": "by hand", "title": "Changed", "version": 1})
+	w.database.Admin(t, `update messages set parts = json_build_array(json_build_object('type', 'artifact', 'part_id', parts -> 0 ->> 'part_id', 'artifact_id', $2::text, 'version', 2, 'title', 'Changed'))
+		where message_id = (select message_id from messages where account_id = $1 and conversation_id = $3 and role = 'assistant' order by message_id limit 1)`,
+		u.account.AccountID, made.ArtifactID.String(), u.parse(branched))
 	// Times in the past show what an import keeps.
 	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "files"} {
 		w.database.Admin(t, fmt.Sprintf(`update %s set created_at = created_at - interval '40 days' where account_id = $1`, table), u.account.AccountID)
@@ -239,7 +244,7 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	archive := export(u)
 	other := signUp(t, w)
 	done := other.importArchive(archive)
-	if done.State != protocol.ImportCompleted || done.Failure != nil || done.Skipped != 0 || done.Imported != 6 || done.Projects != 3 || done.Files != 5 || *done.Source != protocol.ImportFromTurnstone {
+	if done.State != protocol.ImportCompleted || done.Failure != nil || done.Skipped != 0 || done.Imported != 6 || done.Projects != 3 || done.Files != 5 || done.Artifacts != 1 || *done.Source != protocol.ImportFromTurnstone {
 		t.Errorf("%+v", done)
 	}
 	if want := map[protocol.ImportReason]int64{protocol.ImportSharesSkipped: 1, protocol.ImportAccountKept: 1}; !maps.Equal(done.Report.Reasons, want) {

@@ -121,7 +121,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		const live = 50
 		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
 			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB, log),
-			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, db.FileTexts),
+			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, db.FileTexts, db.Artifacts),
 			Approvals: db.Approvals, MaxLiveTurns: live, Logger: log,
 		}, upload.Config{})
 		c.Turns, c.TurnStore = n, store
@@ -139,6 +139,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		}
 	}
 	iso.addThumbnails(t)
+	iso.addArtifacts(t)
 	for s := range sides {
 		iso.receivedBy[s] = newReceivedValues()
 		if s != anonymous {
@@ -160,6 +161,24 @@ func (iso *isolation) addThumbnails(t *testing.T) {
 			return new;
 		end $$;
 		create trigger thumbnails before insert on file_texts for each row execute function add_thumbnail()`)
+}
+
+// addArtifacts gives every conversation an artifact that has its title, as no model writes one.
+func (iso *isolation) addArtifacts(t *testing.T) {
+	t.Helper()
+	iso.database.Admin(t, `
+		create function add_artifact() returns trigger language plpgsql security definer set search_path = pg_catalog, public as $$
+		declare
+			id uuid := gen_random_uuid();
+			text text := coalesce(nullif(new.title, ''), 'none');
+		begin
+			insert into artifacts (account_id, artifact_id, conversation_id, kind, title, version, created_by, bytes, sha256)
+			values (new.account_id, id, new.conversation_id, 'document', text, 1, 'model', octet_length(text), sha256(convert_to(text, 'UTF8')));
+			insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256)
+			values (new.account_id, id, 1, text, 'model', text, octet_length(text), sha256(convert_to(text, 'UTF8')));
+			return null;
+		end $$;
+		create trigger artifacts after insert on conversations for each row execute function add_artifact()`)
 }
 
 // registerAccount registers the account of a side over the API, with as many passkeys as it can have and as many

@@ -201,6 +201,17 @@ var examples = map[string]example{
 	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "expires_in_days": 1}
 	}},
+	"GET /conversations/{conversation_id}/artifacts": {},
+	"GET /artifacts/{artifact_id}":                   {},
+	"GET /artifacts/{artifact_id}/versions":          {},
+	"GET /artifacts/{artifact_id}/content":           {},
+	"GET /artifacts/{artifact_id}/diff":              {query: "?from=1"},
+	"PUT /artifacts/{artifact_id}": {identifiers: func(m *matrix) identifiers { return m.artifact(m.owner) }, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"content": "changed", "version": 1}
+	}},
+	"POST /artifacts/{artifact_id}/restore": {identifiers: func(m *matrix) identifiers { return m.artifact(m.owner) }, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"version": 1, "base_version": 1}
+	}},
 	"GET /conversations/{conversation_id}/shares":           {},
 	"GET /conversations/{conversation_id}/shares/preview":   {},
 	"GET /shares/{share_id}":                                {},
@@ -294,6 +305,8 @@ func unusedID(name string) string {
 		return protocol.NewProjectID().String()
 	case "upload_id":
 		return protocol.NewUploadID().String()
+	case "artifact_id":
+		return protocol.NewArtifactID().String()
 	case "file_id":
 		return protocol.DeriveFileID(protocol.NewUploadID()).String()
 	}
@@ -385,7 +398,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	t.Cleanup(store.Close)
 	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
 		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB, nil),
-		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB.FileTexts), Approvals: c.DB.Approvals, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
+		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB.FileTexts, c.DB.Artifacts), Approvals: c.DB.Approvals, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t),
 	}, c.uploads)
 	c.TurnStore, c.MaxLiveTurns = store, live
@@ -417,7 +430,13 @@ func (m *matrix) conversation(c *client) identifiers {
 	c.expect(200, "GET", "/conversations/"+of["conversation_id"]+"/usage", nil).into(m.t, &used)
 	of["usage_id"] = used.Data[0].UsageID.String()
 	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
+	of["artifact_id"] = c.storeArtifact(m.world, started.ConversationID).ArtifactID.String()
 	return m.share(c, of)
+}
+
+// artifact returns the identifier of an artifact that has its first version.
+func (m *matrix) artifact(c *client) identifiers {
+	return identifiers{"artifact_id": c.storeArtifact(m.world, (&user{c}).parse(m.mine["conversation_id"])).ArtifactID.String()}
 }
 
 // openUpload returns the identifier of an upload that waits for its content.
@@ -595,7 +614,7 @@ func (m *matrix) send(c *client, r route.Route, of identifiers, content any, hea
 func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
 	policy := apiPolicy
-	downloads := []string{"GET /files/{file_id}/content", "GET /files/{file_id}/thumbnail", "GET /shared/{token}/files/{n}"}
+	downloads := []string{"GET /files/{file_id}/content", "GET /files/{file_id}/thumbnail", "GET /shared/{token}/files/{n}", "GET /artifacts/{artifact_id}/content"}
 	if slices.Contains(downloads, nameOf(r)) && resp.status < 300 {
 		policy = downloadPolicy
 	}
@@ -628,7 +647,7 @@ func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
-		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from files),
+		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from artifacts), (select coalesce(sum(version), 0) from files),
 		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]

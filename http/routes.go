@@ -6,6 +6,7 @@ import (
 	"turnstone/http/accountdata"
 	"turnstone/http/accounts"
 	"turnstone/http/approvals"
+	"turnstone/http/artifacts"
 	"turnstone/http/chat"
 	"turnstone/http/conversations"
 	"turnstone/http/feed"
@@ -41,6 +42,7 @@ func (s *Server) table() []route.Route {
 		search.New(db.Search, db.Projects, s.keys).Routes(),
 		(&feed.Handlers{Hub: s.hub, Store: db.Feed, Keys: s.keys, Streams: s.streams}).Routes(),
 		s.shares.Routes(),
+		(&artifacts.Handlers{Store: db.Artifacts, Sessions: s.sse, Keys: s.keys, Log: s.log}).Routes(),
 		files.New(files.Config{
 			Uploads: s.Uploads, Store: db.Files, Texts: db.FileTexts, Projects: db.Files, ProjectReader: db.Projects, Streams: s.streams, Sessions: s.sse, Keys: s.keys, Log: s.log, Now: s.now,
 			TextWait: s.AttachmentWait, Space: s.AttachmentSpace, Pictures: s.AttachmentPictures, MaxBytes: s.MaxUploadBytes, Lifetime: s.UploadLifetime,

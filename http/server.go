@@ -43,6 +43,7 @@ type Config struct {
 	Metrics   prometheus.Registerer
 	Tracer    trace.Tracer // nil: no traces
 
+	ContentURL         *url.URL // of the sandbox origin; nil: artifacts do not run
 	RegistrationOpen   bool
 	MailConfigured     bool             // the service sends mails
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
@@ -128,7 +129,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))
@@ -136,7 +137,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, err
 	}
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
-	app, err := webapp.New(config.Web, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
+	app, err := webapp.New(config.Web, config.ContentURL, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
 	}

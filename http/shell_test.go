@@ -19,7 +19,7 @@ func shellServer(t *testing.T, files fs.FS) *Server {
 	t.Helper()
 	s, err := New(Config{
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "http", Host: "localhost"}, Web: files,
-		RegistrationOpen: true, Providers: []auth.Provider{{Name: "north"}, {Name: "east"}},
+		ContentURL: &url.URL{Scheme: "http", Host: "127.0.0.1:8082"}, RegistrationOpen: true, Providers: []auth.Provider{{Name: "north"}, {Name: "east"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func shellServer(t *testing.T, files fs.FS) *Server {
 
 var smallApp = fstest.MapFS{
 	"index.html": {Data: []byte(`<!doctype html><html lang="__language__" dir="__direction__" data-theme="__theme__">` +
-		`<meta name="turnstone-registration" content="__registration__"><meta name="turnstone-providers" content="__providers__">` +
+		`<meta name="turnstone-registration" content="__registration__"><meta name="turnstone-providers" content="__providers__"><meta name="turnstone-content" content="__content__">` +
 		`<style nonce="__nonce__"></style><script type="module" src="/assets/index-abc.js" nonce="__nonce__"></script>`)},
 	"assets/index-abc.js":    {Data: []byte("plain")},
 	"assets/index-abc.js.br": {Data: []byte("brotli")},
@@ -64,7 +64,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 		}
 		seen[nonce[1]] = true
 		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
-			"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
+			"connect-src 'self'; frame-src http://127.0.0.1:8082; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 		if got := w.Header().Get("Content-Security-Policy"); got != want {
 			t.Errorf("%s: %s", path, got)

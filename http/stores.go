@@ -8,6 +8,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/chat"
 	storedaccounts "turnstone/persistence/accounts"
+	"turnstone/persistence/artifacts"
 	storedconversations "turnstone/persistence/conversations"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
@@ -19,6 +20,7 @@ type owners struct {
 	passkeyOwners
 	fileOwners
 	uploadOwners
+	artifactOwners
 }
 
 type (
@@ -26,6 +28,7 @@ type (
 	passkeyOwners      = *storedaccounts.Passkeys
 	fileOwners         = *files.Store
 	uploadOwners       = *files.Sessions
+	artifactOwners     = *artifacts.Store
 )
 
 // TurnStore reads turns; see package persistence/turns.

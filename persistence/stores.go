@@ -8,6 +8,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/approvals"
+	"turnstone/persistence/artifacts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/erasure"
@@ -63,6 +64,7 @@ type Stores struct {
 	Feedback      *feedback.Store
 	Approvals     *approvals.Store
 	Shares        *shares.Store
+	Artifacts     *artifacts.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Imports       *imports.Store
@@ -97,11 +99,11 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FollowUps = followups.New(db, config.Logger)
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
 	s.Search = search.New(db)
-	s.Shares = shares.New(db)
+	s.Shares, s.Artifacts = shares.New(db), artifacts.New(db, config.FileQuota)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
-	s.Imports = imports.New(db, s.queue, config.Objects, s.Files)
+	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
 	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)
 	return s, nil

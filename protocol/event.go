@@ -47,6 +47,7 @@ var Events = []EventSpec{
 	{"steering.accepted", "A steering input for the live turn is durable; it will be either applied or returned, exactly once.", func() Payload { return new(SteeringAccepted) }},
 	{"steering.applied", "The model has started to answer in the named step, whose request contained the input.", func() Payload { return new(SteeringApplied) }},
 	{"steering.returned", "The input was not used; it becomes a held follow-up unless it was withdrawn.", func() Payload { return new(SteeringReturned) }},
+	{"artifact.updated", "An artifact was created, or has a new version. It is durable.", func() Payload { return new(ArtifactUpdated) }},
 	{"notice", "Information for the reader, for example that older messages were left out.", func() Payload { return new(Notice) }},
 	{"turn.cancel_requested", "A cancel is durable; the turn will end as cancelled. A second cancel widens the scope.", func() Payload { return new(TurnCancelRequested) }},
 	{"turn.recovering", "The turn was taken over after a restart, a drain, or the loss of its node or actor, and continues.", func() Payload { return new(TurnRecoveringEvent) }},

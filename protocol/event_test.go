@@ -46,6 +46,7 @@ func samples() []Payload {
 		followUp     = DeriveFollowUpID(goldenTurn, 1)
 		part, cut    = DerivePartID(goldenTurn, 2), []PartID{DerivePartID(goldenTurn, 1)}
 		tool         = DeriveToolID(goldenTurn, 1)
+		artifact     = DeriveArtifactID(tool)
 		usage        = Usage{InputTokens: 120, OutputTokens: 40, ReasoningTokens: 7, CachedInputTokens: 64, Estimated: true}
 		failure      = &TurnError{Code: "model_unavailable", Detail: "The model could not be reached.", Retryable: true}
 		progress     = &Progress{Done: 1, Total: 3}
@@ -87,6 +88,7 @@ func samples() []Payload {
 		&SteeringAccepted{SteeringID: steering, ClientSteeringID: "tab-1:7", Text: "use metres", Delivery: DeliverNextStep},
 		&SteeringApplied{SteeringID: steering, PartID: part, Index: 2, Text: "use metres", Step: 2},
 		&SteeringReturned{SteeringID: steering, Reason: "cancelled", FollowUpID: &followUp},
+		&ArtifactUpdated{PartID: part, ArtifactID: artifact, Version: 2, Kind: ArtifactCode, Title: "Tides", Language: "go", CreatedBy: ByModel},
 		&Notice{PartID: part, Index: 1, Kind: "context_trimmed", Text: "Its oldest messages were left out of this answer."},
 		&TurnCancelRequested{By: CancelledByUser, Scope: CancelTurn, SeenSequence: pointerTo[int64](41)},
 		&TurnRecoveringEvent{Attempt: 1, Cause: "restart"},
@@ -101,7 +103,7 @@ func samples() []Payload {
 				Type: PartTool, PartID: part, Text: "text", Citations: citations,
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",
 				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42", Sources: sources,
-				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, Open: true,
+				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, ArtifactID: &artifact, Version: 2, CreatedBy: ByModel, Open: true,
 				Outcome: ResultOK, Approval: &PartApproval{ApprovalRequest: asked, Decision: RejectCall, By: DecidedByUser, Reason: "Not today."},
 			}},
 		}},

@@ -27,6 +27,7 @@ var FeedKinds = []FeedKind{
 	{"file", fileKind{}.prefix(), "A file was added, renamed or deleted, or its projects changed. `version` is the version of the file."},
 	{"file_text", fileKind{}.prefix(), "The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
+	{"artifact", artifactKind{}.prefix(), "An artifact was created, or has a new version. `version` is that of the artifact."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
 }

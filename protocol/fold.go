@@ -68,6 +68,8 @@ func (f *Fold) Apply(payload Payload) {
 	case *SteeringApplied:
 		id := p.SteeringID
 		f.add(Part{Type: PartNotice, PartID: p.PartID, Kind: "steering", Text: p.Text, SteeringID: &id})
+	case *ArtifactUpdated:
+		f.update(p)
 	case *Notice:
 		f.add(Part{Type: PartNotice, PartID: p.PartID, Kind: p.Kind, Text: p.Text})
 	}
@@ -81,6 +83,22 @@ func (f *Fold) add(part Part) *foldPart {
 	f.parts = append(f.parts, p)
 	f.byID[part.PartID] = p
 	return p
+}
+
+// update sets the version of an artifact in its part, which an earlier version has added at its position.
+func (f *Fold) update(p *ArtifactUpdated) {
+	id := p.ArtifactID
+	part := Part{
+		Type: PartArtifact, PartID: p.PartID, ArtifactID: &id, Version: p.Version, Kind: string(p.Kind), Title: p.Title, Language: p.Language, CreatedBy: p.CreatedBy,
+	}
+	for _, known := range f.parts {
+		if known.ArtifactID != nil && *known.ArtifactID == id {
+			part.PartID = known.PartID
+			known.Part = part
+			return
+		}
+	}
+	f.add(part)
 }
 
 func (f *Fold) open(part Part, supersedes []PartID) {

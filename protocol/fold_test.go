@@ -119,6 +119,20 @@ func TestAToolShowsItsApproval(t *testing.T) {
 	}
 }
 
+func TestAnArtifactHasOnePartWithItsNewestVersion(t *testing.T) {
+	first, second := NewArtifactID(), NewArtifactID()
+	wantParts(t, folded(
+		&ArtifactUpdated{PartID: partID(1), ArtifactID: first, Version: 1, Kind: ArtifactCode, Title: "Tides", Language: "go", CreatedBy: ByModel},
+		&AnswerStarted{PartID: partID(2)}, &AnswerCompleted{PartID: partID(2), Text: "Here it is."},
+		&ArtifactUpdated{PartID: partID(3), ArtifactID: second, Version: 4, Kind: ArtifactTable, Title: "Table", CreatedBy: ByModel},
+		&ArtifactUpdated{PartID: partID(4), ArtifactID: first, Version: 3, Kind: ArtifactCode, Title: "High tides", Language: "go", CreatedBy: ByModel},
+	),
+		Part{Type: PartArtifact, PartID: partID(1), ArtifactID: &first, Version: 3, Kind: "code", Title: "High tides", Language: "go", CreatedBy: ByModel},
+		Part{Type: PartText, PartID: partID(2), Text: "Here it is."},
+		Part{Type: PartArtifact, PartID: partID(3), ArtifactID: &second, Version: 4, Kind: "table", Title: "Table", CreatedBy: ByModel},
+	)
+}
+
 func TestAnAppliedInputBecomesANoticeAtItsPosition(t *testing.T) {
 	steering := NewSteeringID()
 	wantParts(t, folded(

@@ -129,6 +129,7 @@ func NewUploadID() UploadID             { return newID[uploadKind]() }
 func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewMailID() MailID                 { return newID[mailKind]() }
 func NewFileID() FileID                 { return newID[fileKind]() }
+func NewArtifactID() ArtifactID         { return newID[artifactKind]() }
 
 // UUID returns the identifier in the form in which the database has it.
 func (id ID[K]) UUID() string { return uuid.UUID(id).String() }
@@ -168,6 +169,12 @@ func DeriveApprovalID(turn TurnID, n int) ApprovalID { return ApprovalID(derive(
 
 // DeriveFileID derives the identifier of the file that an upload creates.
 func DeriveFileID(upload UploadID) FileID { return FileID(derive([16]byte(upload), 4, 1)) }
+
+// DeriveArtifactID derives the identifier of the artifact that a call of a tool creates.
+func DeriveArtifactID(tool ToolID) ArtifactID { return ArtifactID(derive([16]byte(tool), 6, 1)) }
+
+// DeriveArtifactPartID derives the identifier of the part of the version that a call of a tool writes.
+func DeriveArtifactPartID(tool ToolID) PartID { return PartID(derive([16]byte(tool), 7, 1)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])

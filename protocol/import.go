@@ -17,39 +17,41 @@ type ImportReason string
 
 // The reasons in the report of an import.
 const (
-	ImportAlreadyImported   ImportReason = "already_imported"    // a conversation, project or file was skipped: an earlier import has it, or it is the account's own
-	ImportNoMessages        ImportReason = "no_messages"         // a conversation without visible messages was skipped
-	ImportUnreadable        ImportReason = "unreadable"          // a part of the file was skipped: it is damaged or not a conversation
-	ImportMessagesCut       ImportReason = "messages_cut"        // messages over the limits of a conversation were left out
-	ImportMessagesUnlinked  ImportReason = "messages_unlinked"   // messages whose parent is missing start a branch of their own
-	ImportMessagesSkipped   ImportReason = "messages_skipped"    // messages were left out: repeated identifiers, or in a circle
-	ImportBranchesCut       ImportReason = "branches_cut"        // branches nested too deeply were left out
-	ImportTextCut           ImportReason = "text_cut"            // texts were shortened: they are over a limit
-	ImportTextChanged       ImportReason = "text_changed"        // characters that cannot be stored were replaced
-	ImportMessagesSplit     ImportReason = "messages_split"      // messages longer than 1 MiB became several
-	ImportTitleCut          ImportReason = "title_cut"           // a title was shortened
-	ImportAttachmentsAbsent ImportReason = "attachments_absent"  // attachments that the export names but does not have
-	ImportAttachmentsLost   ImportReason = "attachments_skipped" // attachments whose files were not imported: the report has the reasons
-	ImportFollowUpsSkipped  ImportReason = "follow_ups_skipped"  // follow-ups were left out: damaged or over a limit
-	ImportFollowUpsHeld     ImportReason = "follow_ups_held"     // follow-ups that were queued are held: an import starts no turn
-	ImportIncomplete        ImportReason = "incomplete"          // the export has only a part of the conversation, which was deleted meanwhile
-	ImportProjectAbsent     ImportReason = "project_absent"      // conversations are in no project: the export does not have theirs, or it was deleted since
-	ImportFilesAbsent       ImportReason = "files_absent"        // files that the export lists without their content
-	ImportFilesDamaged      ImportReason = "files_damaged"       // files were skipped: the content has another size or hash than the export says
-	ImportFilesRefused      ImportReason = "files_refused"       // files were skipped: the service does not accept them, for example malware
-	ImportFilesOverLimit    ImportReason = "files_over_limit"    // files were skipped: over the limits of the service or the quota of the account
-	ImportFilesFailed       ImportReason = "files_failed"        // files were skipped: the service could not check or store them
-	ImportSharesSkipped     ImportReason = "shares_skipped"      // shares are not created again: their addresses are secret
-	ImportAccountKept       ImportReason = "account_kept"        // the account keeps its own name, address, settings and usage
-	ImportArchiveLimit      ImportReason = "archive_limit"       // parts of the archive were not read: over a limit
-	ImportFilesSkipped      ImportReason = "other_files_skipped" // files of the archive that have nothing to import
+	ImportAlreadyImported   ImportReason = "already_imported"     // a conversation, project or file was skipped: an earlier import has it, or it is the account's own
+	ImportNoMessages        ImportReason = "no_messages"          // a conversation without visible messages was skipped
+	ImportUnreadable        ImportReason = "unreadable"           // a part of the file was skipped: it is damaged or not a conversation
+	ImportMessagesCut       ImportReason = "messages_cut"         // messages over the limits of a conversation were left out
+	ImportMessagesUnlinked  ImportReason = "messages_unlinked"    // messages whose parent is missing start a branch of their own
+	ImportMessagesSkipped   ImportReason = "messages_skipped"     // messages were left out: repeated identifiers, or in a circle
+	ImportBranchesCut       ImportReason = "branches_cut"         // branches nested too deeply were left out
+	ImportTextCut           ImportReason = "text_cut"             // texts were shortened: they are over a limit
+	ImportTextChanged       ImportReason = "text_changed"         // characters that cannot be stored were replaced
+	ImportMessagesSplit     ImportReason = "messages_split"       // messages longer than 1 MiB became several
+	ImportTitleCut          ImportReason = "title_cut"            // a title was shortened
+	ImportAttachmentsAbsent ImportReason = "attachments_absent"   // attachments that the export names but does not have
+	ImportAttachmentsLost   ImportReason = "attachments_skipped"  // attachments whose files were not imported: the report has the reasons
+	ImportFollowUpsSkipped  ImportReason = "follow_ups_skipped"   // follow-ups were left out: damaged or over a limit
+	ImportFollowUpsHeld     ImportReason = "follow_ups_held"      // follow-ups that were queued are held: an import starts no turn
+	ImportIncomplete        ImportReason = "incomplete"           // the export has only a part of the conversation, which was deleted meanwhile
+	ImportProjectAbsent     ImportReason = "project_absent"       // conversations are in no project: the export does not have theirs, or it was deleted since
+	ImportFilesAbsent       ImportReason = "files_absent"         // files that the export lists without their content
+	ImportFilesDamaged      ImportReason = "files_damaged"        // files were skipped: the content has another size or hash than the export says
+	ImportFilesRefused      ImportReason = "files_refused"        // files were skipped: the service does not accept them, for example malware
+	ImportFilesOverLimit    ImportReason = "files_over_limit"     // files were skipped: over the limits of the service or the quota of the account
+	ImportFilesFailed       ImportReason = "files_failed"         // files were skipped: the service could not check or store them
+	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
+	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account
+	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
+	ImportAccountKept       ImportReason = "account_kept"         // the account keeps its own name, address, settings and usage
+	ImportArchiveLimit      ImportReason = "archive_limit"        // parts of the archive were not read: over a limit
+	ImportFilesSkipped      ImportReason = "other_files_skipped"  // files of the archive that have nothing to import
 )
 
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
 	ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportSharesSkipped,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 
@@ -84,6 +86,7 @@ type Import struct {
 	Messages   int64         `json:"messages" doc:"The number of messages that were created."`
 	Projects   int64         `json:"projects" doc:"The number of projects that were created."`
 	Files      int64         `json:"files" doc:"The number of files that were created."`
+	Artifacts  int64         `json:"artifacts" doc:"The number of artifacts that were created."`
 	Report     ImportReport  `json:"report"`
 	Failure    *string       `json:"failure" doc:"Why the import failed."`
 	CreatedAt  time.Time     `json:"created_at"`

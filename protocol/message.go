@@ -64,12 +64,13 @@ type Sibling struct {
 // PartType is the kind of a part.
 type PartType string
 
-// The kinds of parts that the service creates. The kinds citation_list and artifact are published, but not created yet.
+// The kinds of parts that the service creates. The kind citation_list is published, but not created yet.
 const (
 	PartText      PartType = "text"
 	PartReasoning PartType = "reasoning_summary"
 	PartCode      PartType = "code"
 	PartTool      PartType = "tool"
+	PartArtifact  PartType = "artifact"
 	PartNotice    PartType = "notice"
 )
 
@@ -83,13 +84,13 @@ type Part struct {
 	PartID     PartID          `json:"part_id"`
 	Text       string          `json:"text,omitempty" doc:"For text, reasoning_summary and notice."`
 	Citations  []Citation      `json:"citations,omitempty"`
-	Language   string          `json:"language,omitempty" doc:"For code."`
+	Language   string          `json:"language,omitempty" doc:"For code, and for an artifact of code."`
 	Filename   string          `json:"filename,omitempty" doc:"For code."`
 	Code       string          `json:"code,omitempty" doc:"For code."`
 	Truncated  bool            `json:"truncated,omitempty" doc:"The part was cut off before its end."`
 	ToolID     *ToolID         `json:"tool_id,omitempty" doc:"For tool."`
 	ToolName   string          `json:"tool_name,omitempty"`
-	Kind       string          `json:"kind,omitempty" doc:"For tool: the kind of the tool. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have)."`
+	Kind       string          `json:"kind,omitempty" doc:"For tool: the kind of the tool. For artifact: its kind. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have)."`
 	Title      string          `json:"title,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
 	State      ToolState       `json:"state,omitempty"`
@@ -100,6 +101,9 @@ type Part struct {
 	Outcome    ToolOutcome     `json:"outcome,omitempty" enum:"ok,empty,failed,denied,unknown" doc:"For tool: what the result is."`
 	Approval   *PartApproval   `json:"approval,omitempty" doc:"For tool: the approval that the call needed."`
 	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`
+	ArtifactID *ArtifactID     `json:"artifact_id,omitempty" doc:"For artifact."`
+	Version    int64           `json:"version,omitempty" doc:"For artifact: the newest version that the answer wrote."`
+	CreatedBy  ArtifactAuthor  `json:"created_by,omitempty" enum:"model,user" doc:"For artifact: who wrote that version."`
 	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
 }
 

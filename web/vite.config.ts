@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import tailwindcss from "@tailwindcss/vite";
 import { parse } from "@formatjs/icu-messageformat-parser";
 import react from "@vitejs/plugin-react";
-import type { Plugin } from "vite";
+import { build, type Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 /** Adds .br and .gz files next to the assets. The service sends them as they are; it compresses nothing at run time. */
@@ -28,6 +30,65 @@ function compressed(): Plugin {
   };
 }
 
+/** The libraries of artifacts, as classic scripts and style sheets. The app loads each as a blob when an artifact uses it. */
+const libraries = {
+  chart: "node_modules/chart.js/dist/chart.umd.min.js",
+  d3: "node_modules/d3/dist/d3.min.js",
+  mermaid: "node_modules/mermaid/dist/mermaid.min.js",
+  katex: "node_modules/katex/dist/katex.min.js",
+  subset: "src/sandbox/subset.css",
+} as const;
+
+/** Provides the addresses of the libraries of artifacts as the module virtual:artifact-runtime. */
+function artifactRuntime(): Plugin {
+  const id = "\0virtual:artifact-runtime";
+  return {
+    name: "artifact-runtime",
+    resolveId: (source) => (source === "virtual:artifact-runtime" ? id : null),
+    async load(source) {
+      if (source !== id) return null;
+      if (this.environment.mode === "dev") return "export default {};"; // artifacts run in a build only
+      const file = (name: string, content: string) =>
+        `import.meta.ROLLUP_FILE_URL_${this.emitFile({ type: "asset", name, source: content })}`;
+      const entries = Object.entries(libraries).map(
+        ([name, path]) =>
+          `${name}: ${file(path.replace(/^.*\//, ""), readFileSync(join(import.meta.dirname, path), "utf8"))}`,
+      );
+      entries.push(
+        `react: ${file("react.js", await reactLibrary())}`,
+        `katexStyles: ${file("katex.css", katexStyles())}`,
+      );
+      return `export default { ${entries.join(", ")} };`;
+    },
+  };
+}
+
+/** React has no classic script of its own. */
+async function reactLibrary(): Promise<string> {
+  const built = await build({
+    configFile: false,
+    logLevel: "error",
+    define: { "process.env.NODE_ENV": '"production"' },
+    build: {
+      write: false,
+      target: "es2023",
+      lib: { entry: join(import.meta.dirname, "src/sandbox/react.ts"), formats: ["iife"], name: "artifactReact" },
+    },
+  });
+  const output = (Array.isArray(built) ? built[0] : built) as { output: { code: string }[] };
+  return output.output[0]!.code;
+}
+
+/** The styles of KaTeX with their fonts as data, because the frame loads nothing. */
+function katexStyles(): string {
+  const path = join(import.meta.dirname, "node_modules/katex/dist/katex.min.css");
+  const font = (name: string) => readFileSync(join(dirname(path), "fonts", name)).toString("base64");
+  return readFileSync(path, "utf8").replace(
+    /src:url\(fonts\/([\w-]+\.woff2)\)[^;}]*/g,
+    (_, name: string) => `src:url(data:font/woff2;base64,${font(name)}) format("woff2")`,
+  );
+}
+
 /** Parses the messages with values when the app is built, so that the app contains no parser. */
 function parsedMessages(): Plugin {
   return {
@@ -46,7 +107,7 @@ function parsedMessages(): Plugin {
 const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  plugins: [parsedMessages(), react(), tailwindcss(), compressed()],
+  plugins: [parsedMessages(), artifactRuntime(), react(), tailwindcss(), compressed()],
   resolve: { alias: { "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js" } },
   build: {
     target: "es2023",
@@ -56,6 +117,8 @@ export default defineConfig({
     // One file for everything that every page needs. Otherwise a first visit would load two dozen files, most of them tiny.
     // Not the dependencies of a module that it does not use: a feature's public file also exports code that is loaded later.
     rolldownOptions: {
+      input: { index: "index.html", sandbox: "src/sandbox/sandbox.ts" },
+      preserveEntrySignatures: "allow-extension",
       output: {
         codeSplitting: { groups: [{ name: "app", tags: ["$initial"], includeDependenciesRecursively: false }] },
       },

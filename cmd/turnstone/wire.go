@@ -35,6 +35,7 @@ import (
 	"turnstone/http/chat"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
+	"turnstone/http/sandbox"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
 	"turnstone/persistence/journal"
@@ -138,6 +139,9 @@ func (s *service) Serve(sockets socket.Pair) {
 	}
 	sockets.Internal.Run(s.internal, s.log, socket.MaxInternalConnections, s.fail)
 	sockets.Public.Run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)
+	if sockets.Content != nil {
+		sockets.Content.Run(sandbox.New(s.config.Service.BaseURL.URL), s.log, s.config.Limits.MaxConnections, s.fail)
+	}
 }
 
 // openTelemetry registers the metrics and starts the exporter of traces, which closes last.
@@ -307,7 +311,7 @@ func (s *service) acceptsPictures() bool {
 
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
-	all := append(tool.All(s.db.FileTexts, s.web), failpointTools()...)
+	all := append(tool.All(s.db.FileTexts, s.db.Artifacts, s.web), failpointTools()...)
 	if s.model.Family() == scripted.Family {
 		all = append(all, tool.DemoAction{})
 	}
@@ -367,7 +371,7 @@ func (s *service) createAPI() (err error) {
 		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
-		RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
+		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(), Tools: s.tools,
 		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}

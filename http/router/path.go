@@ -22,6 +22,7 @@ type Owners interface {
 	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
 	OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error
 	OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error
+	OwnsArtifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) error
 	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
 }
 
@@ -48,6 +49,7 @@ var pathParams = map[string]pathParam{
 	"share_id":        {parse: identifier[protocol.ShareID]},
 	"upload_id":       {parse: identifier[protocol.UploadID], owned: owns(Owners.OwnsUpload)},
 	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},
+	"artifact_id":     {parse: identifier[protocol.ArtifactID], owned: owns(Owners.OwnsArtifact)},
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"identity_id":     {parse: identifier[protocol.IdentityID]},
 	"provider":        {parse: anyText},

@@ -1,6 +1,7 @@
 package webapp
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"mime"
 	stdhttp "net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -33,7 +35,7 @@ const (
 	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
 	// workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
-		"connect-src 'self'; frame-src 'none'; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"connect-src 'self'; frame-src %s; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 	// assetPolicy is the policy of asset files. It applies to workers, which obey the policy of their own file instead
 	// of that of the page, and load grammars.
@@ -47,6 +49,7 @@ var directions = map[string]string{"en": "ltr", "ar": "rtl", "ja": "ltr"}
 type App struct {
 	index        []byte // empty: the app was not built
 	assets       map[string]asset
+	content      string   // the sandbox origin; empty: none
 	registration bool     // whether everybody may register
 	mail         bool     // whether the service sends mails
 	providers    []string // the names of the OpenID providers
@@ -65,10 +68,13 @@ type asset struct {
 var encodings = []struct{ name, extension string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // New reads the built app. Without files, or without index.html, the pages of the App show that it was not built.
-// registration is whether everybody may register, mail is whether the service sends mails, providers are the names of the OpenID providers, and fail writes an
+// content is the address of the sandbox origin, registration is whether everybody may register, mail is whether the service sends mails, providers are the names of the OpenID providers, and fail writes an
 // error as the response.
-func New(files fs.FS, registration, mail bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
+func New(files fs.FS, content *url.URL, registration, mail bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
 	s := &App{assets: map[string]asset{}, registration: registration, mail: mail, providers: providers, fail: fail}
+	if content != nil {
+		s.content = (&url.URL{Scheme: content.Scheme, Host: content.Host}).String()
+	}
 	if files == nil {
 		return s, nil
 	}
@@ -171,9 +177,9 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	document := strings.NewReplacer(
 		"__nonce__", nonce, "__language__", language, "__direction__", direction,
 		"__theme__", cookieOneOf(r, themeCookie, []string{"light", "dark"}, "system"),
-		"__registration__", strconv.FormatBool(s.registration), "__mail__", strconv.FormatBool(s.mail), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
+		"__registration__", strconv.FormatBool(s.registration), "__mail__", strconv.FormatBool(s.mail), "__content__", html.EscapeString(s.content), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
 	).Replace(string(s.index))
-	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce))
+	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce, cmp.Or(s.content, "'none'")))
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	w.Header().Set("Vary", "Cookie")
 	w.WriteHeader(status)

@@ -105,7 +105,7 @@ func copyPath(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id pro
 	if _, err := tx.Exec(ctx, copyPathSQL, args); err != nil {
 		return fmt.Errorf("copying a path: %w", err)
 	}
-	return nil
+	return copyArtifacts(ctx, tx, args)
 }
 
 // forkTitle returns the title of a copy: the given name or, if that is empty, the title of the original with

@@ -136,6 +136,20 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			limit @limit) x
 		where s.account_id = @account and s.share_id = x.share_id`},
+	{"versions of artifacts", `
+		delete from artifact_versions v using (
+			select v.artifact_id, v.version
+			from (select artifact_id from artifacts where account_id = @account and conversation_id = @conversation) a
+			cross join lateral (
+				select artifact_id, version from artifact_versions where account_id = @account and artifact_id = a.artifact_id limit @limit) v
+			limit @limit) x
+		where v.account_id = @account and v.artifact_id = x.artifact_id and v.version = x.version`},
+	{"artifacts", `
+		delete from artifacts a using (
+			select artifact_id from artifacts
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where a.account_id = @account and a.artifact_id = x.artifact_id`},
 	{"messages", `
 		delete from messages m using (
 			select message_id from messages

@@ -53,7 +53,8 @@ const countSQL = `
 		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,
 		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports,
 		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys,
-		(select count(*) from (select from files where account_id = @account and deleted_at is null limit @most) f) as files`
+		(select count(*) from (select from files where account_id = @account and deleted_at is null limit @most) f) as files,
+		(select count(*) from (select from artifacts where account_id = @account limit @most) a) as artifacts`
 
 // Count counts what an erasure deletes, each kind up to 1,000. A session counts once, although it may have several tokens:
 // the numbers are part of the confirmation, and a request that renews the token must not change them.

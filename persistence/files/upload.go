@@ -126,9 +126,9 @@ const (
 	lockTotalsSQL = `
 	insert into file_totals (account_id) values (@account)
 	on conflict (account_id) do update set account_id = excluded.account_id
-	returning bytes, files, reserved, sessions`
+	returning bytes + artifact_bytes as bytes, files, reserved, sessions`
 	totalsSQL = `
-	select coalesce(sum(files + sessions), 0)::bigint, coalesce(sum(bytes + reserved), 0)::bigint + (` + keptSQL + `)
+	select coalesce(sum(files + sessions), 0)::bigint, coalesce(sum(bytes + artifact_bytes + reserved), 0)::bigint + (` + keptSQL + `)
 	from file_totals where account_id = @account`
 	keptSQL         = `select coalesce(sum(size), 0)::bigint from uploads where account_id = @account and reap_at is not null and state = 'rejected'`
 	insertUploadSQL = `
@@ -211,15 +211,11 @@ func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.U
 
 // checkQuota locks the totals of the account, and returns an error if a new upload of a size exceeds a limit.
 func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
-	var bytes, count, reserved, sessions, kept int64
-	err := tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&bytes, &count, &reserved, &sessions)
-	if err == nil {
-		err = tx.QueryRow(ctx, keptSQL, args).Scan(&kept)
-	}
+	t, err := lockTotals(ctx, tx, args)
 	if err != nil {
-		return fmt.Errorf("reading what an account stores: %w", err)
+		return err
 	}
-	left := max(0, s.quota.Bytes-bytes-reserved-kept)
+	count, sessions, kept, left := t.files, t.sessions, t.kept, s.quota.left(t)
 	switch {
 	case sessions >= maxOpen:
 		return &protocol.Error{Code: protocol.CodeTooManyUploads, Detail: fmt.Sprintf("At most %d uploads can be open. Finish or cancel some of them.", maxOpen), RetryAfter: retryQuota}
@@ -231,8 +227,39 @@ func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args p
 	return nil
 }
 
-// Stored returns how many files and bytes an account stores, and how many it can store. Open uploads count, and so do
-// rejected ones that are not erased yet.
+// totals are what an account stores: bytes include those of artifacts.
+type totals struct{ bytes, files, reserved, sessions, kept int64 }
+
+// lockTotals locks the totals of the account in args, so that nothing else takes the same rest of a quota.
+func lockTotals(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (t totals, err error) {
+	err = tx.QueryRow(ctx, lockTotalsSQL, args).Scan(&t.bytes, &t.files, &t.reserved, &t.sessions)
+	if err == nil {
+		err = tx.QueryRow(ctx, keptSQL, args).Scan(&t.kept)
+	}
+	if err != nil {
+		return t, fmt.Errorf("reading what an account stores: %w", err)
+	}
+	return t, nil
+}
+
+// left returns how many more bytes an account can store.
+func (q Quota) left(t totals) int64 { return max(0, q.Bytes-t.bytes-t.reserved-t.kept) }
+
+// CheckBytes locks what an account stores, and returns an error if so many more bytes exceed the quota. It is for texts that
+// are stored in Postgres.
+func (q Quota) CheckBytes(ctx context.Context, tx *pg.Tx, account protocol.AccountID, size int) error {
+	t, err := lockTotals(ctx, tx, pgx.NamedArgs{"account": account})
+	if err != nil {
+		return err
+	}
+	if left := q.left(t); int64(size) > left {
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and this needs %d. Delete files or conversations that you no longer need.%s", left, size, keptNote(t.kept))
+	}
+	return nil
+}
+
+// Stored returns how many files and bytes an account stores, and how many it can store. Artifacts and open uploads count, and
+// so do rejected ones that are not erased yet.
 func (s *Sessions) Stored(ctx context.Context, account protocol.AccountID) (used, limit Quota, err error) {
 	used, err = pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (used Quota, err error) {
 		return used, row.Scan(&used.Files, &used.Bytes)

@@ -16,6 +16,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/files"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
@@ -330,7 +331,7 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 	w.Must(err)
 	defer func() { _ = local.Close() }()
 	store := &failingStore{local, 0}
-	s := imports.New(w.DB.DB, queue, store, w.DB.Files)
+	s := imports.New(w.DB.DB, queue, store, w.DB.Files, files.Quota{})
 	const n = 1500
 	file := largeExport(n)
 	received, err := s.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))

@@ -47,6 +47,7 @@ func (w *writing) link(ctx context.Context) error {
 		m.Attachments, absent = l.replace(m.Attachments)
 		for k := range m.Parts {
 			l.part(&m.Parts[k])
+			w.artifact(&m.Parts[k])
 		}
 		for _, name := range absent {
 			m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartNotice, PartID: protocol.NewPartID(), Kind: protocol.NoticeAttachmentAbsent, Text: name})
@@ -149,6 +150,14 @@ func (l *links) replace(ids []protocol.FileID) (here []protocol.FileID, absent [
 		absent = append(absent, name)
 	}
 	return here, absent
+}
+
+// artifact replaces the artifact of a part by the one that the import creates.
+func (w *writing) artifact(p *protocol.Part) {
+	if p.ArtifactID != nil {
+		id := artifactIn(w.id, *p.ArtifactID)
+		p.ArtifactID = &id
+	}
 }
 
 // part replaces the files that a part cites or shows. A citation of a file that is not here keeps its text; the source of a tool

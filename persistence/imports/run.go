@@ -184,6 +184,7 @@ func (r *run) read(ctx context.Context) error {
 		Project:      func(p *source.Project) error { return r.project(ctx, p) },
 		Instructions: func(i *source.Instructions) error { return r.instructions(ctx, i) },
 		File:         func(f *source.File) error { return r.file(ctx, f) },
+		Artifact:     func(v *source.Artifact) error { return r.artifact(ctx, v) },
 		Problem: func(reason protocol.ImportReason, name, detail string, count int) error {
 			if r.seen >= r.handled && r.parts >= r.handledParts { // an earlier run has noted it otherwise
 				r.note(protocol.ImportEntry{Reason: reason, Title: name, Detail: detail, Count: count})

@@ -27,14 +27,18 @@ type Store struct {
 	queue   *jobs.Queue
 	objects objects.Store
 	files   *files.Store
+	quota   files.Quota
 }
 
 // New returns a store that keeps uploads in an object store.
-func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, files *files.Store) *Store {
-	return &Store{db, queue, objects, files}
+func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, stored *files.Store, quota files.Quota) *Store {
+	if quota == (files.Quota{}) {
+		quota = files.DefaultQuota
+	}
+	return &Store{db, queue, objects, stored, quota}
 }
 
-const importColumns = `import_id, state, source, size, read_bytes, imported, skipped, messages, projects, files, report, failure, created_at, finished_at`
+const importColumns = `import_id, state, source, size, read_bytes, imported, skipped, messages, projects, files, artifacts, report, failure, created_at, finished_at`
 
 const (
 	openImportsSQL = ` state in ('receiving', 'queued', 'running')`

@@ -1,6 +1,7 @@
-// Package search finds conversations by their titles, messages by their text, and files by their names and their texts.
+// Package search finds conversations by their titles, messages by their text, files by their names and their texts, and artifacts by
+// their titles and the text of their current versions.
 //
-//	a title or a message changes     a trigger adds a row to search_pending, in the same transaction
+//	a title, a message or an artifact changes   a trigger adds a row to search_pending, in the same transaction
 //	IndexJob, every few seconds      tokenizes what is pending, in batches, into search_rows
 //	Find                             asks the index (search_window in the migrations) and reads what is pending
 //

@@ -14,14 +14,15 @@ import (
 type document struct {
 	AccountID   protocol.AccountID
 	Kind        protocol.SearchKind
-	ID          [16]byte // of the conversation, the message, or the section of a file
+	ID          [16]byte // of the conversation, the message, the section of a file, or the artifact
 	ContainerID [16]byte // the conversation or the file
 	At          time.Time
-	Title       string // of the conversation; or the name of the file
+	Title       string // of the conversation or the artifact; or the name of the file
 	ProjectID   *protocol.ProjectID
 	BranchID    *protocol.BranchID   // of a message
+	MessageID   *protocol.MessageID  // the answer that created an artifact
 	Parts       []protocol.Part      // of a message
-	Text        string               // of a section
+	Text        string               // of a section or an artifact
 	Start       int                  // of a section, in bytes of the text of the file
 	Blocks      []protocol.TextBlock // pages, sheets, slides or chapters with a part in the section
 	Long        bool                 // its text is read in slices; see readSlices
@@ -52,7 +53,12 @@ const textsSQL = `
 		select text, start_at, blocks, octet_length(text) as bytes from file_text_chunks
 		where d.kind = 'file' and account_id = d.account_id and file_id = d.container_id and start_at <= search_section_number(d.id) * 32768
 		order by start_at desc limit 1) s on true
-	where (d.kind <> 'message' or m.branch_id is not null)`
+	left join lateral (
+		select r.title, r.message_id, r.created_at, v.bytes, case when v.bytes <= 65536 then v.content end as text
+		from artifacts r
+		join artifact_versions v on v.account_id = r.account_id and v.artifact_id = r.artifact_id and v.version = r.version
+		where d.kind = 'artifact' and r.account_id = d.account_id and r.artifact_id = d.id limit 1) a on true
+	where (d.kind <> 'message' or m.branch_id is not null) and (d.kind <> 'artifact' or a.bytes is not null)`
 
 // inVisibleProject follows textsSQL where the texts are returned to the account: a deleted project hides its conversations.
 // They stay indexed, because the project can be restored.
@@ -70,13 +76,14 @@ const inRole = `
 
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
-	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, c.created_at) as at, c.title, c.project_id, m.branch_id, m.parts,
-	s.text, s.start_at, s.blocks, m.branch_id is not null and m.bytes is null as long,
-	sum(coalesce(m.bytes, s.bytes, 0)) over (order by d.n) - coalesce(m.bytes, s.bytes, 0) as before, d.n`
+	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, a.created_at, c.created_at) as at, coalesce(a.title, c.title) as title,
+	c.project_id, m.branch_id, m.parts, a.message_id,
+	coalesce(s.text, a.text) as text, s.start_at, s.blocks, m.branch_id is not null and m.bytes is null or a.bytes is not null and a.text is null as long,
+	sum(coalesce(m.bytes, s.bytes, octet_length(a.text), 0)) over (order by d.n) - coalesce(m.bytes, s.bytes, octet_length(a.text), 0) as before, d.n`
 
 // documentColumns are the fields of a document, from textColumns.
 const documentColumns = `
-	account_id, kind, id, container_id, at, title, project_id, branch_id,
+	account_id, kind, id, container_id, at, title, project_id, branch_id, message_id,
 	case when coalesce(before, 0) < @bytes and not long then parts end as parts, long,
 	case when coalesce(before, 0) < @bytes then coalesce(text, '') else '' end as text,
 	coalesce(start_at, 0) as start, coalesce(blocks, '[]') as blocks, coalesce(before, 0) >= @bytes as cut`
@@ -103,6 +110,8 @@ func (d *document) texts() []string {
 		return []string{d.Title}
 	case d.Kind == protocol.SearchMessage:
 		return visibleTexts(d.Parts)
+	case d.Kind == protocol.SearchArtifact:
+		return []string{d.Title, d.Text}
 	case section(d.ID) > 0:
 		return []string{d.Text}
 	case d.Text == "":

@@ -27,7 +27,7 @@ const (
 )
 
 // kinds are the kinds of objects in the order of their rank.
-var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile}
+var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile, protocol.SearchArtifact}
 
 // Query selects a page of results.
 type Query struct {
@@ -80,8 +80,8 @@ type window struct {
 	next    *Place // where the next window starts; nil: there is none
 }
 
-// Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages, and
-// messages before files. A file is found once, by the section that matches best.
+// Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages,
+// messages before files, and files before artifacts. A file is found once, by the section that matches best.
 // Within a kind, the newest windowMatches matches are ranked, then the next ones, and so on. A search ends after a bounded
 // amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
 // results than its limit and a position from which the search continues.

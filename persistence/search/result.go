@@ -19,6 +19,10 @@ func (f *finder) result(ctx context.Context, d *document) (result protocol.Searc
 		message := protocol.MessageID(d.ID)
 		result.MessageID = &message
 	}
+	if d.Kind == protocol.SearchArtifact {
+		artifact := protocol.ArtifactID(d.ID)
+		result.ArtifactID, result.MessageID = &artifact, d.MessageID
+	}
 	e := f.query.excerpt(ctx)
 	if err := f.readText(d, &e.flow); err != nil {
 		return result, err

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
+	"turnstone/protocol"
 )
 
 const (
@@ -22,16 +23,31 @@ const slicesSQL = `
 		from messages m
 		cross join lateral rows from (json_to_recordset(replace(m.parts::text, '\u0000', '\ufffd')::json) as (type text, text text, code text))
 			with ordinality p (type, text, code, n)
-		where m.account_id = @account and m.message_id = @id and m.status <> 'streaming' and p.type in ('text', 'code'))
+		where m.account_id = @account and m.message_id = @id and m.status <> 'streaming' and p.type in ('text', 'code'))` + cutSQL
+
+// artifactSlicesSQL is slicesSQL for an artifact, whose title is its first part.
+const artifactSlicesSQL = `
+	with parts as materialized (
+		select p.n as part, convert_to(p.text, 'UTF8') as text
+		from artifacts a
+		join artifact_versions v on v.account_id = a.account_id and v.artifact_id = a.artifact_id and v.version = a.version
+		cross join lateral (values (1::bigint, a.title), (2, v.content)) p (n, text)
+		where a.account_id = @account and a.artifact_id = @id)` + cutSQL
+
+const cutSQL = `
 	select p.part, s.start, substring(p.text from s.start + 1 for 65536) as slice
 	from parts p cross join lateral generate_series(0, greatest(length(p.text) - 1, 0), 65536) s (start)
 	offset @from limit @limit`
 
 var errSlices = errors.New("the slices of a text are not in their order")
 
-// readSlices passes the text of a long message to a flow, and returns how many bytes of it were read. Memory does not
-// depend on its size. send runs a statement. A message that was deleted in the meantime has no text.
+// readSlices passes the text of a long message or artifact to a flow, and returns how many bytes of it were read. Memory does not
+// depend on its size. send runs a statement. What was deleted in the meantime has no text.
 func readSlices(d *document, to *flow, send func(sql string, args pgx.NamedArgs, read func(pgx.Rows) error) error) (size int, err error) {
+	sql := slicesSQL
+	if d.Kind == protocol.SearchArtifact {
+		sql = artifactSlicesSQL
+	}
 	var lastPart int64
 	ended := false
 	for from, limit := 0, firstSlices; !ended; from, limit = from+limit, min(moreSlices*limit, mostSlices) {
@@ -57,7 +73,7 @@ func readSlices(d *document, to *flow, send func(sql string, args pgx.NamedArgs,
 			})
 			return err
 		}
-		err := send(slicesSQL, pgx.NamedArgs{"account": d.AccountID, "id": d.ID, "from": from, "limit": limit}, read)
+		err := send(sql, pgx.NamedArgs{"account": d.AccountID, "id": d.ID, "from": from, "limit": limit}, read)
 		switch {
 		case errors.Is(failed, errEnough):
 			return size, nil

@@ -27,7 +27,7 @@ func Cut(text string, limit int) string {
 
 // Close returns the beginning of a text with frames, with the end of a frame that was cut off.
 func Close(text string) string {
-	for _, tag := range []string{File, Instructions, Result, WebPage} {
+	for _, tag := range []string{File, Instructions, Result, WebPage, Artifact} {
 		if strings.LastIndex(text, "<"+tag) > strings.LastIndex(text, "</"+tag+">") {
 			return text + "\n</" + tag + ">"
 		}

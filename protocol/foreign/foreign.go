@@ -18,11 +18,12 @@ const (
 	Instructions = "instructions"
 	Result       = "result" // a part of the result of a tool
 	WebPage      = "webpage"
+	Artifact     = "artifact"
 )
 
 // frameTag matches what a model may take for the beginning or the end of a frame: also with spaces, accents and other
 // characters within it that are hardly visible.
-var frameTag = regexp.MustCompile(`(?i)<((?:[\s\pZ\pC\pM\x{fffd}]*/)*[\s\pZ\pC\pM\x{fffd}]*(?:` + File + `|` + Instructions + `|` + Result + `|` + WebPage + `))`)
+var frameTag = regexp.MustCompile(`(?i)<((?:[\s\pZ\pC\pM\x{fffd}]*/)*[\s\pZ\pC\pM\x{fffd}]*(?:` + File + `|` + Instructions + `|` + Result + `|` + WebPage + `|` + Artifact + `))`)
 
 // Frame returns foreign text in a frame. Neither the text nor an attribute can end it. attributes are the results of
 // Attribute, joined.

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 
+	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
+	"turnstone/protocol"
 	"turnstone/providers/web/page"
 	"turnstone/providers/web/search"
 )
@@ -36,7 +36,17 @@ func (hangingWeb) Read(ctx context.Context, _ string, _ func(string)) (*page.Pag
 var waits = map[string]string{"web_search": `{"query":"a"}`, "read_page": `{"url":"https://a.example/"}`}
 
 func everyTool() []toolbox.Tool {
-	return All(newLibrary(), &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}})
+	return All(newLibrary(), newShelf(""), &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}})
+}
+
+// entryOf returns the entry of a tool in a catalogue of all.
+func entryOf(t *testing.T, name string) *toolbox.Entry {
+	t.Helper()
+	catalogue, err := toolbox.NewCatalogue(everyTool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalogue.Find(name)
 }
 
 func TestEveryToolIsDescribedCompletely(t *testing.T) {
@@ -63,28 +73,15 @@ func TestEveryToolIsDescribedCompletely(t *testing.T) {
 // checkSchema checks that the schema of a tool is valid, and that it allows only the properties that it describes.
 func checkSchema(t *testing.T, spec *toolbox.Spec) {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec.Schema))
-	if err != nil {
-		t.Errorf("%s: %v", spec.Name, err)
-		return
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("input.json", document); err != nil {
-		t.Errorf("%s: %v", spec.Name, err)
-		return
-	}
-	compiled, err := compiler.Compile("input.json")
-	if err != nil {
-		t.Errorf("%s: %v", spec.Name, err)
-		return
-	}
-	if compiled.Validate(map[string]any{"another": 1}) == nil || compiled.Validate([]any{}) == nil {
-		t.Errorf("%s: the schema accepts another property, or a list", spec.Name)
+	entry := entryOf(t, spec.Name)
+	for _, input := range []string{`{"another":1}`, `[]`} {
+		if entry.Plan(&policy.Call{Input: json.RawMessage(input)}).Failure == nil {
+			t.Errorf("%s: the schema accepts %s", spec.Name, input)
+		}
 	}
 	if input, waiting := waits[spec.Name]; waiting {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(input))
-		if err != nil || compiled.Validate(value) != nil {
-			t.Errorf("%s: the schema refuses %s", spec.Name, input)
+		if plan := entry.Plan(&policy.Call{Input: json.RawMessage(input)}); plan.Failure != nil {
+			t.Errorf("%s: the schema refuses %s: %v", spec.Name, input, plan.Failure)
 		}
 	}
 	var schema struct {
@@ -108,6 +105,12 @@ func TestNoToolAcceptsGarbage(t *testing.T) {
 			"", "null", "[]", `""`, "1", "{", "\xff", `{"query":7}`, `{"query":""}`, `{"query":" "}`, `{"url":["x"]}`, `{"url":""}`, `{"expression":{}}`,
 			`{"file_id":"../x"}`, `{"time_zone":7}`, `{"time_zone":"../../etc/passwd"}`, strings.Repeat("[", 10_000),
 		} {
+			if plan := entryOf(t, name).Plan(&policy.Call{Input: json.RawMessage(input)}); plan.Failure != nil {
+				if !strings.HasSuffix(plan.Failure.Detail, ".") || plan.Failure.Code != protocol.ToolCallInvalid {
+					t.Errorf("%s(%.40s): %+v is not a sentence", name, input, plan.Failure)
+				}
+				continue // such a call never reaches the tool
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // what is accepted must end at once
 			_, err := tool.Run(ctx, &toolbox.Call{Input: json.RawMessage(input), FirstSource: 1})
@@ -156,7 +159,7 @@ func TestEveryToolThatWaitsEndsWithItsCall(t *testing.T) {
 
 func TestAToolThatIsNotAvailableSaysWhy(t *testing.T) {
 	const reason = "The web cannot be searched."
-	for _, tool := range All(newLibrary(), &Web{Unavailable: reason}) {
+	for _, tool := range All(newLibrary(), newShelf(""), &Web{Unavailable: reason}) {
 		spec := tool.Spec()
 		input, isWeb := waits[spec.Name]
 		if !isWeb {

@@ -66,7 +66,7 @@ func runSuite(t *testing.T, config string, environment []string, settings ...str
 	t.Helper()
 	k := newController(t, append(settings, generous...)...)
 	environment = append(environment,
-		"TURNSTONE_URL=http://"+k.site.Public, "TURNSTONE_INTERNAL=http://"+k.site.Internal,
+		"TURNSTONE_URL=http://"+k.site.Public, "TURNSTONE_INTERNAL=http://"+k.site.Internal, "TURNSTONE_CONTENT=http://"+k.site.Content,
 		"TURNSTONE_CONTROL="+k.listen(), "TURNSTONE_FOLDER="+k.site.Folder,
 	)
 	run := func(only []string) results {

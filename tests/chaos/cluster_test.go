@@ -55,7 +55,7 @@ func newSite(t *testing.T, program *sitetest.Build) *site {
 		}
 		public := sitetest.FreeAddress(t)
 		s.nodes[i] = &node{base: "http://" + public, program: program, settings: append(slices.Clone(s.site.Environment),
-			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t),
+			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_CONTENT_LISTEN=off",
 			"TURNSTONE_CLUSTER_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_FILES_DIR="+filepath.Join(s.site.Folder, "files"),
 			"TURNSTONE_CLUSTER_CA_FILE="+filepath.Join(certs, "ca.crt"),
 			"TURNSTONE_CLUSTER_CERT_FILE="+filepath.Join(certs, name+".crt"), "TURNSTONE_CLUSTER_KEY_FILE="+filepath.Join(certs, name+".key"),

@@ -54,7 +54,7 @@ func newErrorSite(t *testing.T) *errorSite {
 	public := sitetest.FreeAddress(t)
 	s.strict, s.strictInternal = "http://"+public, sitetest.FreeAddress(t)
 	strict := sitetest.Failpoints.Start(t, append(s.Environment,
-		"TURNSTONE_DATA_DIR="+filepath.Join(filepath.Dir(s.Folder), "strict"), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+s.strictInternal,
+		"TURNSTONE_DATA_DIR="+filepath.Join(filepath.Dir(s.Folder), "strict"), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+s.strictInternal, "TURNSTONE_CONTENT_LISTEN=off",
 		"TURNSTONE_REGISTRATION=closed", "TURNSTONE_TOKENS_PER_DAY=1000", "TURNSTONE_UPLOAD_LIFETIME=1s", "TURNSTONE_FAILPOINTS="+strictFailpoints), "serve")
 	s.Environment = append(s.Environment, fmt.Sprint("TURNSTONE_MAX_LIVE_TURNS=", maxLiveTurns), fmt.Sprint("TURNSTONE_MAX_STREAMS=", maxStreams),
 		fmt.Sprint("TURNSTONE_MAX_FILES=", maxFiles))

@@ -23,7 +23,7 @@ func TestAnOperatorDrainsANodeThroughAnotherOne(t *testing.T) {
 	live.AwaitKind(t, "answer.delta")
 	internal := sitetest.FreeAddress(t)
 	second := append(s.Environment, "TURNSTONE_DATA_DIR="+filepath.Join(filepath.Dir(s.Folder), "second"),
-		"TURNSTONE_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+internal)
+		"TURNSTONE_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_CONTENT_LISTEN=off")
 	sitetest.Start(t, second, "serve").AwaitLog("turnstone serves")
 	command := func(arguments ...string) string {
 		t.Helper()

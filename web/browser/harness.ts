@@ -6,7 +6,7 @@ import { hangGuard } from "./hang-guard";
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 const control = process.env["TURNSTONE_CONTROL"];
 const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
-const flags =
+export const flags =
   "--headless --no-sandbox --disable-gpu --in-process-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 // A page lives for seconds. Without the optimizing compilers it needs a tenth less processor time.
 const scriptFlags = "--js-flags=--no-opt --no-maglev";

@@ -122,6 +122,7 @@ func (c *nodeCluster) environment(n *node) (list []string) {
 	all := maps.Clone(c.program.Environment)
 	maps.Copy(all, map[string]string{
 		"TURNSTONE_DATA_DIR": n.folder, "TURNSTONE_LISTEN": n.public, "TURNSTONE_INTERNAL_LISTEN": n.internal,
+		"TURNSTONE_CONTENT_LISTEN": c.contentListen(n), "TURNSTONE_CONTENT_URL": c.config.Service.ContentURL.String(),
 		"TURNSTONE_BASE_URL": c.config.Service.BaseURL.String(), "TURNSTONE_ENVIRONMENT": c.config.Service.Environment,
 		"TURNSTONE_LOG_LEVEL": c.logLevel(), "TURNSTONE_DRAIN_GRACE": c.program.grace(c.config).String(),
 		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.own.Join(filepath.Join(clusterFolder, "ca.crt")),
@@ -137,6 +138,14 @@ func (c *nodeCluster) environment(n *node) (list []string) {
 		list = append(list, name+"="+value)
 	}
 	return list
+}
+
+// contentListen returns where a node serves the sandbox origin: all nodes are on one host computer, so the first one does.
+func (c *nodeCluster) contentListen(n *node) string {
+	if n.number > 1 {
+		return settings.ContentOff
+	}
+	return c.config.Service.ContentListen
 }
 
 // logLevel returns the log level of the nodes. By default they log only errors: at their start they log as warnings what

@@ -153,6 +153,11 @@ func (c Command) check(config *settings.Config) error {
 func (p *Program) runCluster(
 	ctx context.Context, config *settings.Config, own *folder.Folder, sockets socket.Pair, count int, password string, log *zap.Logger,
 ) error {
+	if sockets.Content != nil { // the first node listens there, and on the internal address
+		if err := sockets.Content.Close(ctx); err != nil {
+			return err
+		}
+	}
 	if err := sockets.Internal.Close(ctx); err != nil { // the first node listens there
 		return errors.Join(err, sockets.Public.Close(ctx))
 	}

@@ -34,6 +34,9 @@ func (c *Config) Check() error {
 	if c.Service.BaseURL.URL == nil {
 		c.Service.BaseURL = httpURL{c.ownAddress()}
 	}
+	if err := c.checkContent(); err != nil {
+		return err
+	}
 	if c.Access.Registration != "open" && c.Access.Registration != "closed" {
 		return fmt.Errorf("TURNSTONE_REGISTRATION: invalid value %q (want open or closed)", c.Access.Registration)
 	}
@@ -85,6 +88,29 @@ func (c *Config) checkWeb() error {
 	}
 	if c.Web.SearXNGURL != "" && !hasScheme(c.Web.SearXNGURL, "http", "https") {
 		return errors.New("TURNSTONE_SEARCH_SEARXNG_URL is not an http or https URL (want for example http://searxng:8080)")
+	}
+	return nil
+}
+
+// ContentOff is the value of TURNSTONE_CONTENT_LISTEN with which the sandbox origin is not served.
+const ContentOff = "off"
+
+// checkContent also derives the URL of the sandbox origin from the address on which it listens.
+func (c *Config) checkContent() error {
+	if address := c.Service.ContentListen; address != ContentOff {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || port == "" {
+			return fmt.Errorf("TURNSTONE_CONTENT_LISTEN: invalid address %q (want for example 127.0.0.1:8082, or off)", address)
+		}
+		if ip, err := netip.ParseAddr(host); c.Service.ContentURL.URL == nil {
+			if err != nil || !ip.IsLoopback() {
+				return errors.New("TURNSTONE_CONTENT_URL is needed because TURNSTONE_CONTENT_LISTEN is not a loopback address: set it to the URL at which browsers reach the sandbox origin")
+			}
+			c.Service.ContentURL = httpURL{&url.URL{Scheme: c.scheme(), Host: address}}
+		}
+	}
+	if content := c.Service.ContentURL.URL; content != nil && content.Host == c.Service.BaseURL.Host {
+		return errors.New("TURNSTONE_CONTENT_URL must have another origin than TURNSTONE_BASE_URL: artifacts would have the session of their user")
 	}
 	return nil
 }
@@ -280,11 +306,14 @@ func (c *Config) ownAddress() *url.URL {
 	if isUnspecified(host) {
 		host = "127.0.0.1"
 	}
-	scheme := "http"
+	return &url.URL{Scheme: c.scheme(), Host: net.JoinHostPort(host, port)}
+}
+
+func (c *Config) scheme() string {
 	if c.Service.TLSCert != "" {
-		scheme = "https"
+		return "https"
 	}
-	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
+	return "http"
 }
 
 func hasScheme(address string, schemes ...string) bool {

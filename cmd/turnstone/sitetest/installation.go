@@ -24,9 +24,9 @@ const (
 
 // DevInstallation is an installation for dev with a data folder and two addresses of its own.
 type DevInstallation struct {
-	Folder, Public, Internal string
-	Environment              []string
-	Build                    *Build // the variant that Start, Migrate and Serve run; Standard unless a test changes it
+	Folder, Public, Internal, Content string
+	Environment                       []string
+	Build                             *Build // the variant that Start, Migrate and Serve run; Standard unless a test changes it
 }
 
 // NewDevelopment creates the installation without starting it. more are additional settings.
@@ -40,9 +40,9 @@ func NewDevelopment(t *testing.T, more ...string) *DevInstallation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	d := &DevInstallation{Build: Standard, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t)}
+	d := &DevInstallation{Build: Standard, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t), Content: FreeAddress(t)}
 	d.Environment = append([]string{
-		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal,
+		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal, "TURNSTONE_CONTENT_LISTEN=" + d.Content,
 	}, more...)
 	return d
 }

@@ -90,8 +90,8 @@ func (l *Endpoint) Close(ctx context.Context) error {
 	return err
 }
 
-// Pair is the public and the internal listener.
-type Pair struct{ Public, Internal *Endpoint }
+// Pair is the public and the internal listener, and that of the sandbox origin; nil: it is off.
+type Pair struct{ Public, Internal, Content *Endpoint }
 
 // Open binds both addresses.
 func Open(ctx context.Context, config *settings.Config) (Pair, error) {
@@ -107,17 +107,27 @@ func Open(ctx context.Context, config *settings.Config) (Pair, error) {
 	if err != nil {
 		return Pair{}, errors.Join(err, public.socket.Close())
 	}
-	return Pair{public, internal}, nil
+	if config.Service.ContentListen == settings.ContentOff {
+		return Pair{public, internal, nil}, nil
+	}
+	content, err := listen(ctx, "TURNSTONE_CONTENT_LISTEN", config.Service.ContentListen, secure)
+	if err != nil {
+		return Pair{}, errors.Join(err, public.socket.Close(), internal.socket.Close())
+	}
+	return Pair{public, internal, content}, nil
 }
 
 // Close closes both.
 func (l Pair) Close(ctx context.Context) error {
 	var group sync.WaitGroup
-	var public, internal error
+	var public, internal, content error
 	group.Go(func() { public = l.Public.Close(ctx) })
 	group.Go(func() { internal = l.Internal.Close(ctx) })
+	if l.Content != nil {
+		group.Go(func() { content = l.Content.Close(ctx) })
+	}
 	group.Wait()
-	return errors.Join(public, internal)
+	return errors.Join(public, internal, content)
 }
 
 func loadTLS(config *settings.Config) (*tls.Config, error) {

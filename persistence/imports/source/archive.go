@@ -18,15 +18,16 @@ import (
 
 // Limits of an archive of this service. What is beyond them is left out.
 const (
-	maxManifest    = 1 << 20 // bytes that are read to find the format of the manifest
-	maxProjects    = 10_000
-	maxVersions    = 100_000 // of the instructions of all projects
-	maxListed      = 100_000 // files that the list of files has
-	maxProjectsOf  = 1000    // projects of one file
-	maxToolName    = 64      // characters, as for settings that users change
-	maxMediaType   = 255     // bytes
-	longName       = 1024    // characters of the name of a file, before it is cleaned
-	unnamedProject = "Project"
+	maxManifest         = 1 << 20 // bytes that are read to find the format of the manifest
+	maxProjects         = 10_000
+	maxVersions         = 100_000 // of the instructions of all projects
+	maxListed           = 100_000 // files that the list of files has
+	maxArtifactVersions = 1_000_000
+	maxProjectsOf       = 1000 // projects of one file
+	maxToolName         = 64   // characters, as for settings that users change
+	maxMediaType        = 255  // bytes
+	longName            = 1024 // characters of the name of a file, before it is cleaned
+	unnamedProject      = "Project"
 )
 
 // Project is a project of an archive of this service.
@@ -67,6 +68,54 @@ type File struct {
 	Listed bool
 	// OverLimit reports that Open is nil because too many bytes of the archive would be unpacked.
 	OverLimit bool
+}
+
+// Artifact is one version of an artifact of an archive of this service.
+type Artifact struct {
+	ID             protocol.ArtifactID     // in the export
+	ConversationID protocol.ConversationID // in the export
+	Kind           protocol.ArtifactKind
+	Language       *string
+	Version        int64
+	Title          string
+	CreatedBy      protocol.ArtifactAuthor
+	CreatedAt      time.Time
+	Content        string
+}
+
+// artifacts reads the artifacts, after the conversations to which they belong.
+func (a *ownArchive) artifacts() error {
+	return a.list("artifacts.json", "artifact_versions", maxArtifactVersions, a.artifact)
+}
+
+func (a *ownArchive) artifact(d *decoder) error {
+	var from struct {
+		ID             text  `json:"artifact_id"`
+		ConversationID text  `json:"conversation_id"`
+		Kind           text  `json:"kind"`
+		Language       text  `json:"language"`
+		Version        int64 `json:"version"`
+		Title          text  `json:"title"`
+		CreatedBy      text  `json:"created_by"`
+		CreatedAt      when  `json:"created_at"`
+		Content        text  `json:"content"`
+	}
+	if err := d.value(&from); err != nil {
+		return err
+	}
+	v := &Artifact{
+		Kind: protocol.ArtifactKind(from.Kind), Version: from.Version, CreatedBy: protocol.ArtifactAuthor(from.CreatedBy), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now),
+		Content: strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD"),
+	}
+	v.Title, _ = oneLine(string(from.Title), protocol.MaxTitle)
+	if language := strings.ReplaceAll(clipRunes(string(from.Language), protocol.MaxArtifactLanguage), "\x00", ""); language != "" {
+		v.Language = &language
+	}
+	if v.ID.UnmarshalText([]byte(from.ID)) != nil || v.ConversationID.UnmarshalText([]byte(from.ConversationID)) != nil || v.Title == "" || v.Version != version(v.Version) ||
+		len(v.Content) > protocol.MaxArtifactBytes || !slices.Contains(protocol.ArtifactKinds, v.Kind) || v.CreatedBy != protocol.ByModel && v.CreatedBy != protocol.ByUser {
+		return a.problem(protocol.ImportUnreadable, v.Title, "It is not a version of an artifact.")
+	}
+	return yield(a.to.Artifact(v))
 }
 
 // ownArchive reads an archive of this service: first the projects, their instructions and the files, which conversations name.
@@ -350,7 +399,7 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "artifacts.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

@@ -25,13 +25,14 @@ const (
 var names = regexp.MustCompile(`^(conversations([-_]\d+)?|conv_[0-9a-z]{26})\.json$`)
 
 // Handler receives what is read. Of an archive of this service, it gets the projects first, then their instructions, the
-// files, and the conversations. Every reading of the same file calls it in the same order.
+// files, the conversations, and the artifacts. Every reading of the same file calls it in the same order.
 type Handler struct {
 	Conversation func(*Conversation) error
 	Archive      func() error // the file is an archive of this service
 	Project      func(*Project) error
 	Instructions func(*Instructions) error
 	File         func(*File) error
+	Artifact     func(*Artifact) error
 	// Problem receives a problem of the file that belongs to no conversation. name is that of a file in the archive, or
 	// empty.
 	Problem func(reason protocol.ImportReason, name string, detail string, count int) error
@@ -170,6 +171,9 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 	}
 	if own != nil {
 		others -= own.used
+		if err := own.artifacts(); err != nil {
+			return err
+		}
 	}
 	if others > 0 {
 		return to.Problem(protocol.ImportFilesSkipped, "", "", others)

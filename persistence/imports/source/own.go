@@ -295,7 +295,7 @@ func ownPart(value jsontext.Value) (part protocol.Part, is bool) {
 	}
 	part.Open = false
 	switch part.Type {
-	case protocol.PartText, protocol.PartReasoning, protocol.PartCode, protocol.PartNotice:
+	case protocol.PartText, protocol.PartReasoning, protocol.PartCode, protocol.PartNotice, protocol.PartArtifact:
 		return part, true
 	case protocol.PartTool:
 		if !slices.Contains(protocol.ToolStates, part.State) || !part.State.Terminal() {

@@ -344,6 +344,20 @@ export interface SteeringReturned extends Envelope<"steering.returned"> {
   follow_up_id: FollowUpID | null;
 }
 
+export type ArtifactID = `art_${string}`;
+
+/** An artifact was created, or has a new version. It is durable. */
+export interface ArtifactUpdated extends Envelope<"artifact.updated"> {
+  part_id: PartID;
+  artifact_id: ArtifactID;
+  version: number;
+  kind: "document" | "code" | "html" | "svg" | "table" | "diagram";
+  title: string;
+  /** Of code. */
+  language?: string;
+  created_by: "model" | "user";
+}
+
 /** Information for the reader, for example that older messages were left out. */
 export interface Notice extends Envelope<"notice"> {
   part_id: PartID;
@@ -436,7 +450,7 @@ export interface Part {
   /** For text, reasoning_summary and notice. */
   text?: string;
   citations?: Citation[];
-  /** For code. */
+  /** For code, and for an artifact of code. */
   language?: string;
   /** For code. */
   filename?: string;
@@ -447,7 +461,7 @@ export interface Part {
   /** For tool. */
   tool_id?: ToolID;
   tool_name?: string;
-  /** For tool: the kind of the tool. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have). */
+  /** For tool: the kind of the tool. For artifact: its kind. For notice: steering, context_trimmed, or attachment_absent (a file that an imported conversation names but does not have). */
   kind?: string;
   title?: string;
   input?: unknown;
@@ -463,6 +477,12 @@ export interface Part {
   approval?: PartApproval;
   /** For a notice of kind steering. */
   steering_id?: SteeringID;
+  /** For artifact. */
+  artifact_id?: ArtifactID;
+  /** For artifact: the newest version that the answer wrote. */
+  version?: number;
+  /** For artifact: who wrote that version. */
+  created_by?: "model" | "user";
   /** The part is still being written; never set in a finished message. */
   open?: boolean;
 }
@@ -538,6 +558,7 @@ export type TurnEvent =
   | SteeringAccepted
   | SteeringApplied
   | SteeringReturned
+  | ArtifactUpdated
   | Notice
   | TurnCancelRequested
   | TurnRecovering
@@ -568,6 +589,7 @@ export const turnEventTypes = [
   "steering.accepted",
   "steering.applied",
   "steering.returned",
+  "artifact.updated",
   "notice",
   "turn.cancel_requested",
   "turn.recovering",

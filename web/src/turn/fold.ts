@@ -255,6 +255,19 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
             },
       );
       break;
+    case "artifact.updated":
+      next.parts = withArtifact(view.parts, {
+        type: "artifact",
+        part_id: event.part_id,
+        artifact_id: event.artifact_id,
+        version: event.version,
+        kind: event.kind,
+        title: event.title,
+        created_by: event.created_by,
+        since: event.at,
+        ...(event.language === undefined ? {} : { language: event.language }),
+      });
+      break;
     case "notice":
       next.parts = [
         ...view.parts,
@@ -311,6 +324,13 @@ function opened(
   supersedes: readonly PartID[] | undefined,
 ): PartView[] {
   return [...parts.filter((p) => !supersedes?.includes(p.part_id)), { ...part, open: true, since: at }];
+}
+
+/** Sets the version of an artifact in its part, which an earlier version has added at its position. */
+function withArtifact(parts: readonly PartView[], part: PartView): readonly PartView[] {
+  const at = parts.findIndex((known) => known.artifact_id === part.artifact_id);
+  const known = parts[at];
+  return known === undefined ? [...parts, part] : parts.with(at, { ...part, part_id: known.part_id });
 }
 
 function closed(part: PartView, truncated?: boolean): PartView {

@@ -38,10 +38,19 @@ export function randomTurn(next: (below: number) => number, id = "turn_01h2xcejq
   let cut: PartID[] = [];
   for (let part = 0; part <= next(6); part++) {
     const part_id = `part_${part}` as PartID;
-    const kind = (["answer", "code", "reasoning", "tool", "notice", "steering", "recovering"] as const)[next(7)]!;
+    const kind = (["answer", "code", "reasoning", "tool", "notice", "steering", "recovering", "artifact"] as const)[next(8)]!;
     const supersedes = cut.length > 0 ? { supersedes: cut } : {};
     if (kind === "notice")
       add("notice", { part_id, index: part, kind: "context_trimmed", text: "Older messages were left out." });
+    else if (kind === "artifact")
+      add("artifact.updated", {
+        part_id,
+        artifact_id: `art_${next(2)}`,
+        version: part + 1,
+        kind: "document",
+        title: "Tides",
+        created_by: "model",
+      });
     else if (kind === "steering") {
       add("steering.accepted", {
         steering_id: `st_${part}`,

@@ -1,0 +1,273 @@
+// Package artifacts handles the requests for artifacts: documents that the model and the user write together, in versions. It
+// holds no state; package persistence/artifacts decides what is stored.
+package artifacts
+
+import (
+	"context"
+	"fmt"
+	stdhttp "net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"go.uber.org/zap"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/response"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/http/transfer"
+	"turnstone/persistence/artifacts"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// Store stores artifacts; see package persistence/artifacts.
+type Store interface {
+	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.ArtifactID, limit int) (page []protocol.Artifact, next *protocol.ArtifactID, err error)
+	Artifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) (*protocol.Artifact, error)
+	Versions(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, before *int64, limit int) (page []protocol.ArtifactVersion, next *int64, err error)
+	Content(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error)
+	Diff(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, from, to int64) (*protocol.ArtifactDiff, error)
+	Put(ctx context.Context, account protocol.AccountID, change *artifacts.Change, title, content string) (*protocol.Artifact, error)
+	Restore(ctx context.Context, account protocol.AccountID, change *artifacts.Change, version int64) (*protocol.Artifact, error)
+}
+
+// Handlers handle the requests for artifacts.
+type Handlers struct {
+	Store    Store
+	Sessions router.Sessions
+	Keys     *auth.Keys
+	Log      *zap.Logger
+}
+
+const (
+	path = "/artifacts/{artifact_id}"
+	// maxBody is the size of a body with a content of 1 MiB, in which every character may be written as an escape.
+	maxBody   = 2 << 20
+	changeDoc = " The change is based on the version in If-Match: if the artifact has another one meanwhile, the request fails with 409 `stale_version`, and `current` has the artifact. " +
+		"An artifact keeps its newest 200 versions. The versions count in the storage quota of the account (413). In an archived project, artifacts cannot be changed (409)."
+)
+
+// Routes returns the routes of artifacts.
+func (h *Handlers) Routes() []route.Route {
+	return []route.Route{
+		route.Call("GET", "/conversations/{conversation_id}/artifacts", "listArtifacts", "List the artifacts of a conversation", route.Lists, h.list).
+			DescribedAs("Lists the artifacts of a conversation, on all of its branches, newest first. The model creates them with the tool `write_artifact`; a conversation has at most 200. " +
+				"They are found by searches, are in the export of the account, and end with their conversation. A fork has copies of those that its messages show, with the versions that they show."),
+		route.Call("GET", path, "getArtifact", "Get an artifact", route.Reads, h.get).
+			DescribedAs("Returns an artifact without its content."),
+		route.Call("GET", path+"/versions", "listArtifactVersions", "List the versions of an artifact", route.Lists, h.versions).
+			DescribedAs("Lists the versions of an artifact, newest first, without their contents. A version never changes."),
+		route.Call("GET", path+"/diff", "diffArtifact", "Compare two versions of an artifact", route.Lists, h.diff).
+			DescribedAs("Compares two versions of an artifact line by line. A version that the artifact does not have, or no longer has, gets 404."),
+		route.Call("PUT", path, "putArtifact", "Change an artifact", route.Writes, h.put).
+			DescribedAs("Stores a new version with a content of at most 1 MiB (413), written by the user. A table must be CSV as in RFC 4180, with the same number of cells in every row (422); it is stored with line feeds, and every cell is text. "+
+				"A request that repeats what is stored changes nothing, and needs no version."+changeDoc).
+			WithExample(route.Object{"content": "# Plan\n\n1. Measure\n2. Cut\n", "title": "Plan"}).
+			WithMaxBody(maxBody).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
+		route.Call("POST", path+"/restore", "restoreArtifact", "Restore a version of an artifact", route.Writes, h.restore).
+			DescribedAs("Stores the content and the title of an older version as a new version. Versions in between stay."+changeDoc).
+			WithExample(route.Object{"version": 2}).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
+		route.Stream("GET", path+"/content", "getArtifactContent", "Download an artifact", route.Reads, h.content).
+			DescribedAs("Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again.").
+			Documented(documentContent),
+	}
+}
+
+// InArtifact is embedded by inputs of routes below an artifact.
+type InArtifact struct {
+	ArtifactID protocol.ArtifactID `path:"artifact_id"`
+}
+
+type listInput struct {
+	resource.InConversation
+	resource.PageInput
+}
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Artifact]], error) {
+	caller, scope := router.CallerOf(ctx), "artifacts "+in.ConversationID.String()
+	after, err := resource.OpenCursor[protocol.ArtifactID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+func (h *Handlers) get(ctx context.Context, in *InArtifact) (*resource.Versioned[protocol.Artifact], error) {
+	return versioned(h.Store.Artifact(ctx, router.CallerOf(ctx).AccountID, in.ArtifactID))
+}
+
+func versioned(a *protocol.Artifact, err error) (*resource.Versioned[protocol.Artifact], error) {
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*a, a.Version), nil
+}
+
+type versionsInput struct {
+	InArtifact
+	resource.PageInput
+}
+
+func (h *Handlers) versions(ctx context.Context, in *versionsInput) (*resource.Body[protocol.List[protocol.ArtifactVersion]], error) {
+	caller, scope := router.CallerOf(ctx), "versions "+in.ArtifactID.String()
+	before, err := resource.OpenCursor[int64](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.Versions(ctx, caller.AccountID, in.ArtifactID, before, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type diffInput struct {
+	InArtifact
+	From int64 `query:"from" required:"true" minimum:"1" doc:"The version to compare with, usually the older one."`
+	To   int64 `query:"to" minimum:"1" doc:"The version that is compared. Default: the current one."`
+}
+
+func (h *Handlers) diff(ctx context.Context, in *diffInput) (*resource.Body[protocol.ArtifactDiff], error) {
+	account := router.CallerOf(ctx).AccountID
+	if in.To == 0 {
+		current, err := h.Store.Artifact(ctx, account, in.ArtifactID)
+		if err != nil {
+			return nil, err
+		}
+		in.To = current.Version
+	}
+	diff, err := h.Store.Diff(ctx, account, in.ArtifactID, in.From, in.To)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(*diff), nil
+}
+
+type putArtifactInput struct {
+	InArtifact
+	resource.IfMatch
+	Body struct {
+		Content string `json:"content" doc:"At most 1 MiB."`
+		Title   string `json:"title,omitempty" doc:"1 to 200 characters. Default: the present title."`
+		Version *int64 `json:"version,omitempty" doc:"The version of the artifact that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) put(ctx context.Context, in *putArtifactInput) (*resource.Versioned[protocol.Artifact], error) {
+	if len(in.Body.Content) > protocol.MaxArtifactBytes {
+		return nil, protocol.Errorf(protocol.CodeTooLarge, "The content has %d bytes. A version of an artifact has at most %d.", len(in.Body.Content), protocol.MaxArtifactBytes)
+	}
+	title, err := resource.OptionalTitle("body.title", in.Body.Title)
+	if err != nil {
+		return nil, err
+	}
+	version, err := in.Version(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	return versioned(h.Store.Put(ctx, router.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: version}, title, in.Body.Content))
+}
+
+type restoreArtifactInput struct {
+	InArtifact
+	resource.IfMatch
+	Body struct {
+		Version     int64  `json:"version" minimum:"1" doc:"The version that becomes the new one."`
+		BaseVersion *int64 `json:"base_version,omitempty" doc:"The version of the artifact that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*resource.Versioned[protocol.Artifact], error) {
+	base, err := in.Version(in.Body.BaseVersion)
+	if err != nil {
+		return nil, err
+	}
+	return versioned(h.Store.Restore(ctx, router.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: base}, in.Body.Version))
+}
+
+type contentInput struct {
+	InArtifact
+	Version int64  `query:"version" minimum:"1" doc:"Default: the current version."`
+	Format  string `query:"format" enum:"csv" doc:"Of a table: csv for spreadsheets. Default: the content as it is stored."`
+}
+
+const (
+	plainText = "text/plain; charset=utf-8"
+	csvText   = "text/csv; charset=utf-8; header=absent"
+)
+
+// content sends the content of a version. It is never a page: the web app runs contents only on the sandbox origin.
+func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *contentInput) error {
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	var version *int64
+	if in.Version != 0 {
+		version = &in.Version
+	}
+	found, err := h.Store.Content(bounded, router.CallerOf(r.Context()).AccountID, in.ArtifactID, version)
+	if err != nil {
+		return err
+	}
+	text, media := found.Content, plainText
+	if in.Format == "csv" {
+		if found.Kind != protocol.ArtifactTable {
+			return protocol.Invalid("query.format", "is only for tables")
+		}
+		if text, err = artifacts.GuardedTable(text); err != nil {
+			return fmt.Errorf("writing a table: %w", err)
+		}
+		media = csvText
+	}
+	disposition := response.Attachment(found.Title, "artifact", Extension(found.Kind, found.Language))
+	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, disposition, media, func(_ context.Context, to *transfer.Download) error {
+		transfer.WriteSafeHeader(w.Header())
+		w.Header().Set("ETag", response.ETagOf(found.Version))
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, err := to.Write([]byte(text))
+		return err
+	})
+}
+
+// extensions are those of the files as which artifacts are downloaded.
+var extensions = map[protocol.ArtifactKind]string{
+	protocol.ArtifactDocument: ".md", protocol.ArtifactHTML: ".html", protocol.ArtifactSVG: ".svg", protocol.ArtifactTable: ".csv", protocol.ArtifactDiagram: ".mmd",
+}
+
+// codeExtensions are those of code, by its language.
+var codeExtensions = map[string]string{
+	"bash": ".sh", "c": ".c", "c++": ".cpp", "cpp": ".cpp", "css": ".css", "go": ".go", "html": ".html", "java": ".java", "javascript": ".js", "json": ".json",
+	"kotlin": ".kt", "php": ".php", "python": ".py", "r": ".r", "ruby": ".rb", "rust": ".rs", "shell": ".sh", "sql": ".sql", "swift": ".swift", "toml": ".toml",
+	"typescript": ".ts", "xml": ".xml", "yaml": ".yaml",
+}
+
+// Extension returns the extension of the file as which an artifact is downloaded.
+func Extension(kind protocol.ArtifactKind, language *string) string {
+	if extension := extensions[kind]; extension != "" {
+		return extension
+	}
+	if language != nil {
+		if extension := codeExtensions[strings.ToLower(*language)]; extension != "" {
+			return extension
+		}
+	}
+	return ".txt"
+}
+
+// documentContent documents the response of a download.
+func documentContent(_ huma.API, op *huma.Operation) {
+	op.Responses[strconv.Itoa(stdhttp.StatusOK)] = &huma.Response{
+		Description: "The content.",
+		Headers:     route.Headers("Content-Disposition", "Content-Length", "ETag"),
+		Content: map[string]*huma.MediaType{
+			"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
+			"text/csv":   {Schema: &huma.Schema{Type: huma.TypeString}},
+		},
+	}
+}

@@ -1,0 +1,96 @@
+package artifacts
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A table is stored as CSV as in RFC 4180, with line feeds. Every cell is text: a spreadsheet calculates nothing when it opens a
+// download (see GuardedTable), and the app shows a formula as it is written.
+
+// maxColumns limits the columns of a table.
+const maxColumns = 1000
+
+// formulaMarks are the characters with which a spreadsheet begins a formula.
+const formulaMarks = "=+-@\t\r"
+
+// parseTable returns a table in the form in which it is stored. An apostrophe before a formula, with which spreadsheets and
+// GuardedTable mark text, is not part of the cell. The error is for the author.
+func parseTable(content string) (string, error) {
+	content = strings.TrimPrefix(content, "\ufeff")
+	return rewrite(content, false, func(cell string) string {
+		if rest, marked := strings.CutPrefix(cell, "'"); marked && isFormula(rest) {
+			return rest
+		}
+		return cell
+	})
+}
+
+// GuardedTable returns a stored table as a download: as in RFC 4180, with an apostrophe before each cell that a spreadsheet
+// would take for a formula. Numbers stay as they are.
+func GuardedTable(content string) (string, error) {
+	return rewrite(content, true, func(cell string) string {
+		if isFormula(cell) {
+			return "'" + cell
+		}
+		return cell
+	})
+}
+
+func rewrite(content string, crlf bool, change func(cell string) string) (string, error) {
+	from := csv.NewReader(strings.NewReader(content))
+	from.ReuseRecord = true
+	var out strings.Builder
+	to := csv.NewWriter(&out)
+	to.UseCRLF = crlf
+	for {
+		row, err := from.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			to.Flush()
+			return out.String(), to.Error()
+		case errors.Is(err, csv.ErrFieldCount):
+			line, _ := from.FieldPos(0)
+			return "", fmt.Errorf("is not a table: the row in line %d has another number of cells than the first row, which has %d", line, from.FieldsPerRecord)
+		case err != nil:
+			return "", fmt.Errorf("is not CSV as in RFC 4180: %w", err)
+		case len(row) > maxColumns:
+			return "", fmt.Errorf("has %d columns; a table has at most %d", len(row), maxColumns)
+		}
+		for i := range row {
+			row[i] = change(row[i])
+		}
+		if err := to.Write(row); err != nil {
+			return "", err
+		}
+	}
+}
+
+// isFormula reports whether a spreadsheet takes a cell for a formula. A number with a sign is none.
+func isFormula(cell string) bool {
+	if cell == "" || !strings.ContainsRune(formulaMarks, rune(cell[0])) {
+		return false
+	}
+	return !isNumber(cell)
+}
+
+// isNumber reports whether a cell is a sign and digits, with at most one decimal mark and a percent sign at its end.
+func isNumber(cell string) bool {
+	digits := strings.TrimSuffix(strings.TrimLeft(cell, "+-"), "%")
+	if len(cell)-len(strings.TrimLeft(cell, "+-")) > 1 || digits == "" {
+		return false
+	}
+	marks := 0
+	for _, c := range digits {
+		switch {
+		case c == '.' || c == ',':
+			marks++
+		case c < '0' || c > '9':
+			return false
+		}
+	}
+	return marks < len(digits) && marks <= 1
+}

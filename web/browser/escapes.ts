@@ -1,0 +1,176 @@
+// Attempts of an artifact to send a request out of its frame. URL stands for an address of the counting server.
+
+const script = (code: string) => `<script>${code}<\/script>`;
+
+/** HTML of artifacts, by what it attempts. */
+export const escapes: Readonly<Record<string, string>> = {
+  "location assignment": script(`location = "URL"`),
+  "location.href": script(`location.href = "URL"`),
+  "location.assign": script(`location.assign("URL")`),
+  "location.replace": script(`location.replace("URL")`),
+  "location in a timer": script(`setTimeout(() => { location = "URL" })`),
+  "top.location": script(`try { top.location = "URL" } catch {}`),
+  "parent.location": script(`try { parent.location.href = "URL" } catch {}`),
+  "location of a data URL": script(`location = "data:text/html,<img src=URL>"`),
+  "location of a blob": script(
+    `location = URL_.createObjectURL(new Blob(["<img src=URL>"], { type: "text/html" }))`.replace(
+      "URL_",
+      "window['U'+'RL']",
+    ),
+  ),
+  "javascript: URL": `<a id="a" href="javascript:fetch('URL')">x</a>${script(`a.click()`)}`,
+  "history and reload": script(`try { history.pushState({}, "", "URL") } catch {} `),
+  "navigation API": script(`try { navigation.navigate("URL") } catch {}`),
+  "meta refresh": `<meta http-equiv="refresh" content="0;url=URL">`,
+  "meta refresh by script": script(
+    `const m = document.createElement("meta"); m.httpEquiv = "refresh"; m.content = "0;url=URL"; document.head.append(m)`,
+  ),
+  "meta that relaxes the policy": `<meta http-equiv="Content-Security-Policy" content="default-src *"><img src="URL">`,
+  "form get": `<form id="f" action="URL"></form>${script(`f.submit()`)}`,
+  "form post": `<form id="f" method="post" action="URL"><input name="a" value="b"></form>${script(`f.submit()`)}`,
+  "form into a new window": `<form id="f" target="_blank" action="URL"></form>${script(`f.submit()`)}`,
+  "form into the top": `<form id="f" target="_top" action="URL"></form>${script(`f.requestSubmit()`)}`,
+  "button formaction": `<form><button id="b" formaction="URL">x</button></form>${script(`b.click()`)}`,
+  "dialog form": `<form method="dialog" action="URL" id="f"></form>${script(`f.requestSubmit()`)}`,
+  anchor: `<a id="a" href="URL">x</a>${script(`a.click()`)}`,
+  "anchor with ping": `<a id="a" href="#x" ping="URL">x</a>${script(`a.click()`)}`,
+  "anchor into a new window": `<a id="a" href="URL" target="_blank">x</a>${script(`a.click()`)}`,
+  "anchor into the top": `<a id="a" href="URL" target="_top">x</a>${script(`a.click()`)}`,
+  "anchor into the parent": `<a id="a" href="URL" target="_parent">x</a>${script(`a.click()`)}`,
+  "anchor with download": `<a id="a" href="URL" download>x</a>${script(`a.click()`)}`,
+  area: `<map name="m"><area id="a" href="URL" shape="default"></map><img usemap="#m">${script(`a.click()`)}`,
+  "svg anchor": `<svg><a id="a" href="URL"><text y="20">x</text></a></svg>${script(`a.dispatchEvent(new MouseEvent("click"))`)}`,
+  "window.open": script(`window.open("URL")`),
+  "window.open noopener": script(`window.open("URL", "_blank", "noopener")`),
+  "link prefetch": `<link rel="prefetch" href="URL">`,
+  "link preload": `<link rel="preload" as="script" href="URL">`,
+  "link modulepreload": `<link rel="modulepreload" href="URL">`,
+  "link preconnect": `<link rel="preconnect" href="URL">`,
+  "link dns-prefetch": `<link rel="dns-prefetch" href="URL">`,
+  "link prerender": `<link rel="prerender" href="URL">`,
+  "link stylesheet": `<link rel="stylesheet" href="URL">`,
+  "link icon": `<link rel="icon" href="URL">`,
+  "link manifest": `<link rel="manifest" href="URL">`,
+  "link preconnect by createElement": script(
+    `const l = document.createElement("link"); l.rel = "preconnect"; l.href = "URL"; document.head.append(l)`,
+  ),
+  "link preconnect by createElementNS": script(
+    `const l = document.createElementNS("http://www.w3.org/1999/xhtml", "h:LINK".toLowerCase()); l.setAttribute("rel", "preconnect"); l.setAttribute("href", "URL"); document.head.append(l)`,
+  ),
+  "link preconnect by innerHTML": script(`document.body.innerHTML = "<link rel=preconnect href='URL'>"`),
+  "link preconnect by insertAdjacentHTML": script(
+    `document.body.insertAdjacentHTML("beforeend", "<LINK/rel=preconnect href='URL'>")`,
+  ),
+  "link preconnect by document.write in pieces": script(
+    `document.write("<li"); document.write("nk rel=preconnect href='URL'>")`,
+  ),
+  "link preconnect by a template": script(
+    `const t = document.createElement("template"); t.innerHTML = "<link rel=preconnect href='URL'>"; document.head.append(t.content.cloneNode(true))`,
+  ),
+  "link preconnect by DOMParser": script(
+    `const d = new DOMParser().parseFromString("<link rel=preconnect href='URL'>", "text/html"); document.head.append(...document.adoptNode(d.head).childNodes)`,
+  ),
+  "link preconnect by XML": script(
+    `const d = new DOMParser().parseFromString("<x:link xmlns:x='http://www.w3.org/1999/xhtml' rel='preconnect' href='URL'/>", "application/xml"); document.head.append(document.adoptNode(d.documentElement))`,
+  ),
+  "link preconnect by an XML entity": script(
+    `const d = new DOMParser().parseFromString("<!DOCTYPE r [<!ENTITY e \\"&#60;link xmlns='http://www.w3.org/1999/xhtml' rel='preconnect' href='URL'/>\\">]><r>&e;</r>", "application/xml"); document.head.append(...document.adoptNode(d.documentElement).childNodes)`,
+  ),
+  "link preconnect by a range": script(
+    `document.head.append(document.createRange().createContextualFragment("<link rel=preconnect href='URL'>"))`,
+  ),
+  "link preconnect by an element that extends link": script(
+    `class L extends HTMLLinkElement {} customElements.define("x-l", L, { extends: "link" }); const l = new L(); l.rel = "preconnect"; l.href = "URL"; document.head.append(l)`,
+  ),
+  "link preconnect by setHTMLUnsafe": script(`document.body.setHTMLUnsafe("<link rel=preconnect href='URL'>")`),
+  "link preconnect in noscript": `<noscript><p title="</noscript><link rel=preconnect href='URL'>"></noscript>`,
+  "link preconnect by a frame's functions": script(
+    `const i = document.createElement("iframe"); document.body.append(i); const l = i.contentDocument.createElement("link"); l.rel = "preconnect"; l.href = "URL"; document.head.append(document.adoptNode(l))`,
+  ),
+  base: `<base href="URL"><img src="x.png">`,
+  "speculation rules": `<script type="speculationrules">{"prefetch":[{"source":"list","urls":["URL"]}],"prerender":[{"source":"list","urls":["URL"]}]}<\/script>`,
+  "speculation rules by script": script(
+    `const s = document.createElement("script"); s.type = "speculationrules"; s.textContent = '{"prefetch":[{"source":"list","urls":["URL"]}]}'; document.head.append(s)`,
+  ),
+  fetch: script(`fetch("URL").catch(() => {})`),
+  "fetch without cors": script(
+    `fetch("URL", { mode: "no-cors", keepalive: true, method: "POST", body: "x" }).catch(() => {})`,
+  ),
+  "fetch later": script(`try { fetchLater("URL", { activateAfter: 0 }) } catch {}`),
+  XMLHttpRequest: script(`const x = new XMLHttpRequest(); x.open("GET", "URL"); x.onerror = () => {}; x.send()`),
+  WebSocket: script(`try { new WebSocket("URL".replace("http", "ws")) } catch {}`),
+  WebTransport: script(`try { new WebTransport("URL".replace("http:", "https:")) } catch {}`),
+  EventSource: script(`new EventSource("URL")`),
+  sendBeacon: script(`navigator.sendBeacon("URL", "x")`),
+  "report by policy violation": script(`new Image().src = "URL"`),
+  image: `<img src="URL">`,
+  "image srcset": `<img srcset="URL 1x, URL 2x"><picture><source srcset="URL"><img></picture>`,
+  "image lazy": `<img loading="lazy" src="URL">`,
+  "input image": `<input type="image" src="URL">`,
+  "body background": `<body background="URL"><table background="URL"><td background="URL">`,
+  script: `<script src="URL"><\/script>`,
+  module: `<script type="module">import "URL"<\/script>`,
+  "dynamic import": script(`import("URL").catch(() => {})`),
+  "import map": `<script type="importmap">{"imports":{"x":"URL"}}<\/script><script type="module">import "x"<\/script>`,
+  worker: script(`try { new Worker("URL") } catch {}`),
+  "worker of a blob": script(
+    `try { new Worker(window["U"+"RL"].createObjectURL(new Blob(["fetch('URL'); importScripts('URL')"]))) } catch {}`,
+  ),
+  "shared worker": script(`try { new SharedWorker("URL") } catch {}`),
+  "service worker": script(`try { navigator.serviceWorker.register("URL").catch(() => {}) } catch {}`),
+  worklet: script(`try { CSS.paintWorklet.addModule("URL").catch(() => {}) } catch {}`),
+  "audio worklet": script(
+    `try { new OfflineAudioContext(1, 1, 44100).audioWorklet.addModule("URL").catch(() => {}) } catch {}`,
+  ),
+  audio: `<audio src="URL" autoplay preload="auto"></audio>`,
+  video: `<video src="URL" poster="URL" preload="auto"></video>`,
+  "source and track": `<video><source src="URL"><track default src="URL"></video>`,
+  object: `<object data="URL"></object>`,
+  embed: `<embed src="URL">`,
+  applet: `<applet code="URL"></applet>`,
+  iframe: `<iframe src="URL"></iframe>`,
+  "iframe srcdoc": `<iframe srcdoc="<script>fetch('URL');new RTCPeerConnection<\/script><img src='URL'>"></iframe>`,
+  "iframe by script": script(`const i = document.createElement("iframe"); i.src = "URL"; document.body.append(i)`),
+  frameset: script(`document.body.outerHTML = "<frameset><frame src='URL'></frameset>"`),
+  "portal and fenced frame": `<portal src="URL"></portal><fencedframe src="URL"></fencedframe>`,
+  "css url()": `<style>body { background: url("URL") }</style><p style="background-image: url(URL)">x</p>`,
+  "css @import": `<style>@import "URL"; @import url(URL);</style>`,
+  "css font": `<style>@font-face { font-family: f; src: url(URL) } body { font-family: f }</style>x`,
+  "css image-set, cursor, list, content": `<style>p { background: image-set("URL" 1x); cursor: url(URL), auto; list-style: url(URL); border-image: url(URL); mask: url(URL) } p::before { content: url(URL) }</style><p>x`,
+  "css by script": script(
+    `const s = new CSSStyleSheet(); s.replaceSync("body { background: url(URL) }"); document.adoptedStyleSheets = [s]`,
+  ),
+  "font face by script": script(`new FontFace("f", "url(URL)").load().catch(() => {})`),
+  "svg image": `<svg><image href="URL" width="9" height="9"/></svg>`,
+  "svg use": `<svg><use href="URL#x"/></svg>`,
+  "svg foreignObject": `<svg><foreignObject width="9" height="9"><img src="URL"></foreignObject></svg>`,
+  "svg script": `<svg><script href="URL"></script></svg>`,
+  "svg filter": `<svg><filter id="f"><feImage href="URL"/></filter><rect filter="url(#f)" width="9" height="9"/><rect fill="url(URL#x)" width="9" height="9"/></svg>`,
+  "svg animate": `<svg><image width="9" height="9"><set attributeName="href" to="URL"/></image></svg>`,
+  mathml: `<math href="URL"><mi xlink:href="URL">x</mi></math>`,
+  xslt: script(
+    `const x = new XSLTProcessor(); const d = new DOMParser().parseFromString("<xsl:stylesheet version='1.0' xmlns:xsl='http://www.w3.org/1999/XSL/Transform'><xsl:template match='/'><xsl:element name='li{'n'}k'><xsl:attribute name='rel'>preconnect</xsl:attribute><xsl:attribute name='href'>URL</xsl:attribute></xsl:element></xsl:template></xsl:stylesheet>", "text/xml"); x.importStylesheet(d); document.head.append(x.transformToFragment(document, document))`,
+  ),
+  execCommand: `<div contenteditable id="e">x</div>${script(`e.focus(); document.execCommand("insertHTML", false, "<link rel=preconnect href='URL'><img src='URL'>")`)}`,
+  WebRTC: script(
+    `const c = new RTCPeerConnection({ iceServers: [{ urls: "stun:127.0.0.1:UDP" }] }); c.createDataChannel("x"); c.createOffer().then((o) => c.setLocalDescription(o))`,
+  ),
+  "WebRTC by its old name": script(
+    `const c = new webkitRTCPeerConnection({ iceServers: [{ urls: "turn:127.0.0.1:UDP?transport=tcp", username: "a", credential: "b" }] }); c.createDataChannel("x"); c.createOffer().then((o) => c.setLocalDescription(o))`,
+  ),
+  "message that asks the app to navigate": script(
+    `parent.postMessage({ source: "turnstone-artifact", type: "navigate", url: "URL", location: "URL" }, "*"); parent.postMessage("URL", "*")`,
+  ),
+  "message to other frames": script(
+    `for (let i = 0; i < parent.length; i++) parent[i].postMessage({ type: "run", kind: "html", content: "<img src=URL>" }, "*")`,
+  ),
+  "message with an image as its error": script(
+    `parent.postMessage({ source: "turnstone-artifact", type: "error", message: "<img src=URL>", line: "URL" }, "*")`,
+  ),
+  "payment, credentials and share": script(
+    `try { navigator.share({ url: "URL" }).catch(() => {}) } catch {} try { navigator.credentials.get({ identity: { providers: [{ configURL: "URL", clientId: "x" }] } }).catch(() => {}) } catch {}`,
+  ),
+  "protocol handler and clipboard": script(
+    `try { navigator.registerProtocolHandler("web+x", "URL?%s") } catch {} try { navigator.clipboard.writeText("URL").catch(() => {}) } catch {}`,
+  ),
+};
