@@ -21,6 +21,7 @@ var FeedKinds = []FeedKind{
 	{"follow_up", followUpKind{}.prefix(), "A follow-up was created or changed. `version` and `state` are those of the follow-up."},
 	{"branch", branchKind{}.prefix(), "A branch was created or renamed."},
 	{"turn", turnKind{}.prefix(), "A turn was started, or its state changed. `state` is the state of the turn."},
+	{"approval", approvalKind{}.prefix(), "A tool call waits for an approval, or its approval was decided. `state` is the state of the approval."},
 	{"project", projectKind{}.prefix(), "A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project."},
 	{"feedback", messageKind{}.prefix(), "The feedback on a response was set or removed. `id` is the message."},
 	{"upload", uploadKind{}.prefix(), "An upload was created, or its state changed. `state` is the state of the upload."},

@@ -111,7 +111,13 @@ func populate(w *storetest.World) {
 		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
 		`insert into mails (account_id, mail_id, kind, recipient, expires_at) values ($1, gen_random_uuid(), 'password_reset', 'canary-7f3a9@example.com', now() + interval '1 hour')`,
 		`update accounts set pending_email = 'canary-7f3a9@example.net', pending_email_expires_at = now() + interval '1 day' where account_id = $1`,
-		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1)`,
+		`insert into approvals (account_id, approval_id, turn_id, conversation_id, body, tool_name, resource, definition, created_at, expires_at)
+			select account_id, gen_random_uuid(), turn_id, conversation_id, '{"input": "canary-7f3a9"}', 'x', 'canary-7f3a9', 'x', now(), now() from turns where account_id = $1 limit 1`,
+		`insert into artifacts (account_id, artifact_id, conversation_id, kind, title, version, created_by, bytes, sha256)
+			select account_id, gen_random_uuid(), conversation_id, 'document', 'canary-7f3a9', 1, 'user', 12, sha256('x') from conversations where account_id = $1 limit 1`,
+		`insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256)
+			select account_id, artifact_id, 1, 'canary-7f3a9', 'user', 'canary-7f3a9', 12, sha256('x') from artifacts where account_id = $1`,
+		`insert into file_totals (account_id, bytes, files) values ($1, 1, 1) on conflict do nothing`,
 		`insert into idempotency (account_id, key_hash, path, body_hash, status, body) values ($1, 'hash', '/', '', 201, 'canary-7f3a9')`,
 	} {
 		w.Database.Admin(w.T, sql, w.Account)

@@ -1513,6 +1513,7 @@ export interface paths {
          *     - `follow_up`: A follow-up was created or changed. `version` and `state` are those of the follow-up.
          *     - `branch`: A branch was created or renamed.
          *     - `turn`: A turn was started, or its state changed. `state` is the state of the turn.
+         *     - `approval`: A tool call waits for an approval, or its approval was decided. `state` is the state of the approval.
          *     - `project`: A project was created, changed, deleted or restored, or its settings or instructions changed. `version` and `state` are those of the project.
          *     - `feedback`: The feedback on a response was set or removed. `id` is the message.
          *     - `upload`: An upload was created, or its state changed. `state` is the state of the upload.
