@@ -173,3 +173,18 @@ func TestATurnUsesOnlyTheToolsThatItsRequestAllows(t *testing.T) {
 	u.do(404, "GET", "/tools?project_id="+protocol.NewProjectID().String(), nil)
 	u.do(422, "GET", "/tools?project_id=proj_1", nil)
 }
+
+// storeApproval stores a pending approval of a turn that has ended, and returns its identifier.
+func storeApproval(w *world, turn string) string {
+	w.t.Helper()
+	var id protocol.TurnID
+	if err := id.UnmarshalText([]byte(turn)); err != nil {
+		w.t.Fatal(err)
+	}
+	approval := protocol.DeriveApprovalID(id, 1)
+	w.database.Admin(w.t, `
+		insert into approvals (account_id, approval_id, turn_id, conversation_id, body, tool_name, resource, definition, created_at, expires_at)
+		select account_id, $2, turn_id, conversation_id, json_build_object('approval_id', $3::text, 'state', 'pending', 'input', '{}'::json, 'created_at', now(), 'expires_at', now() + interval '1 day'),
+			'demo_action', '', '', now(), now() + interval '1 day' from turns where turn_id = $1`, id, approval, approval.String())
+	return approval.String()
+}

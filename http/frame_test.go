@@ -91,7 +91,7 @@ func TestInvalidBodiesAreRefusedWithTheMatchingCode(t *testing.T) {
 		{"empty", media, strings.NewReader(``), 400, protocol.CodeInvalidBody, ""},
 		{"duplicate name", media, strings.NewReader(`{"title":"x","title":"y"}`), 400, protocol.CodeInvalidBody, "body"},
 		{"not UTF-8", media, strings.NewReader("{\"title\":\"\xff\"}"), 400, protocol.CodeInvalidBody, "body"},
-		{"name in another case", media, strings.NewReader(`{"TITLE":"x"}`), 422, protocol.CodeInvalid, "body"},
+		{"name in another case", media, strings.NewReader(`{"TITLE":"x"}`), 422, protocol.CodeInvalid, "body.title"},
 		{"too long", media, strings.NewReader(`{"title":"123456"}`), 422, protocol.CodeInvalid, "body.title"},
 		{"bad identifier", media, strings.NewReader(`{"title":"x","message_id":"msg_x"}`), 422, protocol.CodeInvalid, "body.message_id"},
 		{"NUL", media, strings.NewReader(`{"title":"\u0000"}`), 422, protocol.CodeInvalid, "body.title"},

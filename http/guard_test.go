@@ -37,7 +37,7 @@ func (s *blockingHandler) handle(ctx context.Context, in *echoInput) (*resource.
 		<-s.proceed
 	}
 	if s.fail {
-		return nil, protocol.Conflict(protocol.CodeConflict, nil, "This never succeeds.")
+		return nil, protocol.Conflict(protocol.CodeConflict, map[string]int{"version": 1}, "This never succeeds.")
 	}
 	return &resource.Created[echoOutput]{Location: "/things/" + in.Body.Title, Body: echoOutput{Title: in.Body.Title}}, nil
 }

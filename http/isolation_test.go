@@ -140,6 +140,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 	}
 	iso.addThumbnails(t)
 	iso.addArtifacts(t)
+	iso.addApprovals(t)
 	for s := range sides {
 		iso.receivedBy[s] = newReceivedValues()
 		if s != anonymous {
@@ -179,6 +180,21 @@ func (iso *isolation) addArtifacts(t *testing.T) {
 			return null;
 		end $$;
 		create trigger artifacts after insert on conversations for each row execute function add_artifact()`)
+}
+
+// addApprovals gives every turn an approval that has the title of its conversation.
+func (iso *isolation) addApprovals(t *testing.T) {
+	t.Helper()
+	iso.database.Admin(t, `
+		create function add_approval() returns trigger language plpgsql security definer set search_path = pg_catalog, public as $$
+		begin
+			insert into approvals (account_id, approval_id, turn_id, conversation_id, body, tool_name, resource, definition, created_at, expires_at)
+			select new.account_id, a.id, new.turn_id, new.conversation_id, json_build_object('state', 'pending',
+				'tool_name', 'demo_action', 'summary', c.title, 'input', json_build_object('note', c.title), 'created_at', now(), 'expires_at', now() + interval '1 day'), 'demo_action', '', '', now(), now() + interval '1 day'
+			from conversations c, (select gen_random_uuid() as id) a where c.account_id = new.account_id and c.conversation_id = new.conversation_id;
+			return null;
+		end $$;
+		create trigger approvals after insert on turns for each row execute function add_approval()`)
 }
 
 // registerAccount registers the account of a side over the API, with as many passkeys as it can have and as many

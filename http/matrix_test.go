@@ -201,6 +201,9 @@ var examples = map[string]example{
 	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "expires_in_days": 1}
 	}},
+	"GET /approvals":               {},
+	"GET /approvals/{approval_id}": {},
+	"GET /tools":                   {},
 	"GET /conversations/{conversation_id}/artifacts": {},
 	"GET /artifacts/{artifact_id}":                   {},
 	"GET /artifacts/{artifact_id}/versions":          {},
@@ -238,7 +241,7 @@ var examples = map[string]example{
 	"PUT /projects/{project_id}/name": {body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"name": "Named", "version": m.versionOfProject(of, "version")}
 	}},
-	"PUT /projects/{project_id}/archive": {body: func(m *matrix, of identifiers) route.Object {
+	"PUT /projects/{project_id}/archive": {identifiers: func(m *matrix) identifiers { return m.anotherProject(m.owner) }, body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"archived": false, "version": m.versionOfProject(of, "version")}
 	}},
 	"DELETE /projects/{project_id}": {success: 409}, // without a version; see project_test.go
@@ -305,6 +308,8 @@ func unusedID(name string) string {
 		return protocol.NewProjectID().String()
 	case "upload_id":
 		return protocol.NewUploadID().String()
+	case "approval_id":
+		return protocol.DeriveApprovalID(protocol.NewTurnID(), 1).String()
 	case "artifact_id":
 		return protocol.NewArtifactID().String()
 	case "file_id":
@@ -430,8 +435,16 @@ func (m *matrix) conversation(c *client) identifiers {
 	c.expect(200, "GET", "/conversations/"+of["conversation_id"]+"/usage", nil).into(m.t, &used)
 	of["usage_id"] = used.Data[0].UsageID.String()
 	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
+	of["approval_id"] = storeApproval(m.world, of["turn_id"])
 	of["artifact_id"] = c.storeArtifact(m.world, started.ConversationID).ArtifactID.String()
 	return m.share(c, of)
+}
+
+// anotherProject returns the identifier of a new project.
+func (m *matrix) anotherProject(c *client) identifiers {
+	var project protocol.Project
+	c.expect(201, "POST", "/projects", route.Object{"name": "Another"}).into(m.t, &project)
+	return identifiers{"project_id": project.ProjectID.String()}
 }
 
 // artifact returns the identifier of an artifact that has its first version.

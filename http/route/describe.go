@@ -30,6 +30,9 @@ var tags = []struct{ name, description string }{
 	{"search", "Search in titles and messages."},
 	{"events", "The changes of the account, as a stream."},
 	{"shares", "The shares of the account."},
+	{"approvals", "Tool calls that wait for a decision of the user, or were decided."},
+	{"artifacts", "Documents, code, pages and tables that the model and the user write together."},
+	{"tools", "The tools that turns can use."},
 	{"shared", "Shares, as everybody who has their address can read them."},
 }
 

@@ -22,7 +22,7 @@ func New(db *pg.DB) *Store { return &Store{db} }
 
 // A pending approval whose time has passed is shown as expired before a node stores that.
 const (
-	columns = `a.body, coalesce(a.decision, case when a.expires_at <= now() then 'expired' end), coalesce(a.decided_at, case when a.expires_at <= now() then a.expires_at end)`
+	columns = `a.approval_id, a.body, coalesce(a.decision, case when a.expires_at <= now() then 'expired' end), coalesce(a.decided_at, case when a.expires_at <= now() then a.expires_at end)`
 	visible = `exists (select from conversations c where c.account_id = a.account_id and c.conversation_id = a.conversation_id and ` + conversations.Visible + `)`
 	getSQL  = `
 select ` + columns + ` from approvals a where a.account_id = @account and a.approval_id = @approval and ` + visible
@@ -41,8 +41,10 @@ order by a.approval_id desc limit @limit`
 )
 
 func scan(row pgx.CollectableRow) (a protocol.Approval, err error) {
+	var id protocol.ApprovalID
 	var decision *protocol.Decision
-	err = row.Scan(&a, &decision, &a.DecidedAt)
+	err = row.Scan(&id, &a, &decision, &a.DecidedAt)
+	a.ApprovalID = id
 	if decision != nil {
 		a.Decision, a.State = decision, decision.State()
 	}
