@@ -144,6 +144,7 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 type named string
 
 func (n named) Spec() toolbox.Spec { return toolbox.Spec{Name: string(n), Effect: protocol.EffectRead} }
+
 func (named) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
 	return toolbox.Result{}, nil
 }
