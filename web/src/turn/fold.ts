@@ -334,3 +334,11 @@ const terminal: readonly TurnState[] = ["completed", "cancelled", "failed", "inc
 export function hasEnded(state: TurnState): boolean {
   return terminal.includes(state);
 }
+
+/** Whether a tool call waits for the user's approval. The state is not enough: a view of a stored message starts without it. */
+export function awaitsApproval({ state, parts }: TurnView): boolean {
+  return (
+    state === "requires_action" ||
+    parts.some((part) => part.state === "awaiting_approval" && part.approval?.decision === undefined)
+  );
+}
