@@ -31,6 +31,8 @@ export interface PartView extends Part {
   since: string | null;
   /** The progress of a tool. */
   toolProgress?: { label: string; progress: Progress | null };
+  /** The tool did not run: this is the result of an identical earlier call. */
+  repeated?: boolean;
 }
 
 /** The view of a live turn. Immutable: a change creates a new view. */
@@ -230,6 +232,7 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
           duration_ms: event.duration_ms,
           ...(event.outcome === undefined ? {} : { outcome: event.outcome }),
           ...(event.truncated === undefined ? {} : { truncated: event.truncated }),
+          ...(event.repeated === undefined ? {} : { repeated: event.repeated }),
           ...(event.output === undefined ? {} : { output: event.output }),
           ...(event.sources === undefined ? {} : { sources: event.sources }),
           ...(event.error === undefined ? {} : { error: event.error }),
