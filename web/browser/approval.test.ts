@@ -11,6 +11,7 @@ import {
   recordAnnouncements,
   refusal,
   send,
+  sidebar,
   stop,
   waitForAnswerEnd,
 } from "./conversation-page";
@@ -201,6 +202,30 @@ describe("a request for approval", () => {
     await expect.poll(() => waits(page).count()).toBe(3);
     await button(page, "Approve for this conversation").press("Enter");
     await request(page).getByText("You approved this for the conversation.").waitFor();
+    await waitForAnswerEnd(page);
+    await visit.close();
+  });
+
+  test("19 27 those of all conversations are listed in the sidebar, which follows decisions of other devices", async () => {
+    const account = await Account.register(); // whose only requests are these
+    const first = await account.startTurn(asks);
+    const second = await account.startTurn(asks);
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await sidebar(page).getByText("waiting for your approval").nth(1).waitFor({ state: "attached" });
+    await sidebar(page).getByRole("button", { name: "2 requests for approval" }).press("Enter");
+    await page
+      .getByRole("menuitem", { name: /^Demonstrate an action/ })
+      .first()
+      .press("Enter"); // the newest
+    await request(page).waitFor();
+    expect(page.url()).toContain(second.conversation);
+    await account.request("POST", "/chat/steering", { type: "cancel", turn_id: first.turn });
+    await sidebar(page).getByRole("button", { name: "1 request for approval" }).waitFor();
+    await button(page, "Approve").press("Enter");
+    await sidebar(page)
+      .getByRole("button", { name: /for approval/ })
+      .waitFor({ state: "detached" });
     await waitForAnswerEnd(page);
     await visit.close();
   });

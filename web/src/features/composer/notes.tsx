@@ -2,10 +2,12 @@
 import { failureText } from "../../api/outbox-message";
 import { useOutbox, useAutoSend, type DeliveryFailure } from "../../api/outbox";
 import { formatSeconds } from "../../controls/countdown";
-import { Icon } from "../../controls/icon";
+import { deferred } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
 import { longestMessage } from "./text-limits";
 import { useSteeringRequests } from "./stop";
+
+const ApprovalNote = deferred(() => import("./approval-note").then((m) => m.ApprovalNote), { onFailure: () => {} });
 
 interface NotesProps {
   id: string;
@@ -50,34 +52,6 @@ export function Notes({ id, conversationID, length, refused, limit, unsaved, tur
       {unsaved && length <= longestMessage && <p role="status">{t("composer.draft.unsaved")}</p>}
     </div>
   );
-}
-
-/** Says that the answer waits for the user, and leads to the request, which may be out of view. */
-function ApprovalNote() {
-  const { t } = useLocalization();
-  return (
-    <p className="flex flex-wrap items-center gap-x-2 text-warning">
-      <Icon name="clock" size={14} />
-      <span>{t("composer.approval.waiting")}</span>
-      <button
-        type="button"
-        onClick={focusPendingApproval}
-        className="min-h-6 rounded-sm px-1 text-accent underline decoration-1 underline-offset-2 pointer-coarse:min-h-11"
-      >
-        {t("composer.approval.show")}
-      </button>
-    </p>
-  );
-}
-
-/** Focuses the first request for approval. In a long transcript that is scrolled up, its row is rendered at the end only. */
-function focusPendingApproval(): void {
-  const find = () => document.querySelector<HTMLElement>('[data-approval="pending"]');
-  if (find() === null) {
-    const scroller = document.querySelector("[data-scroll]");
-    scroller?.scrollTo(0, scroller.scrollHeight);
-  }
-  requestAnimationFrame(() => requestAnimationFrame(() => find()?.focus()));
 }
 
 function Limit({ conversationID, seconds }: { conversationID: string; seconds: number }) {

@@ -46,7 +46,7 @@ export function ApprovalEditor({ input, busy, onSend, onCancel }: EditorProps) {
       {fields === null ? (
         <TextArea
           name=""
-          label={t("transcript.approval.edit.json")}
+          label={t("transcript.approval.json")}
           value={json}
           problem={wrong === "" ? "transcript.approval.edit.not_json" : null}
           onChange={setJSON}
