@@ -188,14 +188,14 @@ describe("the parts of an answer", () => {
     network.release();
     await page.getByRole("button", { name: /^Calculate\s*Done/ }).waitFor();
     const failed = page.getByRole("button", { name: /^Calculate\s*Failed/ });
-    await failed.waitFor();
+    await failed.getByText("Cannot calculate: division by zero.").waitFor(); // the folded line has the reason
     await waitForAnswerEnd(page);
     await failed.press("Enter");
     expect(await failed.getAttribute("aria-expanded")).toBe("true");
     const answer = messages(page).last();
     await answer.getByText("Arguments").waitFor();
     expect(await answer.getByRole("definition").innerText()).toBe("1/0");
-    await answer.getByText("Cannot calculate: division by zero.").waitFor();
+    await answer.locator("[data-details]").getByText("Cannot calculate: division by zero.").waitFor();
     await answer.getByText(/The ruddy turnstone/).waitFor();
     const conversation = page.url().split("/c/")[1]!;
     expect((await stored(account, conversation)).at(-1)!.status).toBe("complete");

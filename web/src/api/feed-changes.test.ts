@@ -38,6 +38,10 @@ describe("what an item of the feed makes outdated", () => {
       ]);
   });
 
+  test("the requests for approval and their conversation, if one was made or resolved", () => {
+    expect(outdatedBy(item("approval.changed"), nothing)).toEqual([["approvals"], ["conversation", "conv_1"]]);
+  });
+
   test("the messages, if the feedback on one changed", () => {
     expect(outdatedBy(item("feedback.changed"), nothing)).toEqual([["messages", "conv_1"]]);
   });

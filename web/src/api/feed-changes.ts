@@ -31,6 +31,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
         ["branches", of],
         ["messages", of],
       ];
+    case "approval": // the list of the account, and the state of the live turn
+      return [["approvals"], ["conversation", of]];
     case "feedback":
       return [["messages", of]];
     case "share":

@@ -63,6 +63,13 @@ export const settingsQuery = queryOptions({
 
 export const devicesQuery = pagedQuery(["devices"], 100, (query) => api.GET("/auth/sessions", { params: { query } }));
 
+/** The tool calls of all conversations that wait for the user's approval, newest first. */
+export const approvalsQuery = queryOptions({
+  queryKey: ["approvals"],
+  queryFn: () => body(api.GET("/approvals", { params: { query: { limit: 50 } } })),
+  staleTime: Infinity, // the account feed reports changes
+});
+
 export const identitiesQuery = pagedQuery(["identities"], 100, (query) =>
   api.GET("/account/identities", { params: { query } }),
 );

@@ -7,14 +7,19 @@ import { webURL } from "./links";
 /** How many pages of one file are listed. */
 const maxPages = 5;
 
-/** Returns the files that a tool has read as sources, one for each page. */
+/** Returns what a tool has read as sources: the web pages, and the files, one for each of their pages. */
 export function sourcesOf(read: readonly Source[]): Citation[] {
-  return read.flatMap(({ number, file_id, title, size, blocks = [] }) => {
-    const file = { index: 0, title, file_id, marker: `[${number}]` };
+  return read.flatMap(({ number, file_id, url, title, size, blocks = [] }): Citation[] => {
+    const marker = `[${number}]`;
+    if (url !== undefined) return [{ index: 0, title: title === "" ? url : title, url, marker }];
+    const file = { index: 0, title, file_id, marker };
     if (blocks.length === 0) return [{ ...file, offset: 0, length: size }];
     return blocks.slice(0, maxPages).map(({ kind, page, offset, length }) => ({ ...file, kind, page, offset, length }));
   });
 }
+
+/** Returns the host of a web page, by which the reader can judge it. */
+const hostOf = (address: string): string => new URL(address).host.replace(/^www\./, "");
 
 export function Sources({ list }: { list: readonly Citation[] }) {
   const { t } = useLocalization();
@@ -53,6 +58,7 @@ export function Sources({ list }: { list: readonly Citation[] }) {
                   <bdi>{title}</bdi>
                 </a>
               )}
+              {address !== undefined && <bdi className="text-faint"> {hostOf(address)}</bdi>}
             </li>
           );
         })}

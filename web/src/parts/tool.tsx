@@ -9,6 +9,7 @@ import { Code } from "./code";
 import { Elapsed, formatDuration } from "./elapsed";
 import { Disclosure } from "./disclosure";
 import { Sources, sourcesOf } from "./sources";
+import { outcomeWords } from "./tool-outcome";
 
 interface StateStyle {
   message: MessageKey;
@@ -48,6 +49,9 @@ export function Tool({ part }: { part: PartView }) {
   const style = stateStyles[part.state ?? "pending"] ?? stateStyles.pending;
   const summary = summarizeInput(part.input);
   const result = shortText(part.output);
+  const outcome = outcomeWords(part)
+    .map((word) => t(word))
+    .join(" · ");
   return (
     <Disclosure
       icon={
@@ -58,7 +62,7 @@ export function Tool({ part }: { part: PartView }) {
       label={
         <>
           <bdi className="shrink-0">{part.title ?? part.tool_name}</bdi>
-          <span className="sr-only">{t(style.message)}</span>
+          <span className="sr-only">{outcome === "" ? t(style.message) : outcome}</span>
           {/* If the line has no space for both, the arguments are cut off before the result. */}
           {summary !== "" && <bdi className="shrink-[99999] truncate font-mono text-xs text-faint">{summary}</bdi>}
           {result !== null && (
@@ -70,15 +74,18 @@ export function Tool({ part }: { part: PartView }) {
             </>
           )}
           <ToolProgress part={part} />
-          {!style.active && part.state !== "succeeded" && (
+          {outcome !== "" && (
             <span aria-hidden="true" className="shrink-0 text-faint">
-              {t(style.message)}
+              {outcome}
             </span>
+          )}
+          {part.state === "failed" && part.error !== undefined && part.error.detail !== "" && (
+            <bdi className="shrink-[9999] truncate text-faint">{part.error.detail}</bdi>
           )}
         </>
       }
       detail={
-        style.active ? (
+        part.state === "awaiting_approval" ? null : style.active ? (
           <Elapsed since={part.since} />
         ) : part.duration_ms === undefined || part.duration_ms < 100 ? null : (
           <span className="shrink-0 text-faint tabular-nums">

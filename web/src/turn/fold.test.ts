@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { TurnEvent } from "../generated/events";
-import { foldTurn, openTurn, type TurnView } from "./fold";
+import { awaitsApproval, foldTurn, openTurn, type TurnView } from "./fold";
 import { random, randomTurn } from "./turn.fake";
 
 const golden = readFileSync(new URL("../../../protocol/testdata/events.golden", import.meta.url), "utf8")
@@ -49,6 +49,23 @@ describe("folding a turn", () => {
       const content = (v: TurnView) => v.parts.map(({ since: _, toolProgress: __, ...part }) => part);
       expect(content(view), `seed ${seed}, covered ${covered}`).toEqual(content(whole));
       expect(view.last).toBe(whole.last);
+    }
+  });
+
+  test("a turn awaits an approval from its request to its decision, also if it is read from a stored message", () => {
+    const events = randomTurn(random(1)).slice(0, 2);
+    const add = (type: TurnEvent["type"], payload: object) =>
+      events.push({ ...events[0]!, sequence: events.length + 1, type, ...payload } as unknown as TurnEvent);
+    const call = { part_id: "part_a", tool_id: "tl_a" };
+    add("tool.started", { ...call, tool_name: "demo", kind: "connector", title: "Demo", input: {}, state: "pending" });
+    add("tool.state", { ...call, from: "pending", state: "awaiting_approval" });
+    add("approval.requested", { ...call, approval: { approval_id: "ap_a" } });
+    const asked = foldTurn(openTurn(events[0]!.turn_id), events);
+    const stored = openTurn(asked.turnID, { covers_sequence: asked.last, parts: asked.parts } as never);
+    add("approval.resolved", { ...call, approval_id: "ap_a", decision: "approve_once", by: "user" });
+    for (const view of [asked, stored]) {
+      expect(awaitsApproval(view)).toBe(true);
+      expect(awaitsApproval(foldTurn(view, events))).toBe(false);
     }
   });
 

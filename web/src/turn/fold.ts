@@ -31,6 +31,8 @@ export interface PartView extends Part {
   since: string | null;
   /** The progress of a tool. */
   toolProgress?: { label: string; progress: Progress | null };
+  /** The tool did not run: this is the result of an identical earlier call. */
+  repeated?: boolean;
 }
 
 /** The view of a live turn. Immutable: a change creates a new view. */
@@ -230,6 +232,7 @@ function apply(view: TurnView, event: TurnEvent): TurnView {
           duration_ms: event.duration_ms,
           ...(event.outcome === undefined ? {} : { outcome: event.outcome }),
           ...(event.truncated === undefined ? {} : { truncated: event.truncated }),
+          ...(event.repeated === undefined ? {} : { repeated: event.repeated }),
           ...(event.output === undefined ? {} : { output: event.output }),
           ...(event.sources === undefined ? {} : { sources: event.sources }),
           ...(event.error === undefined ? {} : { error: event.error }),
@@ -353,4 +356,12 @@ const terminal: readonly TurnState[] = ["completed", "cancelled", "failed", "inc
 /** Whether the state is terminal. */
 export function hasEnded(state: TurnState): boolean {
   return terminal.includes(state);
+}
+
+/** Whether a tool call waits for the user's approval. The state is not enough: a view of a stored message starts without it. */
+export function awaitsApproval({ state, parts }: TurnView): boolean {
+  return (
+    state === "requires_action" ||
+    parts.some((part) => part.state === "awaiting_approval" && part.approval?.decision === undefined)
+  );
 }

@@ -73,6 +73,15 @@ export function randomTurn(next: (below: number) => number, id = "turn_01h2xcejq
         state: "pending",
         ...supersedes,
       });
+      if (next(2) === 0) {
+        const approval_id = `ap_${part}`;
+        add("tool.state", { part_id, tool_id: `tl_${part}`, from: "pending", state: "awaiting_approval" });
+        add("approval.requested", { part_id, tool_id: `tl_${part}`, approval: { approval_id, action: "Calculate" } });
+        add("turn.state", { state: "requires_action", accepting_steering: true });
+        const decision = next(2) === 0 ? { decision: "approve_once" } : { decision: "approve_with_edits", input: {} };
+        add("approval.resolved", { part_id, tool_id: `tl_${part}`, approval_id, by: "user", ...decision });
+        add("turn.state", { state: "running", accepting_steering: true });
+      }
       add("tool.state", { part_id, tool_id: `tl_${part}`, from: "pending", state: "running" });
       add("tool.progress", { part_id, tool_id: `tl_${part}`, label: "half", progress: { done: 1, total: 2 } });
       add("tool.completed", { part_id, tool_id: `tl_${part}`, state: "succeeded", output: "42", duration_ms: 3 });

@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import type { ConversationPage } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
-import { hasEnded } from "../../turn/fold";
+import { awaitsApproval, hasEnded } from "../../turn/fold";
 import { useLive, type LiveTurn } from "../../turn/live";
 import { useSteeringRequests } from "./stop";
 
@@ -13,6 +13,8 @@ export interface ComposerState {
   acceptsSteering: boolean;
   /** Whether a stop was requested, here or elsewhere, and the turn has not ended yet. */
   stopping: boolean;
+  /** Whether the turn waits for the user's approval of a tool call. */
+  waits: boolean;
   /** Whether a message is in flight or was just accepted; a message sent now comes after it. */
   messageInFlight: boolean;
   /** The assistant message of the displayed turn, which is live or has just ended. */
@@ -36,11 +38,12 @@ export function useComposerState(id: string, page: ConversationPage | undefined,
   const stopping =
     turn !== null &&
     (requested || current?.cancelRequested === true || (current?.state ?? known?.state) === "cancelling");
+  const waits = turn !== null && (current === null ? known?.state === "requires_action" : awaitsApproval(current));
   const answerMessageID = view?.messageID ?? null;
   // The same object as long as no value changes, because a live turn changes with every frame.
   return useMemo(
-    () => ({ turn, acceptsSteering, stopping, messageInFlight, answerMessageID }),
-    [turn, acceptsSteering, stopping, messageInFlight, answerMessageID],
+    () => ({ turn, acceptsSteering, stopping, waits, messageInFlight, answerMessageID }),
+    [turn, acceptsSteering, stopping, waits, messageInFlight, answerMessageID],
   );
 }
 

@@ -161,6 +161,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         limit={way.limit}
         unsaved={unsaved && !isEmpty(draft)}
         turn={turn}
+        waits={state.waits && !stopping}
       />
     </form>
   );

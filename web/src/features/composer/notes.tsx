@@ -2,9 +2,12 @@
 import { failureText } from "../../api/outbox-message";
 import { useOutbox, useAutoSend, type DeliveryFailure } from "../../api/outbox";
 import { formatSeconds } from "../../controls/countdown";
+import { deferred } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
 import { longestMessage } from "./text-limits";
 import { useSteeringRequests } from "./stop";
+
+const ApprovalNote = deferred(() => import("./approval-note").then((m) => m.ApprovalNote), { onFailure: () => {} });
 
 interface NotesProps {
   id: string;
@@ -16,13 +19,16 @@ interface NotesProps {
   /** Whether the draft is only on this device. */
   unsaved: boolean;
   turn: string | null;
+  /** Whether the turn waits for the user's approval. */
+  waits: boolean;
 }
 
-export function Notes({ id, conversationID, length, refused, limit, unsaved, turn }: NotesProps) {
+export function Notes({ id, conversationID, length, refused, limit, unsaved, turn, waits }: NotesProps) {
   const { t } = useLocalization();
   const stop = useSteeringRequests(({ byID }) => (turn === null ? undefined : byID[turn]))?.refusal ?? null;
   return (
     <div id={id} className="flex flex-col gap-1 px-2 pt-1.5 text-xs text-soft empty:hidden">
+      {waits && <ApprovalNote />}
       {length > longestMessage ? (
         <p role="alert" className="text-danger">
           {t("composer.length.over", { over: length - longestMessage })}

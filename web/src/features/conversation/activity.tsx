@@ -1,12 +1,13 @@
 // The status line below an answer while no text arrives. It has the height of the actions, which replace it at the end,
 // so that nothing moves.
 import { useEffect, useState } from "react";
+import { Icon } from "../../controls/icon";
 import { useDevice } from "../../controls/device";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
 import { announce } from "../../parts/announcements";
 import { Elapsed } from "../../parts/elapsed";
-import type { PartView, TurnView } from "../../turn/fold";
+import { awaitsApproval, type PartView, type TurnView } from "../../turn/fold";
 import type { LiveTurn } from "../../turn/live";
 
 /** The time without an event, in milliseconds, after which the line says that the model is still working. */
@@ -19,6 +20,8 @@ export function Activity({ turn }: { turn: LiveTurn | undefined }) {
   const growing = view?.parts.findLast((part) => part.open && part.type !== "notice");
   const message = messageOf(view);
   const stalled = useStalled(turn, growing);
+  // It waits for the user, not for the service: no sign of work, and no time.
+  const waits = message === "transcript.activity.requires_action";
   // A growing part or a tool with a running timer shows the progress by itself.
   const quiet =
     view?.finished != null ||
@@ -30,9 +33,15 @@ export function Activity({ turn }: { turn: LiveTurn | undefined }) {
     <p className="mt-1 flex min-h-8 items-center gap-2.5 text-sm text-soft">
       {!quiet && (
         <>
-          {!stalled && <span aria-hidden="true" className="size-2 animate-pulse rounded-full bg-accent" />}
+          {waits ? (
+            <span className="text-warning">
+              <Icon name="clock" size={16} />
+            </span>
+          ) : (
+            !stalled && <span aria-hidden="true" className="size-2 animate-pulse rounded-full bg-accent" />
+          )}
           <span dir="auto">{stalled ? t("transcript.activity.stalled") : (label ?? t(message))}</span>
-          {!stalled && <Elapsed since={view?.activity?.since ?? view?.startedAt ?? null} />}
+          {!stalled && !waits && <Elapsed since={view?.activity?.since ?? view?.startedAt ?? null} />}
         </>
       )}
     </p>
@@ -62,7 +71,7 @@ function messageOf(view: TurnView | null): MessageKey {
   if (view.cancelRequested || view.state === "cancelling") return "transcript.activity.stopping";
   if (view.recovering || view.state === "recovering") return "transcript.activity.recovering";
   if (view.state === "queued") return "transcript.activity.queued";
-  if (view.state === "requires_action") return "transcript.activity.requires_action";
+  if (awaitsApproval(view)) return "transcript.activity.requires_action";
   if (view.activity?.activity === "summarising") return "transcript.activity.summarising";
   if (view.activity?.activity === "applying_input") return "transcript.activity.applying_input";
   if (view.activity === null || view.activity.activity === "waiting_for_model") return "transcript.activity.waiting";

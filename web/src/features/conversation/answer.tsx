@@ -1,7 +1,8 @@
 // An answer: while it streams, from the events of its turn; afterwards, from its message. Both have the same parts with
 // the same identifiers, so nothing moves when the message replaces the events.
-import { memo } from "react";
+import { Fragment, memo } from "react";
 import { sendMessage } from "../../api/outbox";
+import { deferred } from "../../controls/deferred";
 import { IconButton } from "../../controls/button";
 import { Menu, MenuItem } from "../../controls/menu";
 import { toast } from "../../controls/toast";
@@ -22,6 +23,8 @@ import { useConversationContext } from "./conversation-context";
 import { isFinal } from "./rows";
 import { profileMessages, Routing } from "./routing";
 
+const Approval = deferred(() => import("./approval").then((m) => m.Approval), { onFailure: () => {} });
+
 interface AnswerProps {
   message: Message | null;
   turnID: string | null;
@@ -41,7 +44,12 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
     <>
       {routing !== null && <Routing routing={routing} message={final} />}
       {parts.map((part, at) => (
-        <Part key={part.part_id} part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
+        <Fragment key={part.part_id}>
+          <Part part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
+          {part.approval !== undefined && turnID !== null && (
+            <Approval turnID={turnID} approval={part.approval} waits={!ended && part.state === "awaiting_approval"} />
+          )}
+        </Fragment>
       ))}
       {ended && <Ending message={final} turnID={turnID} finished={finished} last={last} />}
       {final !== null ? <AnswerActions message={final} last={last} /> : <Activity turn={live} />}

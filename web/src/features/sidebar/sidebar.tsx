@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import mark from "../../style/mark.svg";
+import { deferred } from "../../controls/deferred";
 import { IconButton } from "../../controls/button";
 import { Icon, type IconName } from "../../controls/icon";
 import { requestAction, keysOf } from "../../keys/keys";
@@ -9,6 +10,10 @@ import { useLocalization } from "../../messages/localization";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
 import { Projects } from "../projects";
+import { useApprovals } from "./use-approvals";
+
+// Mostly, no call waits.
+const Approvals = deferred(() => import("./approvals").then((m) => m.Approvals), { onFailure: () => {} });
 
 export interface SidebarProps {
   current: string | null;
@@ -30,6 +35,7 @@ export function Sidebar(props: SidebarProps) {
 
 export function Content({ current, onHide, onOpen }: SidebarProps) {
   const { t } = useLocalization();
+  const waiting = useApprovals();
   return (
     <nav aria-label={t("pages.sidebar")} className="flex min-h-0 grow flex-col short:shrink-0">
       <div className="flex items-center justify-between gap-2 px-2 pt-[max(0.5rem,env(safe-area-inset-top))]">
@@ -68,6 +74,7 @@ export function Content({ current, onHide, onOpen }: SidebarProps) {
         <Link to="/library" onClick={onOpen} activeProps={{ className: "bg-hover font-medium" }} className={entry}>
           <Label icon="file">{t("library.title")}</Label>
         </Link>
+        {waiting !== undefined && waiting.data.length > 0 && <Approvals waiting={waiting} onOpen={onOpen} />}
       </div>
       <Projects onOpen={onOpen} />
       <Conversations current={current} onOpen={onOpen} />

@@ -5,6 +5,7 @@ import { conversationQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { useDeletion } from "./deletion";
+import { useApprovals } from "./use-approvals";
 
 export function ConversationState({ conversation, current }: { conversation: Conversation; current: boolean }) {
   const { t } = useLocalization();
@@ -16,12 +17,13 @@ export function ConversationState({ conversation, current }: { conversation: Con
     enabled: false,
     select: ({ draft }) => draft.content.trim() !== "" || draft.attachments.length > 0,
   });
+  const waits = useApprovals()?.data.some(({ conversation_id }) => conversation_id === id) === true;
   if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
-  if (conversation.live_turn_id !== null) {
+  if (waits || conversation.live_turn_id !== null) {
     return (
       <StateLabel>
-        <Spinner />
-        <span className="sr-only">{t("pages.state.running")}</span>
+        {waits ? <Icon name="clock" size={16} /> : <Spinner />}
+        <span className="sr-only">{t(waits ? "pages.state.approval" : "pages.state.running")}</span>
       </StateLabel>
     );
   }
