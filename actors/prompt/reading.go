@@ -47,6 +47,7 @@ func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history
 		}
 		for _, part := range message.Parts {
 			switch {
+			case part.Type == protocol.PartTool && part.Output == "": // it failed
 			case part.Type == protocol.PartTool:
 				note(part.ToolName, part.Output, part.Sources)
 			case message.Role == protocol.RoleUser && len(message.Attachments) > 0, message.Role != protocol.RoleUser && derived:

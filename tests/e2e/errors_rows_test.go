@@ -81,6 +81,17 @@ var provocations = []provocation{
 		return request(t, s.ada, "POST", "/chat/steering", sitetest.SteeringBody(ended.Turn, "late", "late", "next_step"))
 	}},
 	{code: protocol.CodeNotDeliverable, status: 409, provoke: afterTheLastInput},
+	{code: protocol.CodeApprovalChanged, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		a, _ := asked(t, s.ada)
+		a.InputDigest = "sha256:" + strings.Repeat("0", 64)
+		return request(t, s.ada, "POST", "/chat/steering", decisionBody(a, protocol.ApproveOnce))
+	}},
+	{code: protocol.CodeApprovalDecided, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		a, stream := asked(t, s.ada)
+		s.ada.Do(t, "POST", "/chat/steering", decisionBody(a, protocol.RejectCall))
+		stream.ReadToEnd(t)
+		return request(t, s.ada, "POST", "/chat/steering", decisionBody(a, protocol.ApproveOnce))
+	}},
 	{code: protocol.CodeSequenceAhead, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada, "GET", "/chat/turns/"+live(t, s.ada, s.ada.NewConversation(t)).Turn+"/events?after=1000", nil)
 	}},

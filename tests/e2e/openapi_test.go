@@ -365,7 +365,7 @@ func (w *walk) projects() {
 	here := args{"project_id": id}
 	w.call("putInstructions", here, map[string]any{"content": instructions, "version": 0}).Value(w.t, http.StatusOK, "updated_at")
 	w.call("getInstructions", here, nil).Value(w.t, http.StatusOK, "content")
-	w.call("putProjectSettings", here, map[string]any{"default_profile": "coding", "tools": map[string]any{"calculate": false}, "version": 0}).Value(w.t, http.StatusOK, "tools")
+	w.call("putProjectSettings", here, map[string]any{"default_profile": "coding", "tools": map[string]any{"off": []string{"calculate"}}, "version": 0}).Value(w.t, http.StatusOK, "tools")
 	w.call("getProjectSettings", here, nil).Text(w.t, http.StatusOK, "default_profile")
 	w.call("listMoveTargets", w.here(), nil).Value(w.t, http.StatusOK, "data", 0, "name")
 	version := w.call("getConversation", w.here(), nil).Value(w.t, http.StatusOK, "version")

@@ -72,7 +72,7 @@ func TestAModelSearchesTheWebAndCitesAPageOfAPDF(t *testing.T) {
 	t.Parallel()
 	page := pdfOnTheWeb(t)
 	u := startBrowsing(t, page, "TURNSTONE_SEARCH_PROVIDERS=bundled", "TURNSTONE_WEB_ALLOW=127.0.0.1", "TURNSTONE_WEB_SEARCHES_PER_DAY=1")
-	parts := answerOf(t, u, u.NewConversation(t), "How high is the spring tide?")
+	parts := answerOf(t, u, u.NewConversation(t), "How high is the spring tide? The answer is in "+page)
 	if len(parts) != 3 || parts[0].State != protocol.ToolSucceeded || parts[1].State != protocol.ToolSucceeded {
 		t.Fatalf("the parts are %+v", parts)
 	}
