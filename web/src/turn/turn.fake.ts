@@ -38,7 +38,9 @@ export function randomTurn(next: (below: number) => number, id = "turn_01h2xcejq
   let cut: PartID[] = [];
   for (let part = 0; part <= next(6); part++) {
     const part_id = `part_${part}` as PartID;
-    const kind = (["answer", "code", "reasoning", "tool", "notice", "steering", "recovering", "artifact"] as const)[next(8)]!;
+    const kind = (["answer", "code", "reasoning", "tool", "notice", "steering", "recovering", "artifact"] as const)[
+      next(8)
+    ]!;
     const supersedes = cut.length > 0 ? { supersedes: cut } : {};
     if (kind === "notice")
       add("notice", { part_id, index: part, kind: "context_trimmed", text: "Older messages were left out." });
