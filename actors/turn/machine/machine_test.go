@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -29,6 +30,18 @@ func TestMain(m *testing.M) {
 var machineTools = map[string]Tool{
 	"look":  {Kind: "compute", Title: "Look", ReadOnly: true},
 	"write": {Kind: "connector", Title: "Write"},
+	"send":  {Kind: "connector", Title: "Send", Plan: planSend},
+}
+
+// planSend asks for an approval of every call.
+func planSend(call *policy.Call) policy.Plan {
+	if string(call.Input) == `{"bad":1}` {
+		return policy.Plan{Input: call.Input, Failure: &protocol.ToolError{Code: protocol.ToolCallInvalid, Detail: "It is not valid."}}
+	}
+	digest := "sha256:" + string(call.Input)
+	return policy.Plan{Input: call.Input, Definition: "d", Ask: &protocol.ApprovalRequest{
+		Action: "Send", Input: call.Input, InputDigest: digest, Options: []protocol.Decision{protocol.ApproveOnce, protocol.ApproveWithEdits, protocol.RejectCall},
+	}}
 }
 
 func machineSpec() *turnlog.Spec {
@@ -76,13 +89,18 @@ type world struct {
 	cancelled bool
 	finished  int
 	clients   int
+	now       time.Time
+	asked     map[protocol.ApprovalID]protocol.ToolID
+	resolved  map[protocol.ApprovalID]protocol.Decision
+	effects   map[protocol.ToolID]int // how often a call that needs an approval was run
 }
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		t: t, spec: machineSpec(), continues: rapid.Bool().Draw(t, "continues"), running: map[protocol.ToolID]bool{},
 		accepted: map[protocol.SteeringID]string{}, outcomes: map[protocol.SteeringID]int{}, started: map[protocol.ToolID]int{},
-		state: protocol.TurnQueued,
+		state: protocol.TurnQueued, now: time.Now(),
+		asked: map[protocol.ApprovalID]protocol.ToolID{}, resolved: map[protocol.ApprovalID]protocol.Decision{}, effects: map[protocol.ToolID]int{},
 	}
 	w.m = newDriver(w.spec, machineTools, w.continues)
 	w.m.Begin()
@@ -123,6 +141,9 @@ func (w *world) commit() {
 			}
 		case RunTool:
 			w.running[e.ID] = true
+			if e.Name == "send" {
+				w.runSend(e.ID)
+			}
 		}
 	}
 	if (d.End != nil) != (w.finished == 1 && len(d.Events) > 0) {
@@ -130,6 +151,9 @@ func (w *world) commit() {
 	}
 	if !w.m.ended && !w.m.calling && !w.m.toolsRunning() {
 		w.t.Fatalf("no call is running in %s: the turn would never end", w.m.state)
+	}
+	if _, parks := w.m.Parks(); parks != (w.m.awaiting() && !w.m.toolRuns() && !w.m.ended && w.m.state == protocol.TurnRequiresAction) {
+		w.t.Fatalf("in %s the turn parks: %v", w.m.state, parks)
 	}
 }
 
@@ -160,6 +184,13 @@ func (w *world) see(payload protocol.Payload) {
 		w.started[p.ToolID]++
 	case *protocol.ToolCompleted:
 		delete(w.running, p.ToolID)
+	case *protocol.ApprovalRequested:
+		w.asked[p.Approval.ApprovalID] = p.ToolID
+	case *protocol.ApprovalResolved:
+		if before, decided := w.resolved[p.ApprovalID]; decided || w.asked[p.ApprovalID] != p.ToolID {
+			w.t.Fatalf("the approval of %s was resolved before as %q", p.ToolID, before)
+		}
+		w.resolved[p.ApprovalID] = p.Decision
 	case *protocol.TurnCancelRequested:
 		w.cancelled = true
 	case *protocol.AnswerStarted, *protocol.AnswerDelta, *protocol.CodeDelta, *protocol.ReasoningDelta:
@@ -192,6 +223,7 @@ func (w *world) crash() {
 	}
 	w.same(restored)
 	w.m = drive(restored)
+	w.m.Now = w.now
 	w.running = map[protocol.ToolID]bool{}
 	w.m.Adopt("restart")
 	w.commit()
@@ -212,11 +244,14 @@ func (w *world) same(r *Machine) {
 		Open              protocol.PartID
 		StepParts         []protocol.PartID
 		Activity          protocol.PartID
+		Approvals         []approval
+		Over              protocol.StopReason
+		Stored            int
 	}
 	view := func(m *Machine) string {
 		b, _ := json.Marshal(durable{
 			m.state, m.accepts, m.sequence, m.fold.Parts(), m.parts, m.calls, m.steps, m.rounds, m.adoptions, m.losses, m.ended, m.open,
-			append([]protocol.PartID{}, m.stepParts...), m.activity,
+			append([]protocol.PartID{}, m.stepParts...), m.activity, approvalsOf(m), m.over, m.stored,
 		})
 		return string(b)
 	}
@@ -229,18 +264,27 @@ func (w *world) same(r *Machine) {
 	}
 }
 
+func approvalsOf(m *Machine) (all []approval) {
+	for _, a := range m.approvals {
+		all = append(all, *a)
+	}
+	return all
+}
+
 var textPieces = []string{"hello ", "world\n", "\n", "`", "``", "```", "```go\n", "````md\n", "````\n", "~~~", "~\n", " ", "   ```\n", "func main() {}\n", "```\n", "  ", "ü€😀", "a```b", "\n```py\nx=1", "\n```"}
 
 // random triggers the machine once, at random, and commits the decision.
 func (w *world) random() {
 	m, t := w.m, w.t
-	switch rapid.IntRange(0, 15).Draw(t, "trigger") {
+	w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 13}).Draw(t, "hours")) * time.Hour)
+	m.Now = w.now
+	switch rapid.IntRange(0, 18).Draw(t, "trigger") {
 	case 0, 1, 2, 3:
 		m.ModelText(w.calls, rapid.SampledFrom(textPieces).Draw(t, "text"))
 	case 4:
 		m.ModelReasoning(w.calls, rapid.SampledFrom([]string{"think", "hm\n"}).Draw(t, "reasoning"))
 	case 5:
-		name := rapid.SampledFrom([]string{"look", "write", "invented"}).Draw(t, "tool")
+		name := rapid.SampledFrom([]string{"look", "write", "send", "send", "invented"}).Draw(t, "tool")
 		m.ModelChunk(w.calls, &llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "x", Name: name, Input: json.RawMessage(`{}`)}})
 	case 6:
 		m.ModelChunk(w.calls, &llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 3, OutputTokens: rapid.SampledFrom([]int{2, 2, 2, 40_000}).Draw(t, "output")}})
@@ -267,10 +311,57 @@ func (w *world) random() {
 	case 14:
 		w.rare()
 		return
+	case 16, 17:
+		w.decide()
+	case 18:
+		m.Wake()
 	case 15:
 		m.ModelText(w.calls-1, "late") // a chunk of an older call
 	}
 	w.commit()
+}
+
+// runSend checks that a call which needs an approval runs once, after the user has approved it.
+func (w *world) runSend(id protocol.ToolID) {
+	if w.effects[id]++; w.effects[id] > 1 {
+		w.t.Fatalf("the call %s has run %d times", id, w.effects[id])
+	}
+	for approval, call := range w.asked {
+		if call == id && w.resolved[approval] != protocol.ApproveOnce && w.resolved[approval] != protocol.ApproveWithEdits {
+			w.t.Fatalf("the call %s ran, and its approval is %q", id, w.resolved[approval])
+		}
+	}
+}
+
+// decide decides on an approval at random: some are decided before, have expired, or are decided with another digest.
+func (w *world) decide() {
+	if len(w.m.approvals) == 0 {
+		return
+	}
+	a := rapid.SampledFrom(w.m.approvals).Draw(w.t, "approval")
+	c := &Command{
+		Kind: CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: a.ApprovalID, Digest: a.InputDigest,
+		Decision: rapid.SampledFrom([]protocol.Decision{protocol.ApproveOnce, protocol.ApproveWithEdits, protocol.RejectCall}).Draw(w.t, "decision"),
+	}
+	if c.Decision == protocol.ApproveWithEdits {
+		c.EditedInput = json.RawMessage(rapid.SampledFrom([]string{`{"n":2}`, `{"bad":1}`}).Draw(w.t, "edits"))
+	}
+	c.Hash = string(c.Decision) + string(c.EditedInput)
+	if rapid.IntRange(0, 9).Draw(w.t, "outdated") == 0 {
+		c.Digest = "sha256:0"
+	}
+	pending := a.pending()
+	receipt, err := w.m.Command(c)
+	if err != nil {
+		return
+	}
+	if again, err := w.m.Command(c); err != nil || again.SteeringID != receipt.SteeringID || !again.Replayed || pending && receipt.Replayed {
+		w.t.Fatalf("the repeat of %+v got %+v, %v", receipt, again, err)
+	}
+	c.Hash = "other"
+	if _, err := w.m.Command(c); protocol.CodeOf(err) != protocol.CodeApprovalDecided {
+		w.t.Fatalf("another decision got %v", err)
+	}
 }
 
 func (w *world) steer() {
@@ -366,6 +457,9 @@ func (w *world) check() {
 		if w.outcomes[id] != 1 {
 			w.t.Fatalf("an accepted input ended %d times", w.outcomes[id])
 		}
+	}
+	if len(w.resolved) != len(w.asked) {
+		w.t.Fatalf("%d of %d approvals were resolved", len(w.resolved), len(w.asked))
 	}
 	for id, n := range w.started {
 		if n != 1 {

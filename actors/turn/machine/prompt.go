@@ -44,7 +44,7 @@ type toolResult struct {
 // toolResultOf returns the result of a tool call in the form that the model gets.
 func toolResultOf(p *protocol.ToolCompleted) toolResult {
 	if p.Error != nil {
-		return toolResult{output: string(p.Error.Code) + ": " + p.Error.Detail, failed: true}
+		return toolResult{output: string(p.Error.Code) + ": " + p.Error.Detail, failed: true, repeated: p.Repeated}
 	}
 	return toolResult{output: p.Output, sources: p.Sources, repeated: p.Repeated, resultID: p.ResultID, size: p.Bytes}
 }

@@ -1,0 +1,170 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"turnstone/actors/llm"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// ask lets the model ask for calls of look, each with an input, and ends its step.
+func ask(m *driver, name string, inputs ...string) []*toolCall {
+	for i, input := range inputs {
+		m.ModelChunk(m.call, &llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: fmt.Sprint("c", i), Name: name, Input: json.RawMessage(input)}})
+	}
+	m.ModelStopped(m.call, llm.StopToolCalls)
+	return m.toolCalls
+}
+
+func begun(spec *turnlog.Spec) *driver {
+	m := newDriver(spec, machineTools, true)
+	m.Begin()
+	m.Proceed()
+	return m
+}
+
+func TestTheThirdIdenticalCallIsAnsweredFromTheLedgerAndTheFifthEndsTools(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		m := begun(machineSpec())
+		for n := 1; n <= 5; n++ {
+			call := ask(m, "look", `{"at":"sea"}`)[0]
+			ran := call.state == protocol.ToolRunning
+			if ran != (n <= 2) {
+				t.Fatalf("call %d runs: %v", n, ran)
+			}
+			if ran && failing {
+				m.ToolEnded(call.id, ToolResult{}, &protocol.ToolError{Code: "closed", Detail: "It is closed."}, time.Second)
+			} else if ran {
+				m.ToolEnded(call.id, ToolResult{Output: "waves"}, nil, time.Second)
+			}
+			result := m.Prompt().results[call.id].text()
+			switch {
+			case n == 5 && !strings.HasPrefix(result, "repeated_call"), n < 5 && !failing && !strings.HasPrefix(result, "waves"), n < 5 && failing && !strings.HasPrefix(result, "closed"),
+				n > 2 && n < 5 && !strings.Contains(result, "identical earlier call"):
+				t.Errorf("call %d gave %q", n, result)
+			}
+		}
+		if !m.Prompt().WithoutTools {
+			t.Fatal("the model is offered tools again")
+		}
+		m.ModelText(m.call, "Only waves.")
+		ask(m, "look", `{"at":"land"}`) // a model that ignores that it was offered no tool
+		if m.state != protocol.TurnCompleted || m.End.Reason != protocol.StopEndTurn {
+			t.Errorf("the turn ended as %s, %+v", m.state, m.End)
+		}
+	}
+}
+
+func TestACallWithAnotherResultRunsAgain(t *testing.T) {
+	m := begun(machineSpec())
+	for n := range 5 {
+		call := ask(m, "look", `{}`)[0]
+		if call.state != protocol.ToolRunning {
+			t.Fatalf("call %d is %s", n, call.state)
+		}
+		m.ToolEnded(call.id, ToolResult{Output: fmt.Sprint("at ", n)}, nil, time.Second)
+	}
+}
+
+func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
+	for name, exceed := range map[string]func(*driver){
+		"rounds": func(m *driver) {
+			for n := range 9 {
+				if call := ask(m, "look", fmt.Sprintf(`{"n":%d}`, n))[0]; call.state == protocol.ToolRunning {
+					m.ToolEnded(call.id, ToolResult{Output: "x"}, nil, time.Second)
+				}
+			}
+		},
+		"calls": func(m *driver) {
+			var inputs []string
+			for n := range maxToolCalls + 10 {
+				inputs = append(inputs, fmt.Sprintf(`{"n":%d}`, n))
+			}
+			ask(m, "look", inputs...)
+		},
+		"seconds": func(m *driver) {
+			m.ToolEnded(ask(m, "look", `{"n":1}`)[0].id, ToolResult{Output: "x"}, nil, maxToolTime)
+			ask(m, "look", `{"n":2}`)
+		},
+	} {
+		m := begun(machineSpec())
+		exceed(m)
+		prompt := m.Prompt()
+		if !prompt.WithoutTools || m.ended {
+			t.Fatalf("%s: the model is not asked without tools", name)
+		}
+		calls, results := 0, 0
+		for _, message := range prompt.OwnMessages() {
+			calls += len(message.ToolCalls)
+			if message.Role == "tool" {
+				results++
+			}
+		}
+		if calls != results {
+			t.Errorf("%s: %d calls have %d results", name, calls, results)
+		}
+		m.ModelText(m.call, "That is what I have.")
+		m.ModelStopped(m.call, llm.StopEndTurn)
+		if m.state != protocol.TurnIncomplete || m.End.Reason != protocol.StopToolLimit {
+			t.Errorf("%s: the turn ended as %s, %+v", name, m.state, m.End)
+		}
+	}
+}
+
+func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
+	m := begun(machineSpec())
+	whole := strings.Repeat("The tide rises. ", 10_000)
+	m.tools[ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
+	call := ask(m, "look", `{}`)[0]
+	m.ToolEnded(call.id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
+	if text := m.Prompt().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {
+		t.Fatalf("the model gets %q", text[1600:])
+	}
+	read := 1600
+	for n := range 5 {
+		more := ask(m, ReadMore, fmt.Sprintf(`{"result_id":"r1","from":%d}`, read))[0]
+		_, piece, _ := strings.Cut(m.Prompt().results[more.id].output, "\n")
+		piece, _, _ = strings.Cut(piece, "\n</result>")
+		if more.state != protocol.ToolSucceeded || piece == "" || !strings.HasPrefix(whole[read:], piece) {
+			t.Fatalf("piece %d: %s, %.80q", n, more.state, piece)
+		}
+		read += len(piece)
+	}
+	if read != len(whole) {
+		t.Errorf("%d of %d bytes were read", read, len(whole))
+	}
+	for _, input := range []string{`{"result_id":"r9","from":0}`, `{"result_id":"r1","from":-1}`, fmt.Sprintf(`{"result_id":"r1","from":%d}`, len(whole)), `7`} {
+		if wrong := ask(m, ReadMore, input)[0]; wrong.state != protocol.ToolFailed {
+			t.Errorf("%s is %s", input, wrong.state)
+		}
+	}
+}
+
+func TestAnApprovalThatNobodyDecidesExpiresAndTheTurnGoesOn(t *testing.T) {
+	m := begun(machineSpec())
+	m.Now = time.Now()
+	call := ask(m, "send", `{"n":1}`)[0]
+	until, parks := m.Parks()
+	if !parks || !until.Equal(millis(m.Now.Add(defaultApprovalLifetime))) || m.state != protocol.TurnRequiresAction {
+		t.Fatalf("the turn is %s and parks until %s: %v", m.state, until, parks)
+	}
+	m.take()
+	m.Now = until.Add(-time.Millisecond)
+	if m.Wake(); len(m.take().Events) != 0 {
+		t.Error("the approval has expired early")
+	}
+	m.Now = until
+	m.Wake()
+	if call.state != protocol.ToolRejected || m.state != protocol.TurnRunning || *m.approvals[0].Decision != protocol.DecisionExpired || !m.calling {
+		t.Errorf("the call is %s, the turn is %s", call.state, m.state)
+	}
+	receipt, err := m.Command(&Command{Kind: CommandDecide, ApprovalID: m.approvals[0].ApprovalID, Digest: m.approvals[0].InputDigest, Decision: protocol.ApproveOnce, Hash: "h"})
+	if protocol.CodeOf(err) != protocol.CodeApprovalDecided {
+		t.Errorf("a decision after that got %+v, %v", receipt, err)
+	}
+}
