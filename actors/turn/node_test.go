@@ -326,7 +326,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 	}
 }
 
-// probe is a tool that is implemented by the function run.
+// catalogue returns a catalogue of tools.
 func catalogue(t *testing.T, tools ...toolbox.Tool) *toolbox.Catalogue {
 	t.Helper()
 	c, err := toolbox.NewCatalogue(tools)
@@ -336,6 +336,7 @@ func catalogue(t *testing.T, tools ...toolbox.Tool) *toolbox.Catalogue {
 	return c
 }
 
+// probe is a tool that is implemented by the function run.
 type probe struct {
 	spec toolbox.Spec
 	run  func() (string, error)

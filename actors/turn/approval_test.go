@@ -1,0 +1,174 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"turnstone/actors/llm"
+	"turnstone/actors/toolbox"
+	"turnstone/actors/turn/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+)
+
+// sendingModel calls the tool send, and then answers.
+func sendingModel() *script {
+	return &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+		if request.Step == 1 {
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "send", Input: json.RawMessage(`{}`)}})
+			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
+		}
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	}}
+}
+
+// approvalHost returns a node without a keeper whose model calls a tool that needs an approval, and counts its runs.
+func approvalHost(t *testing.T, store *memory) (n *testNode, runs *atomic.Int32) {
+	t.Helper()
+	runs = &atomic.Int32{}
+	tool := &probe{spec: toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend, Risk: protocol.RiskMedium}, run: func() (string, error) {
+		runs.Add(1)
+		return "sent", nil
+	}}
+	return registered(t, store, sendingModel(), func(c *testConfig) { c.Tools = catalogue(t, tool) }), runs
+}
+
+func isWaiting(p protocol.Payload) bool {
+	state, is := p.(*protocol.TurnStateChanged)
+	return is && state.State == protocol.TurnRequiresAction
+}
+
+// decision returns a command that decides on the only approval of a turn.
+func (s *memory) decision(t *testing.T, spec *turnlog.Spec, decision protocol.Decision) *machine.Command {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, record := range s.turns[spec.TurnID].records {
+		var body turnlog.ApprovalRecord
+		if record.Kind == turnlog.RecordApproval && json.Unmarshal(record.Body, &body) == nil {
+			return &machine.Command{
+				Kind: machine.CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: body.Approval.ApprovalID, Digest: body.Approval.InputDigest, Decision: decision, Hash: string(decision),
+			}
+		}
+	}
+	t.Fatal("the turn has no approval")
+	return nil
+}
+
+// The clock is a fake one.
+func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) }) // ends the remaining timers of the actor system
+		store := newMemory()
+		n, runs := approvalHost(t, store)
+		var specs []*turnlog.Spec
+		for range 50 {
+			spec := startTurn(t, n, "hi")
+			read(t, n, spec, 0, isWaiting)
+			specs = append(specs, spec)
+		}
+		time.Sleep(2 * parkDelay)
+		synctest.Wait()
+		if running := n.Running(); running != 0 {
+			t.Fatalf("%d of %d turns that wait have an actor", running, len(specs))
+		}
+		if adoptOnce(t, n); n.Running() != 0 {
+			t.Error("a turn that waits was adopted")
+		}
+		time.Sleep(20 * time.Hour) // much longer than the deadline of a turn
+		for i, spec := range specs[:3] {
+			decision := []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall, protocol.ApproveForConversation}[i]
+			c := store.decision(t, spec, decision)
+			first, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, c)
+			if err != nil {
+				t.Fatalf("%s: %v", decision, err)
+			}
+			frames := string(read(t, n, spec, 0, nil))
+			if !strings.Contains(frames, fmt.Sprintf(`"decision":%q`, decision)) || !strings.Contains(frames, `"status":"completed"`) || strings.Contains(frames, "turn.recovering") {
+				t.Errorf("%s: %s", decision, frames)
+			}
+			again, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, c)
+			if err != nil || again.SteeringID != first.SteeringID || !again.Replayed {
+				t.Errorf("the repeat got %+v, %v", again, err)
+			}
+		}
+		if runs.Load() != 2 {
+			t.Errorf("the tool ran %d times", runs.Load())
+		}
+		time.Sleep(4 * time.Hour) // the others expire
+		for range 5 { // each claims at most 20
+			adoptOnce(t, n)
+			synctest.Wait()
+		}
+		for _, spec := range specs[3:] {
+			if frames := string(read(t, n, spec, 0, nil)); !strings.Contains(frames, `"decision":"expired","by":"timeout"`) || !strings.Contains(frames, `"status":"completed"`) {
+				t.Fatalf("an approval that nobody decided: %s", frames)
+			}
+		}
+		if runs.Load() != 2 {
+			t.Errorf("an expired call ran")
+		}
+	})
+}
+
+func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) })
+		store := newMemory()
+		n, runs := approvalHost(t, store)
+		spec := startTurn(t, n, "hi")
+		read(t, n, spec, 0, isWaiting)
+		time.Sleep(2 * parkDelay)
+		synctest.Wait()
+		input := &machine.Command{Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "1", Text: "quickly", Delivery: protocol.DeliverInterrupt, Hash: "h"}
+		if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, input); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * parkDelay)
+		synctest.Wait()
+		if n.Running() != 0 {
+			t.Error("the turn keeps its actor after an input")
+		}
+		cancel := &machine.Command{Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+		if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, cancel); err != nil {
+			t.Fatal(err)
+		}
+		frames := string(read(t, n, spec, 0, nil))
+		if !strings.Contains(frames, `"decision":"cancelled","by":"policy"`) || !strings.Contains(frames, "steering.returned") || !strings.Contains(frames, `"status":"cancelled"`) || runs.Load() != 0 {
+			t.Errorf("%s", frames)
+		}
+	})
+}
+
+func TestAReaderGetsAtMostFourReportsOfProgressASecondAndTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		gate := &progressGate{send: func(label string, _ *protocol.Progress) { sent = append(sent, label) }}
+		for n := range 1000 {
+			gate.report(fmt.Sprint(n), nil)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(progressInterval)
+		synctest.Wait()
+		if len(sent) != 5 || sent[0] != "0" || sent[4] != "999" {
+			t.Errorf("%v", sent)
+		}
+		gate.report("x\u202e\x00"+strings.Repeat("y", 1000), nil)
+		if last := sent[len(sent)-1]; len(last) > maxProgressLabel || strings.ContainsAny(last, "\x00\u202e") {
+			t.Errorf("%q", last)
+		}
+		gate.report("late", nil)
+		gate.close()
+		time.Sleep(time.Second)
+		if sent[len(sent)-1] == "late" {
+			t.Error("a report followed the end of the call")
+		}
+	})
+}
