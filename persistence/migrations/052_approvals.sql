@@ -6,8 +6,9 @@ alter table turn_records drop constraint turn_records_kind_check;
 alter table turn_records add constraint turn_records_kind_check
     check (kind in ('step', 'steering', 'cancel', 'withdraw', 'apply', 'approval', 'decision', 'result'));
 
--- A turn that waits for an approval has no owner until the approval is decided or this time has passed.
-alter table turns add column parked_until timestamptz check (parked_until is null or owner is null);
+-- A turn that waits for an approval has no owner until the approval is decided or this time has passed. With an owner the column
+-- means nothing: a node of the previous version may claim such a turn, and does not know it.
+alter table turns add column parked_until timestamptz;
 
 create table approvals (
     account_id      uuid not null,
