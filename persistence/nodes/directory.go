@@ -122,7 +122,7 @@ func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int
 const claimOrphansSQL = `
 with orphans as (
     select t.account_id, t.turn_id,
-           case when t.parked_until is not null then 'wake'
+           case when t.owner is null and t.parked_until is not null then 'wake'
                 when t.owner is null then 'drain'
                 when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then 'restart'
                 else 'node_lost' end as cause

@@ -128,7 +128,7 @@ func (t *Store) CountLive(ctx context.Context, account protocol.AccountID) (int6
 }
 
 const headColumns = `
-t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), coalesce(n.address, ''), t.owner_epoch, t.next_sequence - 1, t.parked_until is not null`
+t.state, t.accepting, t.owner, t.owner is not null and coalesce(n.dead, true), coalesce(n.address, ''), t.owner_epoch, t.next_sequence - 1, t.owner is null and t.parked_until is not null`
 
 const turnHeadSQL = `
 select ` + headColumns + `
