@@ -104,7 +104,7 @@ func samples() []Payload {
 				Language: "go", Filename: "main.go", Code: "package main\n", Truncated: true, ToolID: &tool, ToolName: "calculate", Kind: "compute",
 				Title: "Calculate", Input: json.RawMessage(`{"expression":"6*7"}`), State: ToolRunning, Output: "42", Sources: sources,
 				Error: &ToolError{Code: "tool_error", Detail: "The tool failed."}, DurationMS: 12, SteeringID: &steering, ArtifactID: &artifact, Version: 2, CreatedBy: ByModel, Open: true,
-				Outcome: ResultOK, Approval: &PartApproval{ApprovalRequest: asked, Decision: RejectCall, By: DecidedByUser, Reason: "Not today."},
+				Outcome: ResultOK, Repeated: true, Approval: &PartApproval{ApprovalRequest: asked, Decision: RejectCall, By: DecidedByUser, Reason: "Not today."},
 			}},
 		}},
 	}

@@ -50,7 +50,7 @@ func (f *Fold) Apply(payload Payload) {
 	case *ToolCompleted:
 		if part := f.byID[p.PartID]; part != nil {
 			part.State, part.Output, part.Sources, part.Error, part.DurationMS, part.Open = p.State, p.Output, p.Sources, p.Error, p.DurationMS, false
-			part.Outcome, part.Truncated = p.Outcome, p.Truncated
+			part.Outcome, part.Truncated, part.Repeated = p.Outcome, p.Truncated, p.Repeated
 		}
 	case *ApprovalRequested:
 		if part := f.byID[p.PartID]; part != nil {

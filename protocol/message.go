@@ -99,6 +99,7 @@ type Part struct {
 	Error      *ToolError      `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms,omitempty"`
 	Outcome    ToolOutcome     `json:"outcome,omitempty" enum:"ok,empty,failed,denied,unknown" doc:"For tool: what the result is."`
+	Repeated   bool            `json:"repeated,omitempty" doc:"For tool: the call did not run; this is the result of an identical earlier one."`
 	Approval   *PartApproval   `json:"approval,omitempty" doc:"For tool: the approval that the call needed."`
 	SteeringID *SteeringID     `json:"steering_id,omitempty" doc:"For a notice of kind steering."`
 	ArtifactID *ArtifactID     `json:"artifact_id,omitempty" doc:"For artifact."`

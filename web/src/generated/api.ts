@@ -4285,6 +4285,8 @@ export interface components {
             outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
             output?: string;
             part_id: string;
+            /** @description For tool: the call did not run; this is the result of an identical earlier one. */
+            repeated?: boolean;
             /** @description For tool: the files that the output shows. */
             sources?: components["schemas"]["Source"][];
             state?: string;
@@ -23513,6 +23515,7 @@ export interface operations {
                      *               "outcome": "ok",
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "repeated": false,
                      *               "sources": [
                      *                 {
                      *                   "blocks": [
@@ -26272,6 +26275,7 @@ export interface operations {
                      *               "outcome": "ok",
                      *               "output": "a output",
                      *               "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *               "repeated": false,
                      *               "sources": [
                      *                 {
                      *                   "blocks": [
@@ -26620,6 +26624,7 @@ export interface operations {
                      *           "outcome": "ok",
                      *           "output": "a output",
                      *           "part_id": "part_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "repeated": false,
                      *           "sources": [
                      *             {
                      *               "blocks": [

@@ -473,6 +473,8 @@ export interface Part {
   duration_ms?: number;
   /** For tool: what the result is. */
   outcome?: "ok" | "empty" | "failed" | "denied" | "unknown";
+  /** For tool: the call did not run; this is the result of an identical earlier one. */
+  repeated?: boolean;
   /** For tool: the approval that the call needed. */
   approval?: PartApproval;
   /** For a notice of kind steering. */

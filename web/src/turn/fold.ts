@@ -31,8 +31,6 @@ export interface PartView extends Part {
   since: string | null;
   /** The progress of a tool. */
   toolProgress?: { label: string; progress: Progress | null };
-  /** The tool did not run: this is the result of an identical earlier call. */
-  repeated?: boolean;
 }
 
 /** The view of a live turn. Immutable: a change creates a new view. */
