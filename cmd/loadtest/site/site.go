@@ -176,7 +176,7 @@ func (s *Site) startNode(ctx context.Context, name, public, internal string, mor
 	cmd := exec.Command(s.binary, "serve")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Folder, log, log
 	cmd.Env = append(append(s.stores(),
-		"TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_DATA_DIR="+filepath.Join(s.Folder, name),
+		"TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_CONTENT_LISTEN=off", "TURNSTONE_DATA_DIR="+filepath.Join(s.Folder, name),
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_API=chat", "TURNSTONE_MODEL_BASE_URL=http://"+s.Model.Address+"/v1",
 		"TURNSTONE_MODEL_BALANCED=load", "TURNSTONE_DRAIN_GRACE=1s",
 	), append(more, raisedLimits...)...)
