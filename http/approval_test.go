@@ -1,13 +1,17 @@
 package http
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"turnstone/actors/llm"
 	"turnstone/http/route"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
 
@@ -187,4 +191,51 @@ func storeApproval(w *world, turn string) string {
 		select account_id, $2, turn_id, conversation_id, json_build_object('approval_id', $3::text, 'state', 'pending', 'input', '{}'::json, 'created_at', now(), 'expires_at', now() + interval '1 day'),
 			'demo_action', '', '', now(), now() + interval '1 day' from turns where turn_id = $1`, id, approval, approval.String())
 	return approval.String()
+}
+
+// The stand-ins of the three formats refuse a request in which a call has no result, or a result no call, as the vendors do.
+func TestProvidersAcceptHistoriesWithRejectedUnknownAndRepeatedCalls(t *testing.T) {
+	t.Parallel()
+	for wire, profile := range map[string]string{modeltest.Chat: "balanced", modeltest.Responses: "deep_reasoning", modeltest.Anthropic: "coding"} {
+		t.Run(wire, func(t *testing.T) {
+			t.Parallel()
+			call := func(id, name, input string) llm.ToolCall {
+				return llm.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
+			}
+			server := modeltest.NewServer(wire, modeltest.Script{Respond: func(request modeltest.Request) modeltest.Step {
+				results := 0
+				for _, message := range request.Messages {
+					if message.Role == "tool" {
+						results++
+					}
+				}
+				switch {
+				case results == 0:
+					return modeltest.Step{ToolCalls: []llm.ToolCall{
+						call("c1", "demo_action", `{"note":"one"}`), call("c2", "demo_action", `{"note":"two","recipient":"Ada"}`), call("c3", "invented", `{}`), call("c4", "calculate", `{"sum":1}`),
+					}}
+				case len(request.Tools) > 0 && results < 9 && !strings.Contains(string(request.Raw), "tool_choice"):
+					return modeltest.Step{ToolCalls: []llm.ToolCall{call(fmt.Sprint("d", results), "calculate", `{"expression":"6*7"}`)}}
+				}
+				return modeltest.Step{Text: []string{"Done."}}
+			}})
+			t.Cleanup(server.Close)
+			u := signUp(t, newWorld(t, func(c *testConfig) {
+				c.Turns = nodeOn(t, c, modelsAt(t, server.URL), nil, func() { t.Error("the node was fenced") })
+			}))
+			pending, end := u.asks(2, route.Object{"profile": profile}, "")
+			u.decide(202, &pending[0], protocol.RejectCall, route.Object{"reason": "Not now."})
+			u.decide(202, &pending[1], protocol.ApproveOnce, nil)
+			text := end()
+			for _, want := range []string{`"outcome":"denied"`, `"code":"unknown_tool"`, `"code":"invalid_input"`, `"code":"repeated_call"`, `"repeated":true`, `"status":"completed"`} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the stream has no %s: %s", want, text)
+				}
+			}
+			last := server.Requests()[len(server.Requests())-1]
+			if !strings.Contains(string(last.Raw), "tool_choice") {
+				t.Errorf("the last request lets the model call tools: %s", last.Raw)
+			}
+		})
+	}
 }
