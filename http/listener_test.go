@@ -7,6 +7,7 @@ import (
 	"net"
 	stdhttp "net/http"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -131,9 +132,9 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 // heap returns the number of bytes of reachable heap objects. It runs the garbage collector first.
 func heap() uint64 {
 	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
 }
 
 // openStreams is a handler that reports hijacked connections, which net/http does not count.
