@@ -86,6 +86,7 @@ type effectTool struct{ url string }
 func (effectTool) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "effect", Kind: "connector", Title: "Effect", Description: "Records its input permanently.",
+		Effect: protocol.EffectWrite, Own: true, Risk: protocol.RiskLow, Reversibility: protocol.Irreversible, // it does not ask
 		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
 	}
 }
