@@ -58,7 +58,12 @@ func TestAnApprovalSurvivesKillsAndCountsOnce(t *testing.T) {
 	if receipts[0] != receipts[1] || receipts[0] != receipts[2] {
 		t.Errorf("the receipts are %v", receipts)
 	}
-	events, end := s.ReadToEnd(t)
+	// The first stream ended with the process.
+	again, response, err := u.Follow(t.Context(), s.Turn, 0, "")
+	if err != nil || again == nil {
+		t.Fatalf("following again: %+v, %v", response, err)
+	}
+	events, end := again.ReadToEnd(t)
 	var log strings.Builder
 	for _, e := range events {
 		log.WriteString(e.Data + "\n")

@@ -23,6 +23,7 @@ import (
 // Phrases in the last message that select the answer of the model, and constants of its answers.
 const (
 	askForSum      = "calculate"
+	askForNotes    = "take notes"
 	askForLength   = "at length"
 	askWithoutEnd  = "without end"
 	modelInterval  = 8 * time.Millisecond
@@ -50,6 +51,8 @@ func model(request modeltest.Request) modeltest.Step {
 			step.Reasoning = []string{thoughtOfModel}
 		}
 		return step
+	case strings.Contains(last.Text, askForNotes):
+		return modeltest.Step{Usage: usage, ToolCalls: []llm.ToolCall{{ID: "notes", Name: "write_artifact", Input: json.RawMessage(`{"kind":"document","title":"Notes","content":"one\n"}`)}}}
 	case strings.Contains(last.Text, askForLength):
 		return modeltest.Step{Text: slices.Repeat([]string{"and on "}, lengthy), Usage: usage}
 	case strings.Contains(last.Text, askWithoutEnd):
@@ -106,6 +109,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"files", w.files},
 				{"search", w.search},
 				{"the feed", w.feed},
+				{"tools", w.tools},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"passkeys", w.passkeys},
@@ -273,6 +277,33 @@ func (w *walk) toolTurn() {
 	sitetest.Eventually(w.t, "the model gives the conversation a title", func() bool {
 		return w.call("getConversation", w.here(), nil).Text(w.t, http.StatusOK, "title") == "A title of the model"
 	})
+}
+
+// tools lists the tools, approves a call in a project that asks before each, and changes an artifact that the model has written.
+func (w *walk) tools() {
+	w.call("listTools", nil, nil).Text(w.t, http.StatusOK, "data", 0, "name")
+	project := w.call("createProject", args{"Idempotency-Key": uuid.NewString()}, map[string]any{"name": "It asks"}).Text(w.t, http.StatusCreated, "project_id")
+	w.call("putProjectSettings", args{"project_id": project}, map[string]any{"approval_policy": "all", "version": 0}).Value(w.t, http.StatusOK, "version")
+	s := w.say("Please "+askForSum+" it.", map[string]any{"conversation_id": nil, "project_id": project})
+	s.Await(w.t, "the turn waits", func(e sitetest.Event) bool { return strings.Contains(e.Data, `"state":"requires_action"`) })
+	id := w.call("listApprovals", nil, nil).Text(w.t, http.StatusOK, "data", 0, "approval_id")
+	asked := w.call("getApproval", args{"approval_id": id}, nil)
+	w.call("steerTurn", nil, map[string]any{
+		"type": "approval", "turn_id": asked.Text(w.t, http.StatusOK, "turn_id"), "approval_id": id, "decision": "approve_once", "input_digest": asked.Text(w.t, http.StatusOK, "input_digest"),
+	}).Text(w.t, http.StatusAccepted, "steering_id")
+	w.finish(s, protocol.TurnCompleted)
+	w.forked = append(w.forked, asked.Text(w.t, http.StatusOK, "conversation_id"))
+
+	events := w.finish(w.say("Please "+askForNotes+".", map[string]any{"conversation_id": nil}), protocol.TurnCompleted)
+	conversation, _ := events[0].Value(w.t, "conversation_id").(string)
+	w.forked = append(w.forked, conversation)
+	artifact := args{"artifact_id": w.call("listArtifacts", args{"conversation_id": conversation}, nil).Text(w.t, http.StatusOK, "data", 0, "artifact_id")}
+	w.call("getArtifact", artifact, nil).Text(w.t, http.StatusOK, "title")
+	w.call("putArtifact", artifact, map[string]any{"content": "two\n", "version": 1}).Value(w.t, http.StatusOK, "version")
+	w.call("getArtifactContent", artifact, nil).Want(w.t, http.StatusOK, nil)
+	w.call("listArtifactVersions", artifact, nil).Value(w.t, http.StatusOK, "data", 1)
+	w.call("diffArtifact", args{"artifact_id": artifact["artifact_id"], "from": "1", "to": "2"}, nil).Value(w.t, http.StatusOK, "to")
+	w.call("restoreArtifact", artifact, map[string]any{"version": 1, "base_version": 2}).Value(w.t, http.StatusOK, "version")
 }
 
 // resume follows the finished turn. From the middle, by header and by query, it gets the same bytes; after the end it

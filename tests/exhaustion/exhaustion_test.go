@@ -38,15 +38,15 @@ var unattacked = regexp.MustCompile(`^(DELETE /account|DELETE /auth/sessions.*|P
 var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)
 
 // unacceptable are the operations that accept no request of this test: they need another state of the account than the
-// others, a passkey, an identity, or the confirmation of a first request.
-var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
+// others, a passkey, an identity, an artifact, an approval, or the confirmation of a first request, or one parameter of two.
+var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|GET /tools|(GET|PUT|POST) /(artifacts|approvals)/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
 	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
 	`DELETE /(account/imports/.*|conversations/\{conversation_id\}(/feedback)?|projects/.*|shares/.*|files/.*))$`)
 
 // changed are the members of bodies that contradict others, or whose largest value another rule of the operation forbids.
 var changed = map[string]func(l *largest, body map[string]any){
 	"POST /chat": func(l *largest, body map[string]any) {
-		for _, name := range []string{"branch", "conversation_id", "expected_head_message_id", "project_id"} {
+		for _, name := range []string{"branch", "conversation_id", "expected_head_message_id", "project_id", "tools"} {
 			delete(body, name)
 		}
 		body["input"] = []any{map[string]any{"type": "text", "text": l.repeat(100_000)}}
@@ -56,7 +56,9 @@ var changed = map[string]func(l *largest, body map[string]any){
 		body["type"], body["turn_id"], body["client_steering_id"] = "input", l.known["turn_id"], protocol.NewMessageID().String()
 		body["input"] = []any{map[string]any{"type": "text", "text": l.repeat(16_000)}}
 	},
-	"POST /conversations": func(_ *largest, body map[string]any) { body["temporary"] = false },
+	"PUT /projects/{project_id}/settings":              func(_ *largest, body map[string]any) { delete(body, "tools") },
+	"POST /conversations/{conversation_id}/follow-ups": func(_ *largest, body map[string]any) { delete(body, "tools") },
+	"POST /conversations":                              func(_ *largest, body map[string]any) { body["temporary"] = false },
 	"POST /auth/register": func(_ *largest, body map[string]any) {
 		body["email"] = protocol.NewMessageID().String() + "@example.org"
 	},
