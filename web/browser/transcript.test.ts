@@ -566,7 +566,7 @@ test("the last message of an existing conversation is shown without any script o
   const visit = await BrowserWindow.open("/health", account);
   const { page } = visit;
   const budgeted = await scriptsOfFirstLoad();
-  expect([...budgeted].map((name) => name.split("-")[0])).toEqual(expect.arrayContaining(["index", "transcript"]));
+  expect([...budgeted].map((name) => name.split("-")[0])).toEqual(expect.arrayContaining(["app", "transcript"]));
   const isOther = ({ pathname }: URL) => pathname.endsWith(".js") && !budgeted.has(pathname.split("/").at(-1)!);
   await page.route(isOther, () => undefined); // such a script never arrives
   await page.goto(`${url}/c/${conversation}`);
