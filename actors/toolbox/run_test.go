@@ -55,7 +55,7 @@ func TestAToolThatMisbehavesFailsByItself(t *testing.T) {
 			return Result{}, &Failure{Code: "closed", Detail: "It is\u202e closed."}
 		}, "closed"},
 		"is slow":                {func(ctx context.Context) (Result, error) { <-ctx.Done(); return Result{}, ctx.Err() }, protocol.ToolCallTimeout},
-		"ignores its context":    {func(context.Context) (Result, error) { time.Sleep(time.Hour); return Result{}, nil }, protocol.ToolCallTimeout},
+		"ignores its context":    {func(context.Context) (Result, error) { <-time.After(time.Hour); return Result{}, nil }, protocol.ToolCallTimeout},
 		"answers after its time": {func(ctx context.Context) (Result, error) { <-ctx.Done(); return Result{Output: "late"}, nil }, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAToolThatMisbehavesFailsByItself(t *testing.T) {
 			if code != c.want {
 				t.Errorf("a tool that %s gives %+v, %v", name, ran, failure)
 			}
-			time.Sleep(2 * time.Hour) // until the abandoned one has returned
+			<-time.After(2 * time.Hour) // until the abandoned one has returned
 		})
 	}
 }

@@ -74,7 +74,7 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 			read(t, n, spec, 0, isWaiting)
 			specs = append(specs, spec)
 		}
-		time.Sleep(2 * parkDelay)
+		<-time.After(2 * parkDelay)
 		synctest.Wait()
 		if running := n.Running(); running != 0 {
 			t.Fatalf("%d of %d turns that wait have an actor", running, len(specs))
@@ -82,7 +82,7 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 		if adoptOnce(t, n); n.Running() != 0 {
 			t.Error("a turn that waits was adopted")
 		}
-		time.Sleep(20 * time.Hour) // much longer than the deadline of a turn
+		<-time.After(20 * time.Hour) // much longer than the deadline of a turn
 		for i, spec := range specs[:3] {
 			decision := []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall, protocol.ApproveForConversation}[i]
 			c := store.decision(t, spec, decision)
@@ -102,7 +102,7 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 		if runs.Load() != 2 {
 			t.Errorf("the tool ran %d times", runs.Load())
 		}
-		time.Sleep(4 * time.Hour) // the others expire
+		<-time.After(4 * time.Hour) // the others expire
 		for range 5 {             // each claims at most 20
 			adoptOnce(t, n)
 			synctest.Wait()
@@ -125,13 +125,13 @@ func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
 		n, runs := approvalHost(t, store)
 		spec := startTurn(t, n, "hi")
 		read(t, n, spec, 0, isWaiting)
-		time.Sleep(2 * parkDelay)
+		<-time.After(2 * parkDelay)
 		synctest.Wait()
 		input := &machine.Command{Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "1", Text: "quickly", Delivery: protocol.DeliverInterrupt, Hash: "h"}
 		if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, input); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * parkDelay)
+		<-time.After(2 * parkDelay)
 		synctest.Wait()
 		if n.Running() != 0 {
 			t.Error("the turn keeps its actor after an input")
@@ -153,9 +153,9 @@ func TestAReaderGetsAtMostFourReportsOfProgressASecondAndTheNewest(t *testing.T)
 		gate := &progressGate{send: func(label string, _ *protocol.Progress) { sent = append(sent, label) }}
 		for n := range 1000 {
 			gate.report(fmt.Sprint(n), nil)
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
-		time.Sleep(progressInterval)
+		<-time.After(progressInterval)
 		synctest.Wait()
 		if len(sent) != 5 || sent[0] != "0" || sent[4] != "999" {
 			t.Errorf("%v", sent)
@@ -166,7 +166,7 @@ func TestAReaderGetsAtMostFourReportsOfProgressASecondAndTheNewest(t *testing.T)
 		}
 		gate.report("late", nil)
 		gate.close()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if sent[len(sent)-1] == "late" {
 			t.Error("a report followed the end of the call")
 		}
