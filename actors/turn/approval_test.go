@@ -103,7 +103,7 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 			t.Errorf("the tool ran %d times", runs.Load())
 		}
 		<-time.After(4 * time.Hour) // the others expire
-		for range 5 {             // each claims at most 20
+		for range 5 {               // each claims at most 20
 			adoptOnce(t, n)
 			synctest.Wait()
 		}
