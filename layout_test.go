@@ -4,11 +4,13 @@ package turnstone_test
 
 import (
 	"bytes"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -433,6 +435,29 @@ func TestFilesAreSmall(t *testing.T) {
 }
 
 // walk visits the files that run in production: not tests, and not packages for tests, which may import more.
+// maxVersioned limits a versioned file, in bytes. The OpenAPI document is the largest one.
+const maxVersioned = 4 << 20
+
+// A program that go build writes into the top folder is easily committed, and stays in every clone.
+func TestNoProgramIsVersioned(t *testing.T) {
+	list, err := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "ls-files", "-z").Output()
+	if err != nil || len(list) == 0 {
+		t.Fatalf("listing the versioned files: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		content, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) { // deleted, but not committed yet
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > maxVersioned || bytes.HasPrefix(content, []byte("\x7fELF")) {
+			t.Errorf("%s is a program, or has more than %d bytes (%d)", name, maxVersioned, len(content))
+		}
+	}
+}
+
 func walk(t *testing.T, visit func(file string, imports []string)) {
 	t.Helper()
 	walkAll(t, func(file string, imports []string) {
