@@ -209,18 +209,10 @@ func TestAnAddressThatChangesIsCheckedAtEachConnection(t *testing.T) {
 		requests++
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	listener, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	listener, local, port := samePort(t, "127.0.0.2", "127.0.0.1")
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)
-	local, err := net.Listen("tcp", "127.0.0.1:"+port) // the same port of the private address
-	if err != nil {
-		t.Skip("the port is in use")
-	}
 	reached := make(chan struct{}, 8)
 	done := make(chan struct{})
 	go func() {
@@ -248,6 +240,24 @@ func TestAnAddressThatChangesIsCheckedAtEachConnection(t *testing.T) {
 	if len(reached) != 0 || c.count.Load() != 0 {
 		t.Error("the private address was reached")
 	}
+}
+
+// samePort listens on the same port of two addresses.
+func samePort(t *testing.T, first, second string) (a, b net.Listener, port string) {
+	t.Helper()
+	for range 100 {
+		a, err := net.Listen("tcp", first+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(a.Addr().String())
+		if b, err := net.Listen("tcp", second+":"+port); err == nil {
+			return a, b, port
+		}
+		_ = a.Close() // another program has the port of the second address
+	}
+	t.Fatal("no port is free on both addresses")
+	return nil, nil, ""
 }
 
 func allow(t *testing.T, list ...string) Allowed {
