@@ -186,7 +186,7 @@ func everything(t *testing.T, w *world) *user {
 
 	// The queue of follow-ups.
 	for n, state := range []string{"started", "cancelled", "held", "held"} {
-		w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, version) values ($1, $2, $3, $4, $5, array[$6::uuid], 'coding', $7, 2)`,
+		w.database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, version) values ($1, $2, $3, $4, $5, array[$6::uuid], 'coding', '{"web_search": false, "off": ["calculate"]}', $7, 2)`,
 			u.account.AccountID, protocol.NewFollowUpID(), id(branched), state, "follow-up "+state, kept[0].FileID, n)
 	}
 

@@ -240,10 +240,10 @@ const (
 		@parts::text[], @files::text[], @profiles::text[], @models::text[], @routings::text[], @usages::text[], @feedbacks::text[], @created::timestamptz[])
 		as m (id, branch, depth, parent, sibling, role, status, parts, files, profile, model, routing, usage, feedback, created)`
 	insertFollowUpsSQL = `
-	insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, position, version, created_at)
-	select @account, f.id, @conversation, f.state, f.content, f.files::uuid[], f.profile, f.position, f.version, f.created
-	from unnest(@ids::uuid[], @states::text[], @contents::text[], @files::text[], @profiles::text[], @positions::bigint[], @versions::bigint[], @created::timestamptz[])
-		as f (id, state, content, files, profile, position, version, created)`
+	insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, version, created_at)
+	select @account, f.id, @conversation, f.state, f.content, f.files::uuid[], f.profile, f.tools::jsonb, f.position, f.version, f.created
+	from unnest(@ids::uuid[], @states::text[], @contents::text[], @files::text[], @profiles::text[], @tools::text[], @positions::bigint[], @versions::bigint[], @created::timestamptz[])
+		as f (id, state, content, files, profile, tools, position, version, created)`
 )
 
 // writeSome writes the conversation, its branches, their segments, the messages and the follow-ups, as far as the limits of a
@@ -399,7 +399,7 @@ func (w *writing) writeFollowUps(ctx context.Context, tx *pg.Tx) (more bool, err
 	var f struct {
 		ids                     []protocol.FollowUpID
 		states, contents, files []string
-		profiles                []*string
+		profiles, tools         []*string
 		positions, versions     []int64
 		created                 []time.Time
 	}
@@ -412,12 +412,13 @@ func (w *writing) writeFollowUps(ctx context.Context, tx *pg.Tx) (more bool, err
 		}
 		f.ids, f.states, f.contents = append(f.ids, id), append(f.states, string(from.State)), append(f.contents, from.Content)
 		f.files, f.profiles = append(f.files, arrayText(from.Attachments)), append(f.profiles, (*string)(from.Profile))
+		f.tools = append(f.tools, jsonOf(from.Tools))
 		f.positions, f.versions, f.created = append(f.positions, from.Position), append(f.versions, from.Version), append(f.created, from.CreatedAt)
 	}
 	if len(f.ids) > 0 {
 		_, err = tx.Exec(ctx, insertFollowUpsSQL, pgx.NamedArgs{
 			"account": w.account, "conversation": w.id, "ids": f.ids, "states": f.states, "contents": f.contents, "files": f.files,
-			"profiles": f.profiles, "positions": f.positions, "versions": f.versions, "created": f.created,
+			"profiles": f.profiles, "tools": f.tools, "positions": f.positions, "versions": f.versions, "created": f.created,
 		})
 		if err != nil {
 			return false, fmt.Errorf("creating imported follow-ups: %w", err)

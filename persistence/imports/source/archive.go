@@ -3,7 +3,6 @@ package source
 import (
 	"archive/zip"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -12,6 +11,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"turnstone/protocol"
 )
@@ -252,11 +254,11 @@ func (a *ownArchive) project(d *decoder) error {
 		CreatedAt  when  `json:"created_at"`
 		UpdatedAt  when  `json:"updated_at"`
 		Settings   struct {
-			DefaultProfile text            `json:"default_profile"`
-			MemoryScope    text            `json:"memory_scope"`
-			Tools          json.RawMessage `json:"tools"`
-			ApprovalPolicy text            `json:"approval_policy"`
-			Version        int64           `json:"version"`
+			DefaultProfile text           `json:"default_profile"`
+			MemoryScope    text           `json:"memory_scope"`
+			Tools          jsontext.Value `json:"tools"`
+			ApprovalPolicy text           `json:"approval_policy"`
+			Version        int64          `json:"version"`
 		} `json:"settings"`
 	}
 	if err := d.value(&from); err != nil {
@@ -407,7 +409,7 @@ func (a *ownArchive) isKnown(name string) bool {
 
 // toolChoice reads the choice of tools of a project, in its present and in its former form. all is false if something was
 // left out.
-func toolChoice(text json.RawMessage) (choice protocol.ToolChoice, all bool) {
+func toolChoice(text jsontext.Value) (choice protocol.ToolChoice, all bool) {
 	var former protocol.ToolSwitches
 	if len(text) == 0 || json.Unmarshal(text, &former) == nil && len(former) > 0 && !(len(former) == 1 && hasKey(former, "web_search")) {
 		choice = former.Choice()

@@ -85,6 +85,7 @@ type FollowUp struct {
 	Content     string
 	Attachments []protocol.FileID // in the export
 	Profile     *protocol.Profile
+	Tools       *protocol.ToolChoice
 	Position    int64
 	Version     int64
 	CreatedAt   time.Time

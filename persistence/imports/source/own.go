@@ -80,14 +80,15 @@ const maxPosition = 1 << 40
 func (d *decoder) ownFollowUps(c *Conversation) error {
 	return d.elements(func() error {
 		var from struct {
-			ID          text   `json:"follow_up_id"`
-			State       text   `json:"state"`
-			Content     text   `json:"content"`
-			Attachments []text `json:"attachments"`
-			Profile     text   `json:"profile"`
-			Position    int64  `json:"position"`
-			Version     int64  `json:"version"`
-			CreatedAt   when   `json:"created_at"`
+			ID          text           `json:"follow_up_id"`
+			State       text           `json:"state"`
+			Content     text           `json:"content"`
+			Attachments []text         `json:"attachments"`
+			Profile     text           `json:"profile"`
+			Tools       jsontext.Value `json:"tools"`
+			Position    int64          `json:"position"`
+			Version     int64          `json:"version"`
+			CreatedAt   when           `json:"created_at"`
 		}
 		if err := d.value(&from); err != nil {
 			return err
@@ -100,6 +101,9 @@ func (d *decoder) ownFollowUps(c *Conversation) error {
 		if !slices.Contains(followUpStates, f.State) || f.Content == "" && len(from.Attachments) == 0 || len(c.FollowUps) >= maxFollowUps || c.memory+need > maxMemory {
 			c.note(protocol.ImportFollowUpsSkipped, 1)
 			return nil
+		}
+		if choice, _ := toolChoice(from.Tools); len(choice.Disabled()) > 0 {
+			f.Tools = &choice
 		}
 		f.Attachments = c.attachments(from.Attachments)
 		if f.State == protocol.FollowUpQueued { // an import starts no turn
