@@ -9,12 +9,16 @@ import (
 	"turnstone/protocol/words"
 )
 
-// Reading is what the model has read when it asks for a call. The texts are those of the request.
+// Reading is what the model has read when it asks for a call. The texts are those of the request. It is used by one goroutine
+// at a time.
 type Reading struct {
 	User      []string // what the user has written in this conversation
 	Private   []string // data of the account from elsewhere: files, instructions, results of private tools
 	Untrusted bool     // text of strangers is among what the model has read
 	Addresses []string // that a search has found in this turn
+
+	// The words of User and Private. They are set by the first call that needs them.
+	userWords, privateWords *corpus
 }
 
 const (
@@ -58,7 +62,10 @@ func (r *Reading) private(text string) (marked []string) {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		text = plain
 	}
-	private, user := newCorpus(r.Private), newCorpus(r.User)
+	if r.privateWords == nil {
+		r.privateWords, r.userWords = newCorpus(r.Private), newCorpus(r.User)
+	}
+	private, user := r.privateWords, r.userWords
 	mark := func(part string) {
 		if len(marked) < maxMarked && !slices.Contains(marked, part) {
 			marked = append(marked, part)
@@ -100,7 +107,7 @@ func contains(texts []string, part string) bool {
 // corpus is a set of texts as one text of words.
 type corpus string
 
-func newCorpus(texts []string) corpus {
+func newCorpus(texts []string) *corpus {
 	var all strings.Builder
 	for _, text := range texts {
 		for _, word := range wordsOf(text) {
@@ -109,8 +116,9 @@ func newCorpus(texts []string) corpus {
 		}
 		all.WriteString(" \x00")
 	}
-	return corpus(all.String())
+	words := corpus(all.String())
+	return &words
 }
 
 // has reports whether a text has a word, or words in a row with single spaces between them.
-func (c corpus) has(run string) bool { return strings.Contains(string(c), " "+run+" ") }
+func (c *corpus) has(run string) bool { return strings.Contains(string(*c), " "+run+" ") }

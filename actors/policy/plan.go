@@ -11,6 +11,9 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
+// ReadMore is the name of the tool with which a model reads on in a result that was cut. The turn itself answers its calls.
+const ReadMore = "read_more"
+
 // Planner decides on a call of a tool before it runs. It is a pure function.
 type Planner func(call *Call) Plan
 

@@ -12,9 +12,6 @@ import (
 //go:embed read_more.md
 var readMoreDescription string
 
-// readMoreName is the name of the tool that reads on in a result that was cut. The turn itself answers its calls.
-const readMoreName = "read_more"
-
 var readMoreInput = json.RawMessage(`{"type":"object","properties":{` +
 	`"result_id":{"type":"string","description":"The id of the result."},` +
 	`"from":{"type":"integer","minimum":0,"description":"The byte to read on from."}},` +
@@ -26,13 +23,13 @@ var readMore = func() *Entry {
 	if err != nil {
 		panic("toolbox: " + err.Error())
 	}
-	spec := Spec{Name: readMoreName, Kind: "compute", Title: "Read on", Description: readMoreDescription, Schema: readMoreInput, Effect: protocol.EffectRead}
+	spec := Spec{Name: policy.ReadMore, Kind: "compute", Title: "Read on", Description: readMoreDescription, Schema: readMoreInput, Effect: protocol.EffectRead}
 	return &Entry{Spec: spec, policy: policy.Tool{Name: spec.Name, Title: spec.Title, Effect: spec.Effect}, schema: schema}
 }()
 
 // ReadMore returns the tool that reads on in a result that was cut. It is offered once there is such a result.
 func ReadMore() llm.Tool {
-	return llm.Tool{Name: readMoreName, Description: readMoreDescription, Schema: readMoreInput}
+	return llm.Tool{Name: policy.ReadMore, Description: readMoreDescription, Schema: readMoreInput}
 }
 
 // ReadMoreEntry returns the entry of ReadMore, for the decision on its calls.

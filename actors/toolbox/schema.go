@@ -38,7 +38,7 @@ func newSchema(text json.RawMessage) (*schema, error) {
 }
 
 // canonical returns an input in its canonical form: valid, with defaults, its members sorted, without white space and
-// duplicates. The text of an error tells the model what is wrong.
+// duplicates. The text of an error is for the model.
 func (s *schema) canonical(input json.RawMessage) (json.RawMessage, error) {
 	if len(input) > maxInput {
 		return nil, fmt.Errorf("the input has %d bytes, and at most %d are possible", len(input), maxInput)
@@ -117,8 +117,8 @@ func fill(s *jsonschema.Schema, object map[string]any) error {
 	return nil
 }
 
-// checkJSON returns an error if the model's arguments of a call were not JSON; see llm.InvalidArguments. Its text tells the
-// model what is wrong.
+// checkJSON returns an error if the model's arguments of a call were not JSON; see llm.InvalidArguments. Its text is
+// for the model.
 func checkJSON(input json.RawMessage) error {
 	var written map[string]json.RawMessage
 	var text string

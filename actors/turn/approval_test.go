@@ -29,7 +29,8 @@ func sendingModel() *script {
 	}}
 }
 
-// approvalHost returns a node without a keeper whose model calls a tool that needs an approval, and counts its runs.
+// approvalHost returns a node that adopts only when the test asks it to. Its model calls a tool that needs an approval; runs counts
+// the runs of the tool.
 func approvalHost(t *testing.T, store *memory) (n *testNode, runs *atomic.Int32) {
 	t.Helper()
 	runs = &atomic.Int32{}

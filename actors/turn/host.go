@@ -13,6 +13,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
 	"turnstone/actors/observe"
+	"turnstone/actors/policy"
 	"turnstone/actors/prompt"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
@@ -118,7 +119,7 @@ func New(c Config) *Host {
 
 // turnTools returns what the machines of turns know of the tools.
 func turnTools(tools *toolbox.Catalogue) map[string]machine.Tool {
-	known := map[string]machine.Tool{machine.ReadMore: machineTool(toolbox.ReadMoreEntry())}
+	known := map[string]machine.Tool{policy.ReadMore: machineTool(toolbox.ReadMoreEntry())}
 	if tools == nil {
 		return known
 	}

@@ -106,12 +106,13 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 	}
 	call, input := m.tool(a.ToolID), a.Input
 	if c.Decision == protocol.ApproveWithEdits {
-		plan := m.plan(a.ToolName, c.EditedInput)
-		if plan.Failure != nil {
-			return protocol.SteeringReceipt{}, protocol.Invalid("body.edited_input", "is not an input of the tool: "+plan.Failure.Detail)
-		}
-		input = plan.Input
+		input = c.EditedInput
 	}
+	plan := m.plan(a.ToolName, input)
+	if plan.Failure != nil && c.Decision == protocol.ApproveWithEdits {
+		return protocol.SteeringReceipt{}, protocol.Invalid("body.edited_input", "is not an input of the tool: "+plan.Failure.Detail)
+	}
+	input = plan.Input
 	resolved := protocol.ApprovalResolved{
 		PartID: call.part, ToolID: call.id, ApprovalID: c.ApprovalID, Decision: c.Decision, By: protocol.DecidedByUser, Reason: c.Reason,
 	}
@@ -126,11 +127,26 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 	if c.Decision == protocol.RejectCall {
 		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)
 	} else {
-		m.moveTool(call, protocol.ToolApproved)
-		m.effect(call.run())
+		m.runApproved(call, a, &plan)
 	}
 	m.continueTools()
 	return receipt, nil
+}
+
+// runApproved runs a call that the user has approved, unless the tool is not what it was when the user was asked: the node that
+// asked may have been another one.
+func (m *Batch) runApproved(call *toolCall, a *approval, plan *policy.Plan) {
+	m.moveTool(call, protocol.ToolApproved)
+	switch {
+	case plan.Failure != nil:
+		m.completeTool(call, protocol.ToolFails, toolOutput{}, plan.Failure, 0)
+	case plan.Definition != a.definition:
+		m.completeTool(call, protocol.ToolFails, toolOutput{}, &protocol.ToolError{
+			Code: protocol.ToolCallFailed, Detail: "The tool has changed since its call was approved, so the call did not run.",
+		}, 0)
+	default:
+		m.effect(call.run())
+	}
 }
 
 // Decided returns the receipt of a repeated decision on an approval that was decided before, or the 409 error of another

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 )
@@ -18,7 +19,7 @@ const (
 
 	maxToolTime = 10 * time.Minute // that the tool calls of a turn take together
 	maxStored   = 4 << 20          // bytes of results that were cut, of one turn
-	maxPiece    = 32 << 10         // bytes of a result that ReadMore returns
+	maxPiece    = 32 << 10         // bytes of a result that one call of policy.ReadMore returns
 )
 
 // ledgerEntry counts the calls of a tool with the same input and the same result, in a row.
@@ -91,17 +92,14 @@ func (m *Batch) repeats(call *toolCall) bool {
 // repeatedNote follows the result of a call that was answered from the ledger, in the request to the model.
 const repeatedNote = "\n[This is the stored result of an identical earlier call. The same call will not give another one.]"
 
-// ReadMore is the name of the tool with which a model reads on in a result that was cut.
-const ReadMore = "read_more"
-
 func resultID(number int) string { return "r" + strconv.Itoa(number) }
 
 // moreNote tells the model how to read on.
 func moreNote(id string, from, size int) string {
-	return fmt.Sprintf("\n[This is the beginning of a result of %d bytes. To read on, call %s with {\"result_id\": %q, \"from\": %d}.]", size, ReadMore, id, from)
+	return fmt.Sprintf("\n[This is the beginning of a result of %d bytes. To read on, call %s with {\"result_id\": %q, \"from\": %d}.]", size, policy.ReadMore, id, from)
 }
 
-// readMore answers a call of ReadMore: {"result_id", "from"}.
+// readMore answers a call of policy.ReadMore: {"result_id", "from"}.
 func (m *Batch) readMore(call *toolCall) {
 	var in struct {
 		ResultID string `json:"result_id"`

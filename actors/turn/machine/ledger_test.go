@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -119,7 +120,7 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 	m := begun(machineSpec())
 	whole := strings.Repeat("The tide rises. ", 10_000)
-	m.tools[ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
+	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
 	call := ask(m, "look", `{}`)[0]
 	m.ToolEnded(call.id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
 	if text := m.Prompt().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {
@@ -127,7 +128,7 @@ func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 	}
 	read := 1600
 	for n := range 5 {
-		more := ask(m, ReadMore, fmt.Sprintf(`{"result_id":"r1","from":%d}`, read))[0]
+		more := ask(m, policy.ReadMore, fmt.Sprintf(`{"result_id":"r1","from":%d}`, read))[0]
 		_, piece, _ := strings.Cut(m.Prompt().results[more.id].output, "\n")
 		piece, _, _ = strings.Cut(piece, "\n</result>")
 		if more.state != protocol.ToolSucceeded || piece == "" || !strings.HasPrefix(whole[read:], piece) {
@@ -139,7 +140,7 @@ func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 		t.Errorf("%d of %d bytes were read", read, len(whole))
 	}
 	for _, input := range []string{`{"result_id":"r9","from":0}`, `{"result_id":"r1","from":-1}`, fmt.Sprintf(`{"result_id":"r1","from":%d}`, len(whole)), `7`} {
-		if wrong := ask(m, ReadMore, input)[0]; wrong.state != protocol.ToolFailed {
+		if wrong := ask(m, policy.ReadMore, input)[0]; wrong.state != protocol.ToolFailed {
 			t.Errorf("%s is %s", input, wrong.state)
 		}
 	}
@@ -166,5 +167,68 @@ func TestAnApprovalThatNobodyDecidesExpiresAndTheTurnGoesOn(t *testing.T) {
 	receipt, err := m.Command(&Command{Kind: CommandDecide, ApprovalID: m.approvals[0].ApprovalID, Digest: m.approvals[0].InputDigest, Decision: protocol.ApproveOnce, Hash: "h"})
 	if protocol.CodeOf(err) != protocol.CodeApprovalDecided {
 		t.Errorf("a decision after that got %+v, %v", receipt, err)
+	}
+}
+
+// The node that processes the decision may have other tools than the one that asked.
+func TestAnApprovedCallDoesNotRunIfItsToolIsGoneOrHasChanged(t *testing.T) {
+	changed := machineTools["send"]
+	changed.Plan = func(call *policy.Call) policy.Plan {
+		plan := planSend(call)
+		plan.Definition = "another"
+		return plan
+	}
+	for name, tools := range map[string]map[string]Tool{
+		"the same": machineTools, "gone": {"look": machineTools["look"]}, "changed": {"send": changed},
+	} {
+		m := begun(machineSpec())
+		m.Now = time.Now()
+		asked := m.take()
+		ask(m, "send", `{"n":1}`)
+		decided := m.take()
+		frames, err := protocol.AppendEvents(nil, m.spec.TurnID, 1, m.Now, append(asked.Events, decided.Events...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := Restore(&turnlog.Stored{Spec: m.spec, Frames: frames, Records: append(asked.Records, decided.Records...)}, tools, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := drive(restored)
+		d.Now = m.Now
+		a := d.approvals[0]
+		if _, err := d.Command(&Command{Kind: CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: a.ApprovalID, Digest: a.InputDigest, Decision: protocol.ApproveOnce, Hash: "h"}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		ran := false
+		for _, effect := range d.take().Effects {
+			if _, is := effect.(RunTool); is {
+				ran = true
+			}
+		}
+		if ran != (name == "the same") {
+			t.Errorf("%s: the call runs: %v", name, ran)
+		}
+		if state := d.toolCalls[0].state; !ran && state != protocol.ToolFailed {
+			t.Errorf("%s: the call is %s", name, state)
+		}
+	}
+}
+
+func TestAResultWhoseRestIsNotKeptSaysSo(t *testing.T) {
+	m := begun(machineSpec())
+	whole := strings.Repeat("x", maxStored/2+1)
+	for n := range 2 {
+		call := ask(m, "look", fmt.Sprintf(`{"n":%d}`, n))[0]
+		m.ToolEnded(call.id, ToolResult{Output: whole[:100], Whole: whole, Bytes: len(whole)}, nil, time.Second)
+		text := m.Prompt().results[call.id].text()
+		if kept := strings.Contains(text, "read_more"); kept != (n == 0) || strings.Contains(text, "The rest is left out") != (n == 1) {
+			t.Errorf("result %d: %s", n, text[100:])
+		}
+	}
+	for _, part := range m.Parts() {
+		if !part.Truncated {
+			t.Errorf("%s does not say that it is cut", part.PartID)
+		}
 	}
 }

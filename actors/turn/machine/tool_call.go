@@ -1,11 +1,13 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"turnstone/actors/policy"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -67,7 +69,7 @@ func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 	case plan.Failure != nil:
 		m.completeTool(call, protocol.ToolRefused, toolOutput{}, plan.Failure, 0)
 	case m.repeats(call):
-	case call.name == ReadMore:
+	case call.name == policy.ReadMore:
 		m.readMore(call)
 	case plan.Ask != nil:
 		m.ask(call, plan)
@@ -112,6 +114,7 @@ func (m *Batch) moveTool(call *toolCall, trigger protocol.ToolTrigger) {
 type toolOutput struct {
 	text     string
 	bytes    int  // of the whole output
+	cut      bool // the rest of the output is not kept
 	empty    bool // nothing was found
 	repeated bool // it is that of an identical earlier call
 	resultID string
@@ -122,7 +125,7 @@ func (m *Batch) completeTool(call *toolCall, trigger protocol.ToolTrigger, resul
 	state := call.next(trigger)
 	m.emit(&protocol.ToolCompleted{
 		PartID: call.part, ToolID: call.id, State: state, Outcome: outcome(state, result.empty), Output: result.text, Bytes: max(result.bytes, len(result.text)),
-		Truncated: result.resultID != "", Repeated: result.repeated, ResultID: result.resultID, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
+		Truncated: result.resultID != "" || result.cut, Repeated: result.repeated, ResultID: result.resultID, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
 	})
 }
 
@@ -207,9 +210,14 @@ func (m *Batch) ToolEnded(id protocol.ToolID, result ToolResult, failure *protoc
 // succeed stores the result of a call. The model can read on in one that was cut.
 func (m *Batch) succeed(call *toolCall, result ToolResult, took time.Duration) {
 	output := toolOutput{text: result.Output, bytes: result.Bytes, empty: result.Empty, sources: result.Sources}
-	if result.Whole != "" && m.stored+len(result.Whole) <= maxStored {
+	switch {
+	case result.Whole == "":
+	case m.stored+len(result.Whole) <= maxStored:
 		output.resultID = resultID(call.number)
 		output.bytes = len(result.Whole)
+	default:
+		output.cut = true
+		output.text = foreign.Close(output.text) + fmt.Sprintf("\n[This is the beginning of a result of %d bytes. The rest is left out, because this answer keeps no more results.]", len(result.Whole))
 	}
 	for _, event := range result.Events {
 		m.emit(event)
