@@ -47,7 +47,7 @@ func listen(ctx context.Context, name, address string, secure *tls.Config) (*End
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &Endpoint{name: name, socket: socket, tls: secure}, nil
+	return &Endpoint{name: name, socket: socket, tls: secure.Clone()}, nil // a server changes its own
 }
 
 // Run serves handler on at most most connections. It calls failed if the server ends without having been closed.

@@ -91,7 +91,8 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 		request llm.Request
 		want    string
 	}{
-		"tokens":          {step(1, user("hi [[script tokens=500 approval=low:reversible x]] there")), recited(500) + "|end_turn"},
+		"tokens":          {step(1, user("hi [[script tokens=500 other=low:reversible x]] there")), recited(500) + "|end_turn"},
+		"approval":        {step(1, user("[[script tokens=2 approval=low:reversible]]")), `demo_action{"note":"A note of the scripted model.","reversibility":"reversible","risk":"low"} |tool_calls`},
 		"default tokens":  {step(1, user("[[script]]")), recited(40) + "|end_turn"},
 		"no tokens":       {step(1, user("[[script tokens=0]]")), "|end_turn"},
 		"bad values":      {step(1, user("[[script tokens=x ttft=y stall= fail=z tool= tokens=2]]")), recited(2) + "|end_turn"},
