@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"turnstone/actors/llm"
@@ -80,8 +82,9 @@ func (s *standIns) react(request modeltest.Request) modeltest.Step {
 		if message.Role != "user" {
 			continue
 		}
-		if token := turnToken.FindString(message.Text); token != "" {
-			seen.Turn, about, called = token, message.Text, false
+		if at := turnToken.FindAllStringIndex(message.Text, -1); at != nil { // adjacent messages of the user are joined
+			last := at[len(at)-1]
+			seen.Turn, about, called = message.Text[last[0]:last[1]], message.Text[last[0]:], false
 		}
 		seen.Steers = append(seen.Steers, steerToken.FindAllString(message.Text, -1)...)
 	}
@@ -124,4 +127,19 @@ func (s *standIns) recordEffect(w http.ResponseWriter, r *http.Request) {
 	s.effects = append(s.effects, input.Note)
 	s.mu.Unlock()
 	_, _ = io.WriteString(w, "done "+input.Note) // the caller may not receive it
+}
+
+// TestTheModelReadsTheNewestQuestion checks that a request whose earlier turn has no answer counts for its own turn: adjacent
+// messages of the user are joined in it.
+func TestTheModelReadsTheNewestQuestion(t *testing.T) {
+	s := &standIns{}
+	step := s.react(modeltest.Request{Messages: []llm.Message{
+		{Role: "user", Text: "T000000000001 words=9 tool=effect\n\nT000000000002 words=2\n\nS000000000003"},
+	}})
+	if len(step.Text) != 2 || len(step.ToolCalls) != 0 {
+		t.Errorf("the model says %q and calls %v", step.Text, step.ToolCalls)
+	}
+	if want := (modelRequest{Turn: "T000000000002", Steers: []string{"S000000000003"}}); len(s.asked) != 1 || s.asked[0].Turn != want.Turn || !slices.Equal(s.asked[0].Steers, want.Steers) {
+		t.Errorf("recorded %+v, want %+v", s.asked, want)
+	}
 }
