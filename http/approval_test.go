@@ -107,7 +107,8 @@ func TestADecisionOnAnApprovalCountsOnce(t *testing.T) {
 		}
 	}
 	// After the end of the turn, the receipts and the conflicts are those of before.
-	wantField(t, u.decide(202, second, protocol.RejectCall, nil), "replayed", true)
+	wantField(t, u.decide(202, second, protocol.RejectCall, route.Object{"reason": "Not today."}), "replayed", true)
+	u.decide(409, second, protocol.RejectCall, route.Object{"reason": "Never."})
 	wantField(t, u.decide(409, second, protocol.ApproveOnce, nil), "current.state", "rejected")
 	wantField(t, u.do(200, "GET", "/approvals/"+second.ApprovalID.String(), nil), "decision", "reject")
 	wantField(t, u.do(200, "GET", "/approvals", nil), "data.0", nil)
@@ -238,4 +239,29 @@ func TestProvidersAcceptHistoriesWithRejectedUnknownAndRepeatedCalls(t *testing.
 			}
 		})
 	}
+}
+
+// TestAListOfApprovalsHasNoLongInputs checks that lists, which an app reads often, have no input of more than 64 KiB.
+func TestAListOfApprovalsHasNoLongInputs(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	pending, end := u.asks(1, route.Object{}, "approval=medium:compensable")
+	a := &pending[0]
+	if len(a.Input) == 0 || string(a.Input) == "null" {
+		t.Fatalf("a short input is %s", a.Input)
+	}
+	u.world.database.Admin(t, `update approvals set body = jsonb_set(body::jsonb, '{input,note}', to_jsonb(repeat('ß', 40000)))::json where approval_id = $1`, a.ApprovalID)
+	one := u.do(200, "GET", "/approvals/"+a.ApprovalID.String(), nil)
+	if note, _ := one.at("input.note").(string); len([]rune(note)) != 40000 {
+		t.Errorf("the approval by itself has %d characters of its note", len([]rune(note)))
+	}
+	for path, field := range map[string]string{
+		"/approvals": "data.0", "/approvals?state=any": "data.0", "/chat/turns/" + a.TurnID.String(): "pending_approvals.0", "/conversations/" + a.ConversationID.String(): "pending_approvals.0",
+	} {
+		reply := u.do(200, "GET", path, nil)
+		wantField(t, reply, field+".input", nil)
+		wantField(t, reply, field+".input_digest", a.InputDigest)
+	}
+	u.decide(202, a, protocol.RejectCall, nil)
+	end()
 }

@@ -101,13 +101,24 @@ type Approval struct {
 	Scope          ApprovalScope   `json:"scope"`
 	Reasons        []string        `json:"reasons" doc:"Why it is asked, each in a sentence."`
 	Marked         []string        `json:"marked,omitempty" doc:"Parts of the input that contain data of the account that would leave the service."`
-	Input          json.RawMessage `json:"input"`
+	Input          json.RawMessage `json:"input" doc:"Null if it has more than 64 KiB, except in the response of GET /approvals/{approval_id}."`
 	InputDigest    string          `json:"input_digest"`
 	Options        []Decision      `json:"options"`
 	CreatedAt      time.Time       `json:"created_at"`
 	ExpiresAt      time.Time       `json:"expires_at"`
 	DecidedAt      *time.Time      `json:"decided_at"`
 	Decision       *Decision       `json:"decision" doc:"Null while the approval is pending."`
+}
+
+// maxBriefInput is the size of an input, in bytes, that an approval has where it is not read by itself.
+const maxBriefInput = 64 << 10
+
+// Brief returns the approval without its input if that is long.
+func (a Approval) Brief() Approval {
+	if len(a.Input) > maxBriefInput {
+		a.Input = nil
+	}
+	return a
 }
 
 // ApprovalRequested asks for an approval. The call runs only after a decision of the user.

@@ -41,7 +41,7 @@ func (r *Reading) leaks(text string, address bool) (reasons, marked []string) {
 	if len(r.Private) == 0 && !r.Untrusted {
 		return nil, nil
 	}
-	if address && (contains(r.User, text) || slices.Contains(r.Addresses, text)) {
+	if address && (named(r.User, text) || slices.Contains(r.Addresses, text)) {
 		return nil, nil
 	}
 	if len(r.Private) > 0 {
@@ -98,6 +98,21 @@ func wordsOf(text string) []string {
 		all[i] = token.Text
 	}
 	return all
+}
+
+// named reports whether a text has an address, as a whole: the beginning of an address may be another one. Punctuation of a sentence
+// and a slash at the end do not count.
+func named(texts []string, address string) bool {
+	const ends = ".,;:!?/"
+	address = strings.TrimRight(address, ends)
+	for _, text := range texts {
+		for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("<>\"'()[]{}|“”„«»", c) }) {
+			if strings.TrimRight(word, ends) == address {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func contains(texts []string, part string) bool {

@@ -63,12 +63,11 @@ type Description struct {
 // Decide decides on a call with a valid and canonical input.
 func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan {
 	plan := Plan{Input: input, Definition: t.Definition}
+	if about.Outward == "" && t.Effect == protocol.EffectSend {
+		about.Outward = string(input) // whatever it is, it leaves the service
+	}
 	reasons, marked := t.reasons(call, about)
 	if len(reasons) == 0 {
-		return plan
-	}
-	grant := turnlog.Grant{Tool: t.Name, Resource: about.Resource, Definition: t.Definition}
-	if len(marked) == 0 && !call.AskAll && t.mayBeGranted(about) && slices.Contains(call.Grants, grant) {
 		return plan
 	}
 	risk, reversibility := cmp.Or(about.Risk, t.Risk), cmp.Or(about.Reversibility, t.Reversibility)
@@ -77,6 +76,12 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 	}
 	if len(marked) > 0 {
 		risk = risk.AtLeast(protocol.RiskHigh)
+	}
+	// A call that the user cannot approve in advance now is not covered by an approval of before either.
+	granting := t.Effect != protocol.EffectDestructive && risk != protocol.RiskCritical && len(marked) == 0 && !call.AskAll
+	grant := turnlog.Grant{Tool: t.Name, Resource: about.Resource, Definition: t.Definition}
+	if granting && call.Reading != nil && slices.Contains(call.Grants, grant) {
+		return plan
 	}
 	plan.Ask = &protocol.ApprovalRequest{
 		Action: t.Title, Summary: about.Summary, Risk: risk, Reversibility: reversibility, Effects: about.Effects,
@@ -89,17 +94,18 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 	if plan.Ask.Effects == nil {
 		plan.Ask.Effects = []string{}
 	}
-	if t.mayBeGranted(about) && len(marked) == 0 && risk != protocol.RiskCritical {
+	if granting {
 		plan.Ask.Options = append(plan.Ask.Options, protocol.ApproveForConversation)
 	}
-	plan.Ask.Options = append(plan.Ask.Options, protocol.ApproveWithEdits, protocol.RejectCall)
+	if len(input) <= maxEditable {
+		plan.Ask.Options = append(plan.Ask.Options, protocol.ApproveWithEdits)
+	}
+	plan.Ask.Options = append(plan.Ask.Options, protocol.RejectCall)
 	return plan
 }
 
-// mayBeGranted reports whether the user can approve further calls in advance.
-func (t *Tool) mayBeGranted(about Description) bool {
-	return t.Effect != protocol.EffectDestructive && cmp.Or(about.Risk, t.Risk) != protocol.RiskCritical
-}
+// maxEditable is the size of an input, in bytes, up to which it can be edited: the edited one has to fit into a request.
+const maxEditable = 64 << 10
 
 // reasons returns why a call needs an approval, and the parts of its input that should not leave the service unnoticed. Without
 // reasons, the call runs at once.

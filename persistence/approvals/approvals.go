@@ -22,20 +22,21 @@ func New(db *pg.DB) *Store { return &Store{db} }
 
 // A pending approval whose time has passed is shown as expired before a node stores that.
 const (
-	columns = `a.approval_id, a.body, coalesce(a.decision, case when a.expires_at <= now() then 'expired' end), coalesce(a.decided_at, case when a.expires_at <= now() then a.expires_at end)`
+	decided = `coalesce(a.decision, case when a.expires_at <= now() then 'expired' end), coalesce(a.decided_at, case when a.expires_at <= now() then a.expires_at end)`
+	brief   = `a.approval_id, ` + conversations.ApprovalBody + `, ` + decided
 	visible = `exists (select from conversations c where c.account_id = a.account_id and c.conversation_id = a.conversation_id and ` + conversations.Visible + `)`
 	getSQL  = `
-select ` + columns + ` from approvals a where a.account_id = @account and a.approval_id = @approval and ` + visible
+select a.approval_id, a.body, ` + decided + ` from approvals a where a.account_id = @account and a.approval_id = @approval and ` + visible
 	listPendingSQL = `
-select ` + columns + ` from approvals a
+select ` + brief + ` from approvals a
 where a.account_id = @account and a.approval_id < @after and a.decision is null and a.expires_at > now() and ` + visible + `
 order by a.approval_id desc limit @limit`
 	listDecidedSQL = `
-select ` + columns + ` from approvals a
+select ` + brief + ` from approvals a
 where a.account_id = @account and a.approval_id < @after and (a.decision is not null or a.expires_at <= now()) and ` + visible + `
 order by a.approval_id desc limit @limit`
 	listSQL = `
-select ` + columns + ` from approvals a
+select ` + brief + ` from approvals a
 where a.account_id = @account and a.approval_id < @after and ` + visible + `
 order by a.approval_id desc limit @limit`
 )

@@ -190,6 +190,15 @@ func (s *Store) CreateConversation(ctx context.Context, account protocol.Account
 	return made, err
 }
 
+// ApprovalBody is the stored approval a, without its input if it is long; see protocol.Approval.Brief. PendingApprovals is the list
+// of those of the turn t that can be decided, null if there is none.
+const (
+	ApprovalBody     = `case when octet_length(a.body::text) > 65536 then (a.body::jsonb - 'input')::json else a.body end`
+	PendingApprovals = `case when t.state = 'requires_action' then (
+			select json_agg(` + ApprovalBody + ` order by a.approval_id) from approvals a
+			where a.account_id = t.account_id and a.turn_id = t.turn_id and a.decision is null and a.expires_at > now()) end`
+)
+
 // Conversation reads one conversation.
 func (s *Store) Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Conversation, error) {
 	return pg.Row(ctx, s.db, account, pgx.RowToAddrOfStructByName[protocol.Conversation], selectConversation,
@@ -200,9 +209,7 @@ const selectConversationPage = `
 	select ` + conversationColumns + `,
 		c.draft, c.draft_attachments, c.draft_version, c.draft_updated_at, c.queue_version,
 		t.turn_id, t.state, t.next_sequence - 1, t.accepting, t.assistant_message_id,
-		case when t.state = 'requires_action' then (
-			select json_agg(a.body order by a.approval_id) from approvals a
-			where a.account_id = t.account_id and a.turn_id = t.turn_id and a.decision is null and a.expires_at > now()) end
+		` + PendingApprovals + `
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.branch_id = c.active_branch_id
 	left join turns t on t.account_id = c.account_id and t.turn_id = c.live_turn_id

@@ -65,9 +65,7 @@ func (t *Store) Append(batch *turnlog.Append, done func(error)) { t.journal.Appe
 const turnColumns = `
 select t.turn_id, t.conversation_id, t.state, t.stop_reason, t.accepting, t.next_sequence - 1, t.spec, t.usage, t.error,
        t.assistant_message_id, t.created_at, t.finished_at,
-       case when t.state = 'requires_action' then (
-           select json_agg(a.body order by a.approval_id) from approvals a
-           where a.account_id = t.account_id and a.turn_id = t.turn_id and a.decision is null and a.expires_at > now()) end
+       ` + conversations.PendingApprovals + `
 from turns t`
 
 const getTurnSQL = turnColumns + `

@@ -25,7 +25,7 @@ type ReadPage struct{ Web *Web }
 func (r ReadPage) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "read_page", Kind: "web_search", Title: "Read a web page", Description: readPageDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible,
-		Untrusted: true, Describe: outward("url", "Reads the page"), Unavailable: r.Web.Unavailable,
+		Untrusted: true, Describe: describePage, Unavailable: r.Web.Unavailable,
 		Timeout: 90 * time.Second, // a large PDF takes 45 s
 		Schema:  json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","minLength":1,"maxLength":4096,"description":"The address of the page, with https://."}},"required":["url"],"additionalProperties":false}`),
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
+	"strings"
 	"time"
 
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
+	"turnstone/providers/outbound"
 	"turnstone/providers/web/page"
 	"turnstone/providers/web/search"
 )
@@ -68,18 +69,27 @@ func label(call *toolbox.Call) func(string) {
 	return func(text string) { call.Report(text, 0, 0) }
 }
 
-// outward returns a function that describes a call which sends a field of its input to another service. verb is the beginning
-// of the summary.
-func outward(name, verb string) func(json.RawMessage) policy.Description {
-	return func(input json.RawMessage) policy.Description {
-		var fields map[string]any
-		_ = json.Unmarshal(input, &fields) // a field that is missing is empty
-		text, _ := fields[name].(string)
-		about := policy.Description{Summary: verb + " " + text, Outward: text, Effects: []string{"Another service gets this text: " + text}}
-		if address, err := url.Parse(text); err == nil && address.Host != "" {
-			about.Address, about.Resource = true, address.Hostname()
-			about.Effects = []string{address.Hostname() + " gets the request, with its address."}
-		}
-		return about
+// describeSearch returns what a call of web_search sends out.
+func describeSearch(input json.RawMessage) policy.Description {
+	query := field(input, "query")
+	return policy.Description{Summary: "Searches the web for: " + query, Outward: query, Effects: []string{"A search engine gets this text: " + query}}
+}
+
+// describePage returns what a call of read_page sends out. Whatever it is, the text is taken for an address: the client that makes
+// the request reads it in the same way, and refuses what is none.
+func describePage(input json.RawMessage) policy.Description {
+	text := strings.TrimSpace(field(input, "url"))
+	about := policy.Description{Summary: "Reads the page " + text, Outward: text, Address: true, Effects: []string{"The server of the page gets the request, with its address."}}
+	if address, err := outbound.Parse(text); err == nil {
+		about.Resource = address.Hostname()
 	}
+	return about
+}
+
+// field returns a text in an input; a field that is missing is empty.
+func field(input json.RawMessage, name string) string {
+	var fields map[string]any
+	_ = json.Unmarshal(input, &fields)
+	text, _ := fields[name].(string)
+	return text
 }

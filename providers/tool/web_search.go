@@ -32,7 +32,7 @@ const (
 func (w WebSearch) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "web_search", Kind: "web_search", Title: "Search the web", Description: webSearchDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible,
-		Untrusted: true, Describe: outward("query", "Searches the web for:"), Unavailable: w.Web.Unavailable,
+		Untrusted: true, Describe: describeSearch, Unavailable: w.Web.Unavailable,
 		Timeout: 40 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string","minLength":1,"maxLength":400,"description":"The words to search for."},` +

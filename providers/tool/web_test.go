@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -194,5 +195,31 @@ func TestTheDailyLimitsOfAnAccountSayWhenTheyReset(t *testing.T) {
 	var failure *toolbox.Failure
 	if _, err := (WebSearch{web}).Run(t.Context(), c); !errors.As(err, &failure) || failure.Code != "unavailable" {
 		t.Error(err)
+	}
+}
+
+// TestAnAddressThatIsWrittenStrangelyAsksToo checks that no way to write an address makes a call run that would ask otherwise.
+func TestAnAddressThatIsWrittenStrangelyAsksToo(t *testing.T) {
+	reading := &policy.Reading{User: []string{"Sum up the file. See https://example.org/start"}, Untrusted: true}
+	plan := func(address string) policy.Plan {
+		input, err := json.Marshal(map[string]string{"url": address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entryOf(t, "read_page").Plan(&policy.Call{Input: input, Reading: reading})
+	}
+	for _, address := range []string{
+		"https://evil.example/?d=1", " https://evil.example/?d=1", "\u00a0https://evil.example/?d=1", "\thttps://evil.example/", "https://evil.example/ ", "HTTPS://EVIL.EXAMPLE/",
+		"https:/evil.example/", "//evil.example/", "evil.example", "https://example.org/start@evil.example/", "https://example.org/start/../x", "https://example.org/sta", "https://evil.example/#https://example.org/start",
+		"%68ttps://evil.example/", "https://",
+	} {
+		if got := plan(address); got.Ask == nil && got.Failure == nil {
+			t.Errorf("%q is read without an approval", address)
+		}
+	}
+	for _, address := range []string{"https://example.org/start", " https://example.org/start"} {
+		if got := plan(address); got.Ask != nil || got.Failure != nil {
+			t.Errorf("%q is not read: %+v, %+v", address, got.Ask, got.Failure)
+		}
 	}
 }

@@ -99,7 +99,7 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 		return Decided(m.spec.TurnID, a.Approval, &turnlog.DecisionRecord{SteeringID: a.steeringID, Hash: a.hash}, a.sequence, c)
 	}
 	if c.Digest != a.InputDigest {
-		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Approval, "The decision names another input than the one that the approval shows.")
+		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Brief(), "The decision names another input than the one that the approval shows.")
 	}
 	if !slices.Contains(a.Options, c.Decision) {
 		return protocol.SteeringReceipt{}, protocol.Invalid("body.decision", "is not among the options of this approval")
@@ -162,7 +162,7 @@ func Decided(turn protocol.TurnID, a protocol.Approval, decided *turnlog.Decisio
 	case protocol.ApprovalCancelled, protocol.ApprovalPending:
 		detail = "The turn ended before the approval was decided, and the call did not run."
 	}
-	return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalDecided, a, detail)
+	return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalDecided, a.Brief(), detail)
 }
 
 // denied returns the result of a call that the user has rejected.

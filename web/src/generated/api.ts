@@ -2312,6 +2312,7 @@ export interface components {
             effects: string[];
             /** Format: date-time */
             expires_at: string;
+            /** @description Null if it has more than 64 KiB, except in the response of GET /approvals/{approval_id}. */
             input: unknown;
             input_digest: string;
             /** @description Parts of the input that contain data of the account that would leave the service. */
