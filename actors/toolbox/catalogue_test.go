@@ -38,13 +38,16 @@ func TestAnInputIsCanonicalOrSaysWhatIsWrong(t *testing.T) {
 		` { "n" : 12345678901234567890, "to":"b" }`: `{"n":12345678901234567890,"to":"b"}`,
 		`{"to":"a","to":"<b>&"}`:                    `{"n":3,"to":"<b>&"}`,
 		`{"to":"a","more":{}}`:                      `{"more":{"x":true},"n":3,"to":"a"}`,
+		`{"to":"a","n":8.0}`:                        `{"n":8,"to":"a"}`,
+		`{"to":"a","n":1.2e3}`:                      `{"n":1200,"to":"a"}`,
+		`{"to":"a","n":-0.0}`:                       `{"n":0,"to":"a"}`,
 	} {
 		if plan := e.Plan(&policy.Call{Input: json.RawMessage(input)}); plan.Failure != nil || string(plan.Input) != want {
 			t.Errorf("%s became %s, %v; want %s", input, plan.Input, plan.Failure, want)
 		}
 	}
 	for _, input := range []string{
-		`{}`, `{"to":7}`, `{"to":"a","n":"3"}`, `{"to":"a","n":1.5}`, `{"to":"a","y":1}`, `[]`, `null`, `"x"`, ``, `{"to":"a"} {}`, `{"to":"a"`, `{"to":"a","more":{"x":1}}`,
+		`{}`, `{"to":7}`, `{"to":"a","n":"3"}`, `{"to":"a","n":1.5}`, `{"to":"a\u0000"}`, `{"to":"a","y":1}`, `[]`, `null`, `"x"`, ``, `{"to":"a"} {}`, `{"to":"a"`, `{"to":"a","more":{"x":1}}`,
 		`{"` + llm.InvalidArguments + `":"{to: a}"}`, `{"to":"` + strings.Repeat("a", maxInput) + `"}`,
 	} {
 		if plan := e.Plan(&policy.Call{Input: json.RawMessage(input)}); plan.Failure == nil || plan.Failure.Code != protocol.ToolCallInvalid || plan.Ask != nil {

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -61,6 +64,9 @@ func (s *schema) canonical(input json.RawMessage) (json.RawMessage, error) {
 	if err := fill(s.root, value); err != nil {
 		return nil, err
 	}
+	if err := normalize(value); err != nil {
+		return nil, err
+	}
 	if err := s.resolved.Validate(plain(value)); err != nil {
 		return nil, err
 	}
@@ -71,6 +77,51 @@ func (s *schema) canonical(input json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encoding the input: %w", err)
 	}
 	return bytes.TrimSpace(text.Bytes()), nil
+}
+
+// maxWhole is the largest number that is written as a whole number: larger ones are not exact in JSON.
+const maxWhole = 1 << 53
+
+// normalize writes whole numbers such as 8.0 without a fraction, as tools read them, in an object and all that is in it. It
+// refuses the character NUL, which the database cannot store.
+func normalize(object map[string]any) error {
+	for name, value := range object {
+		normal, err := normalized(value)
+		if err != nil {
+			return err
+		}
+		if strings.ContainsRune(name, 0) {
+			return errNUL
+		}
+		object[name] = normal
+	}
+	return nil
+}
+
+var errNUL = errors.New("a text has the character NUL (U+0000), which is not possible")
+
+func normalized(value any) (any, error) {
+	switch v := value.(type) {
+	case map[string]any:
+		return v, normalize(v)
+	case []any:
+		for i, element := range v {
+			normal, err := normalized(element)
+			if err != nil {
+				return nil, err
+			}
+			v[i] = normal
+		}
+	case string:
+		if strings.ContainsRune(v, 0) {
+			return nil, errNUL
+		}
+	case json.Number:
+		if number, err := v.Float64(); err == nil && strings.ContainsAny(string(v), ".eE") && number == math.Trunc(number) && math.Abs(number) <= maxWhole {
+			return json.Number(strconv.FormatInt(int64(number), 10)), nil
+		}
+	}
+	return value, nil
 }
 
 // plain returns a value with its numbers as floats: the validator takes a json.Number for a string.
