@@ -163,7 +163,7 @@ func (b *steeringRequest) decision() (*machine.Command, error) {
 	case b.Decision != protocol.RejectCall && b.Reason != "":
 		return nil, protocol.Invalid("body.reason", "is only possible with reject")
 	}
-	hash := sha256.Sum256([]byte(string(b.Decision) + "\x00" + b.InputDigest + "\x00" + string(b.EditedInput)))
+	hash := sha256.Sum256([]byte(string(b.Decision) + "\x00" + b.InputDigest + "\x00" + string(b.EditedInput) + "\x00" + b.Reason))
 	return &machine.Command{
 		Kind: machine.CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: *b.ApprovalID, Decision: b.Decision, Digest: b.InputDigest,
 		EditedInput: json.RawMessage(b.EditedInput), Reason: strings.TrimSpace(b.Reason), Hash: hex.EncodeToString(hash[:]),

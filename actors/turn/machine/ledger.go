@@ -37,6 +37,11 @@ func ledgerKey(name string, input json.RawMessage) string { return name + "\x00"
 // note counts a completed call.
 func (m *Machine) note(call *toolCall, p *protocol.ToolCompleted) {
 	m.toolTime += time.Duration(p.DurationMS) * time.Millisecond
+	key := ledgerKey(call.name, call.input)
+	entry := m.ledger[key]
+	if !call.readOnly && (p.State == protocol.ToolSucceeded || p.State == protocol.ToolOutcomeUnknown) { // what was read before may have changed
+		clear(m.ledger)
+	}
 	switch {
 	case p.Error != nil && p.Error.Code == protocol.ToolCallOverLimit:
 		m.over = protocol.StopToolLimit
@@ -47,13 +52,11 @@ func (m *Machine) note(call *toolCall, p *protocol.ToolCompleted) {
 	case p.State != protocol.ToolSucceeded && p.State != protocol.ToolFailed:
 		return
 	}
-	key := ledgerKey(call.name, call.input)
-	entry := m.ledger[key]
 	if entry == nil || !p.Repeated && !sameResult(entry.last, p) {
 		entry = &ledgerEntry{last: p}
-		m.ledger[key] = entry
 	}
 	entry.calls++
+	m.ledger[key] = entry
 }
 
 // repeats answers a call from the ledger if identical calls had the same result before, and reports whether it did. The fifth
@@ -90,7 +93,7 @@ func (m *Batch) repeats(call *toolCall) bool {
 }
 
 // repeatedNote follows the result of a call that was answered from the ledger, in the request to the model.
-const repeatedNote = "\n[This is the stored result of an identical earlier call. The same call will not give another one.]"
+const repeatedNote = "\n[The call was not made again: this is what the same call gave twice before.]"
 
 func resultID(number int) string { return "r" + strconv.Itoa(number) }
 

@@ -46,7 +46,7 @@ func TestTheThirdIdenticalCallIsAnsweredFromTheLedgerAndTheFifthEndsTools(t *tes
 			result := m.Prompt().results[call.id].text()
 			switch {
 			case n == 5 && !strings.HasPrefix(result, "repeated_call"), n < 5 && !failing && !strings.HasPrefix(result, "waves"), n < 5 && failing && !strings.HasPrefix(result, "closed"),
-				n > 2 && n < 5 && !strings.Contains(result, "identical earlier call"):
+				n > 2 && n < 5 && !strings.Contains(result, "was not made again"):
 				t.Errorf("call %d gave %q", n, result)
 			}
 		}
@@ -69,6 +69,34 @@ func TestACallWithAnotherResultRunsAgain(t *testing.T) {
 			t.Fatalf("call %d is %s", n, call.state)
 		}
 		m.ToolEnded(call.id, ToolResult{Output: fmt.Sprint("at ", n)}, nil, time.Second)
+	}
+}
+
+// A look after a write may show something else, so it runs. The write itself still counts.
+func TestACallRunsAgainAfterOneWithAnEffect(t *testing.T) {
+	for failure, runs := range map[protocol.ToolErrorCode]bool{"": true, protocol.ToolCallTimeout: true, "no_such_page": false} {
+		m := begun(machineSpec())
+		for range 2 {
+			m.ToolEnded(ask(m, "look", `{}`)[0].id, ToolResult{Output: "waves"}, nil, time.Second)
+		}
+		var failed *protocol.ToolError
+		if failure != "" {
+			failed = &protocol.ToolError{Code: failure}
+		}
+		m.ToolEnded(ask(m, "write", `{}`)[0].id, ToolResult{}, failed, time.Second)
+		call := ask(m, "look", `{}`)[0]
+		if (call.state == protocol.ToolRunning) != runs {
+			t.Errorf("after a write that ended with %q, the third look is %s", failure, call.state)
+		}
+	}
+	m := begun(machineSpec())
+	for n := 1; n <= 3; n++ {
+		call := ask(m, "write", `{"text":"a"}`)[0]
+		if ran := call.state == protocol.ToolRunning; ran != (n <= 2) {
+			t.Errorf("write %d runs: %t", n, ran)
+		} else if ran {
+			m.ToolEnded(call.id, ToolResult{Output: "written"}, nil, time.Second)
+		}
 	}
 }
 
@@ -120,7 +148,7 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 	m := begun(machineSpec())
 	whole := strings.Repeat("The tide rises. ", 10_000)
-	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
+	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true, RunsAgain: true}
 	call := ask(m, "look", `{}`)[0]
 	m.ToolEnded(call.id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
 	if text := m.Prompt().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {

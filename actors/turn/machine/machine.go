@@ -76,8 +76,10 @@ type Machine struct {
 type Tool struct {
 	Kind     string // a value of protocol.ToolStarted.Kind
 	Title    string
-	ReadOnly bool           // a second run has no second effect, so it is run again after a crash; other tools never are
-	Plan     policy.Planner // nil: every call runs as it is
+	ReadOnly bool // it has no effect
+	// RunsAgain means that a second run has no second effect, so a call is run again after a crash; other calls never are.
+	RunsAgain bool
+	Plan      policy.Planner // nil: every call runs as it is
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
@@ -101,7 +103,8 @@ type toolCall struct {
 	state    protocol.ToolState
 	edited   json.RawMessage // the input after the user has changed it; nil: unchanged
 	readOnly bool
-	number   int // of the call in the turn, from 1
+	again    bool // see Tool.RunsAgain
+	number   int  // of the call in the turn, from 1
 }
 
 type steeringInput struct {
@@ -327,7 +330,7 @@ func (m *Machine) apply(payload protocol.Payload) {
 		m.output += len(p.Input)
 		m.toolCalls = append(m.toolCalls, &toolCall{
 			id: p.ToolID, part: p.PartID, name: p.ToolName, input: p.Input, state: p.State,
-			readOnly: m.tools[p.ToolName].ReadOnly, number: m.calls,
+			readOnly: m.tools[p.ToolName].ReadOnly, again: m.tools[p.ToolName].RunsAgain, number: m.calls,
 		})
 	case *protocol.ToolStateChanged:
 		if call := m.tool(p.ToolID); call != nil {
@@ -514,7 +517,7 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 		if call.state != protocol.ToolRunning {
 			continue
 		}
-		if !call.readOnly { // it may have happened; asking again could do it twice
+		if !call.again { // it may have happened; asking again could do it twice
 			m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 				Code: protocol.ToolOutcomeMissing, Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
 			}, 0)

@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 var machineTools = map[string]Tool{
-	"look":  {Kind: "compute", Title: "Look", ReadOnly: true},
+	"look":  {Kind: "compute", Title: "Look", ReadOnly: true, RunsAgain: true},
 	"write": {Kind: "connector", Title: "Write"},
+	"put":   {Kind: "artifact", Title: "Put", RunsAgain: true},
 	"send":  {Kind: "connector", Title: "Send", Plan: planSend},
 }
 

@@ -22,6 +22,7 @@ func TestTheOutcomeOfAFailedCallWithEffectsIsUnknown(t *testing.T) {
 		{"write", protocol.ToolCallFailed, protocol.ToolOutcomeUnknown},
 		{"write", protocol.ToolCallTimeout, protocol.ToolOutcomeUnknown},
 		{"write", "no_such_page", protocol.ToolFailed},
+		{"put", protocol.ToolCallTimeout, protocol.ToolOutcomeUnknown},
 	} {
 		m := newDriver(machineSpec(), machineTools, true)
 		m.Begin()
