@@ -115,6 +115,7 @@ func TestATableIsCSVInWhichFormulasAreText(t *testing.T) {
 		"'=1+1,'-2x,'hello,-5,=A1":       "=1+1,-2x,'hello,-5,=A1\n",
 		"":                               "",
 		"名前,値\né,ü":                      "名前,値\né,ü\n",
+		"a\n\"\"\nb":                     "a\n\"\"\nb\n",
 		"=HYPERLINK(\"http://x\",\"a\")": "",
 	} {
 		got, err := parseTable(in)

@@ -63,10 +63,25 @@ func rewrite(content string, crlf bool, change func(cell string) string) (string
 		for i := range row {
 			row[i] = change(row[i])
 		}
-		if err := to.Write(row); err != nil {
+		if err := writeRow(to, &out, row); err != nil {
 			return "", err
 		}
 	}
+}
+
+// writeRow writes a row. A row that is one empty cell is written with quotes: package csv would write an empty line, which no
+// reader takes for a row.
+func writeRow(to *csv.Writer, out *strings.Builder, row []string) error {
+	if len(row) != 1 || row[0] != "" {
+		return to.Write(row)
+	}
+	to.Flush()
+	out.WriteString(`""`)
+	if to.UseCRLF {
+		out.WriteByte('\r')
+	}
+	out.WriteByte('\n')
+	return to.Error()
 }
 
 // isFormula reports whether a spreadsheet takes a cell for a formula. A number with a sign is none.

@@ -213,10 +213,11 @@ func (d *Directory) Drain(ctx context.Context, node protocol.NodeID) error {
 
 const parkSQL = `
 update turns set owner = null, parked_until = $6
-where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and next_sequence = $5 + 1 and state = 'requires_action'`
+where account_id = $2 and turn_id = $3 and (owner = $1 or owner is null and parked_until is not null)
+  and owner_epoch = $4 and next_sequence = $5 + 1 and state = 'requires_action'`
 
 // Park removes the owner of a turn that waits for an approval. The turn is no orphan before until, the time at which an approval
-// of it expires.
+// of it expires. A repeat changes nothing.
 func (d *Directory) Park(
 	ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time,
 ) error {
