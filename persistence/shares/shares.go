@@ -219,7 +219,7 @@ func cut(rows []protocol.Share, limit int) (page []protocol.Share, next *protoco
 
 const (
 	// expireNowSQL precedes the deletion, so that the account feed reports it.
-	expireNowSQL = `update shares set expires_at = now() where account_id = @account and share_id = @share and expires_at > now()`
+	expireNowSQL = `update shares s set expires_at = now() where s.account_id = @account and s.share_id = @share and ` + readableSQL
 	revokeSQL    = `delete from shares where account_id = @account and share_id = @share`
 )
 

@@ -199,6 +199,9 @@ func TestAShareBelongsToItsAccount(t *testing.T) {
 		t.Errorf("%+v, %v", page, err)
 	}
 	storetest.WantCode(t, f.DB.Shares.Revoke(t.Context(), stranger, share.ShareID, protocol.NewSessionID(), audit.Requester{}), protocol.CodeNotFound)
+	f.Database.Admin(t, `update conversations set deleted_at = now() where conversation_id = $1`, f.id)
+	storetest.WantCode(t, f.DB.Shares.Revoke(t.Context(), f.Account, share.ShareID, protocol.NewSessionID(), audit.Requester{}), protocol.CodeNotFound)
+	f.Database.Admin(t, `update conversations set deleted_at = null where conversation_id = $1`, f.id)
 	f.Must(f.DB.Shares.RecordOpens(t.Context(), shares.Ref{AccountID: stranger, ShareID: share.ShareID}, 9, time.Now()))
 	f.wantOpen("a", 4)
 	page, _, err := f.DB.Shares.List(t.Context(), f.Account, nil, 20)
