@@ -74,21 +74,28 @@ func withFailpoints(internal http.Handler) http.Handler {
 
 func failpointTools() []toolbox.Tool {
 	if url := os.Getenv(effectVariable); url != "" {
-		return []toolbox.Tool{effectTool{url}}
+		return []toolbox.Tool{effectTool{url: url}, effectTool{url: url, asks: true}}
 	}
 	return nil
 }
 
 // effectTool is a tool with a side effect: it posts its input to a stand-in, which records it.
-type effectTool struct{ url string }
+type effectTool struct {
+	url  string
+	asks bool // its calls need an approval
+}
 
 // Spec implements toolbox.Tool.
-func (effectTool) Spec() toolbox.Spec {
-	return toolbox.Spec{
+func (e effectTool) Spec() toolbox.Spec {
+	spec := toolbox.Spec{
 		Name: "effect", Kind: "connector", Title: "Effect", Description: "Records its input permanently.",
-		Effect: protocol.EffectWrite, Own: true, Risk: protocol.RiskLow, Reversibility: protocol.Irreversible, // it does not ask
+		Effect: protocol.EffectWrite, Own: true, Risk: protocol.RiskLow, Reversibility: protocol.Irreversible,
 		Schema: json.RawMessage(`{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`),
 	}
+	if e.asks {
+		spec.Name, spec.Effect, spec.Own = "asked_effect", protocol.EffectSend, false
+	}
+	return spec
 }
 
 // Run implements toolbox.Tool.

@@ -198,6 +198,67 @@ func TestAcknowledgedCommandsAreComparedWithTheLog(t *testing.T) {
 	}
 }
 
+// approvedTurn is a turn with a call that the user approves, one that the user rejects, and one that nobody decides.
+func approvedTurn() []protocol.Payload {
+	events := []protocol.Payload{legal()[0]}
+	resolved := []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall, protocol.DecisionExpired}
+	for n := range resolved {
+		call := protocol.DeriveToolID(turnID, n+1)
+		events = append(events, &protocol.ToolStarted{PartID: part, ToolID: call}, &protocol.ApprovalRequested{PartID: part, ToolID: call, Approval: protocol.ApprovalRequest{
+			ApprovalID: protocol.DeriveApprovalID(turnID, n+1), Options: []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall},
+		}})
+	}
+	for n, decision := range resolved { // the events 8 to 13
+		call, by, state := protocol.DeriveToolID(turnID, n+1), protocol.DecidedByUser, protocol.ToolRejected
+		if decision == protocol.DecisionExpired {
+			by = protocol.DecidedByTimeout
+		}
+		if decision == protocol.ApproveOnce {
+			state = protocol.ToolSucceeded
+		}
+		events = append(events, &protocol.ApprovalResolved{PartID: part, ToolID: call, ApprovalID: protocol.DeriveApprovalID(turnID, n+1), Decision: decision, By: by},
+			&protocol.ToolCompleted{PartID: part, ToolID: call, State: state})
+	}
+	return append(events, &protocol.TurnFinished{Status: protocol.TurnCompleted, MessageID: protocol.NewMessageID()})
+}
+
+func TestDecisionsAreComparedWithTheLog(t *testing.T) {
+	told := func(n int, d protocol.Decision, outcome verify.Outcome, sequence int64) verify.Decision {
+		return verify.Decision{Approval: protocol.DeriveApprovalID(turnID, n).String(), Decision: d, Outcome: outcome, Sequence: sequence}
+	}
+	once, reject := told(1, protocol.ApproveOnce, verify.Acknowledged, 8), told(2, protocol.RejectCall, verify.Acknowledged, 10)
+	both := []verify.Decision{once, reject}
+	insert := func(at int, more ...protocol.Payload) []protocol.Payload {
+		return slices.Insert(approvedTurn(), at, more...)
+	}
+	call := protocol.DeriveToolID(turnID, 1)
+	for name, c := range map[string]struct {
+		kind      verify.Kind
+		events    []protocol.Payload
+		decisions []verify.Decision
+	}{
+		"two decisions":                   {"", approvedTurn(), append(both, once, told(1, protocol.RejectCall, verify.Closed, 0), told(3, protocol.ApproveOnce, verify.Closed, 0), told(2, protocol.ApproveOnce, verify.Refused, 0))},
+		"a decision of unknown outcome":   {"", approvedTurn(), []verify.Decision{told(1, protocol.ApproveOnce, verify.Unknown, 0), reject}},
+		"a decision that is gone":         {verify.Lost, approvedTurn(), append(both, told(4, protocol.ApproveOnce, verify.Acknowledged, 8))},
+		"a decision that became another":  {verify.Lost, approvedTurn(), append(both, told(2, protocol.ApproveOnce, verify.Acknowledged, 10))},
+		"a decision that came too late":   {verify.Lost, approvedTurn(), append(both, told(3, protocol.ApproveOnce, verify.Acknowledged, 12))},
+		"a decision under another event":  {verify.Lost, approvedTurn(), []verify.Decision{told(1, protocol.ApproveOnce, verify.Acknowledged, 9), reject}},
+		"a decision that was refused":     {verify.Untruthful, approvedTurn(), []verify.Decision{told(1, protocol.ApproveOnce, verify.Refused, 0), reject}},
+		"a decision of nobody":            {verify.Untruthful, approvedTurn(), []verify.Decision{told(1, protocol.RejectCall, verify.Unknown, 0), reject}},
+		"a repeat that was refused":       {verify.NotIdempotent, approvedTurn(), append(both, told(1, protocol.ApproveOnce, verify.Closed, 0))},
+		"an approval without an end":      {verify.Order, slices.Delete(approvedTurn(), 11, 12), both},
+		"an approval that is asked twice": {verify.Doubled, insert(3, approvedTurn()[2]), []verify.Decision{told(1, protocol.ApproveOnce, verify.Acknowledged, 9), told(2, protocol.RejectCall, verify.Acknowledged, 11)}},
+		"an approval that is ended twice": {verify.Doubled, insert(9, approvedTurn()[7]), []verify.Decision{told(1, protocol.ApproveOnce, verify.Acknowledged, 10), told(2, protocol.RejectCall, verify.Acknowledged, 11)}},
+		"a decision on nothing":           {verify.Order, insert(13, &protocol.ApprovalResolved{PartID: part, ToolID: call, ApprovalID: protocol.DeriveApprovalID(turnID, 9)}), both},
+		"a decision that was not offered": {verify.Order, slices.Replace(approvedTurn(), 7, 8, protocol.Payload(&protocol.ApprovalResolved{PartID: part, ToolID: call, ApprovalID: protocol.DeriveApprovalID(turnID, 1), Decision: protocol.ApproveForConversation, By: protocol.DecidedByUser})), []verify.Decision{told(1, protocol.ApproveForConversation, verify.Acknowledged, 8), reject}},
+		"a call that runs too early":      {verify.Order, insert(7, &protocol.ToolStateChanged{PartID: part, ToolID: call, State: protocol.ToolRunning}), []verify.Decision{told(1, protocol.ApproveOnce, verify.Acknowledged, 9), told(2, protocol.RejectCall, verify.Acknowledged, 11)}},
+		"a rejected call that runs":       {verify.Order, insert(10, &protocol.ToolStateChanged{PartID: part, ToolID: protocol.DeriveToolID(turnID, 2), State: protocol.ToolRunning}), both},
+		"a call that ends without a user": {verify.Order, insert(12, &protocol.ToolCompleted{PartID: part, ToolID: protocol.DeriveToolID(turnID, 3), State: protocol.ToolSucceeded}), both},
+	} {
+		t.Run(name, func(t *testing.T) { want(t, read(t, c.events).CheckApprovals(c.decisions), c.kind) })
+	}
+}
+
 func TestAMessageMustBeWhatItsEventsProduce(t *testing.T) {
 	turn := read(t, legal())
 	want(t, turn.CheckMessage("a snapshot", 3, verify.PartsJSON(read(t, legal()[:3]).Parts)), "")

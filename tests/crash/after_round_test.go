@@ -119,6 +119,7 @@ func decoded(response *sitetest.Response, status int, into any) error {
 
 // The minimums of a run for each minute of its length, on any machine. A run with less proves nothing.
 const (
+	leastDecided      = 20  // approvals
 	leastAcknowledged = 500 // more than the clients of the queues write
 	leastTakeovers    = 3
 	leastQueues       = 50
@@ -143,6 +144,7 @@ func (a *run) checkMinimums(length time.Duration) {
 		}
 	}
 	short("acknowledged writes", a.result.Acknowledged, leastAcknowledged)
+	short("approvals decided", a.result.Decided, leastDecided)
 	short("turns taken over", a.result.Adopted, leastTakeovers)
 	short("queues drained", a.result.Queues, leastQueues)
 	short("faults while queues drained", a.result.QueueFaults, leastQueueFaults)

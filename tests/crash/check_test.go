@@ -261,14 +261,18 @@ func (c *checker) checkCommands() {
 			inRequests[request.Turn+steer] = true
 		}
 	}
-	commands := map[string][]verify.Command{}
+	commands, decided := map[string][]verify.Command{}, map[string][]verify.Decision{}
 	for _, o := range c.Operations {
+		if o.Kind == opDecide {
+			decided[o.Turn] = append(decided[o.Turn], verify.Decision{Approval: o.Key, Decision: protocol.Decision(o.Text), Outcome: o.outcome(), Sequence: o.Sequence})
+		}
 		if o.Kind == opSteer || o.Kind == opCancel {
 			commands[o.Turn] = append(commands[o.Turn], verify.Command{Input: o.Key, Outcome: o.outcome(), Sequence: o.Sequence})
 		}
 	}
 	for id, turn := range c.logs {
 		c.report(id, turn.CheckCommands(commands[id]))
+		c.report(id, turn.CheckApprovals(decided[id]))
 		if turn.Cancelled != (turn.State == protocol.TurnCancelled) {
 			c.fail(brokenOrder, "%s ended %s, a cancel recorded: %t", id, turn.State, turn.Cancelled)
 		}
@@ -329,8 +333,8 @@ func (t *loggedTurn) applies(sequence int64) bool {
 	return ok && progress.Activity == "applying_input"
 }
 
-// checkEffects checks the tool against I8: an effect never happens twice and never without a stored intent, and an
-// effect that the log reports as done did happen.
+// checkEffects checks the tools against I8: an effect never happens twice and never without a stored intent and, if the call needs
+// one, an approval of exactly this input; and an effect that the log reports as done did happen.
 func (c *checker) checkEffects() {
 	happened, intended := map[string]int{}, map[string]bool{}
 	for _, note := range c.Effects {
@@ -343,7 +347,15 @@ func (c *checker) checkEffects() {
 			case *protocol.ToolStarted:
 				var input struct{ Note string }
 				_ = json.Unmarshal(p.Input, &input) // a missing note is reported below
-				noteOf[p.ToolID], intended[input.Note] = input.Note, true
+				noteOf[p.ToolID] = input.Note
+				intended[input.Note] = p.ToolName != "asked_effect"
+			case *protocol.ApprovalResolved:
+				if len(p.Input) > 0 {
+					var input struct{ Note string }
+					_ = json.Unmarshal(p.Input, &input)
+					noteOf[p.ToolID] = input.Note
+				}
+				intended[noteOf[p.ToolID]] = p.Decision.State() == protocol.ApprovalApproved
 			case *protocol.ToolCompleted:
 				if note := noteOf[p.ToolID]; p.State == protocol.ToolSucceeded && happened[note] == 0 {
 					c.fail(lost, "%s: the log reports %s as done, but it did not happen", id, note)
@@ -356,13 +368,13 @@ func (c *checker) checkEffects() {
 			c.fail(doubledEffects, "%s happened %d times", note, happened[note])
 		}
 		if !intended[note] {
-			c.fail(brokenOrder, "%s happened, but no log contains its intent", note)
+			c.fail(brokenOrder, "%s happened, but no log contains its intent, approved where that is needed", note)
 		}
 	}
 }
 
 // limited lists the operations that draw from a limit in Redis.
-var limited = []string{opStart, opEnqueue, opRelease, opCreate, opSteer, opApply, opCancel, opDraft, opTitle, opFlood}
+var limited = []string{opStart, opEnqueue, opRelease, opCreate, opSteer, opApply, opCancel, opDecide, opDraft, opTitle, opFlood}
 
 // checkOutages checks the first half of I13: requests that the limiter cannot decide are refused.
 func (c *checker) checkOutages() {

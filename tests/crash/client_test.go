@@ -124,6 +124,7 @@ var choices = []struct {
 	{8, func(c *client) { c.start(true) }},
 	{14, (*client).steer},
 	{6, (*client).cancel},
+	{20, (*client).decide},
 	{12, (*client).putDraft},
 	{12, (*client).putTitle},
 	{14, (*client).read},
@@ -204,8 +205,11 @@ func (c *client) start(queue bool) {
 	}
 	token, key := c.token("T"), c.token("K")
 	text := fmt.Sprintf("%s words=%d", token, 3+c.random.IntN(24))
-	if c.random.IntN(3) == 0 {
+	switch c.random.IntN(6) {
+	case 0, 1:
 		text += " tool=effect"
+	case 2:
+		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(3))
 	}
 	body := sitetest.NewChatBody(text)
 	if conversation != "" {
@@ -380,6 +384,42 @@ func (c *client) steer() {
 func (c *client) cancel() {
 	if turn := c.account.live(c.random); turn != nil {
 		c.command(operation{Kind: opCancel, Turn: turn.id}, sitetest.CancelBody(turn.id))
+	}
+}
+
+// decisions are the decisions of clients. An edit of one note is the same whoever makes it.
+var decisions = []protocol.Decision{protocol.ApproveOnce, protocol.ApproveOnce, protocol.ApproveWithEdits, protocol.RejectCall}
+
+// decide decides an approval that waits, sometimes again and in another way.
+func (c *client) decide() {
+	if all := c.pendingApprovals(); len(all) > 0 {
+		c.decideOn(&all[c.random.IntN(len(all))])
+	}
+}
+
+// pendingApprovals returns approvals of the account that wait; none if they cannot be read.
+func (c *client) pendingApprovals() []protocol.Approval {
+	o := operation{Kind: opLook}
+	response := c.send(&o, http.MethodGet, "/approvals", nil)
+	var page protocol.List[protocol.Approval]
+	if o.acknowledged() && json.Unmarshal(response.Body, &page) != nil {
+		c.notes.violation(badResponse, "%s: %s", response.Request, response.Body)
+	}
+	return page.Data
+}
+
+func (c *client) decideOn(a *protocol.Approval) {
+	for range 1 + c.random.IntN(3) {
+		decision := decisions[c.random.IntN(len(decisions))]
+		body := map[string]any{"type": "approval", "turn_id": a.TurnID, "approval_id": a.ApprovalID, "decision": decision, "input_digest": a.InputDigest}
+		if decision == protocol.ApproveWithEdits {
+			var input struct {
+				Note string `json:"note"`
+			}
+			_ = json.Unmarshal(a.Input, &input) // the checker finds a note that no log has
+			body["edited_input"] = map[string]string{"note": input.Note + "-edited"}
+		}
+		c.command(operation{Kind: opDecide, Turn: a.TurnID.String(), Key: a.ApprovalID.String(), Text: string(decision)}, body)
 	}
 }
 

@@ -286,10 +286,12 @@ func (a *run) round(length time.Duration) error {
 	a.result.Seconds += time.Since(began).Seconds()
 	faults, outages := a.injector.take()
 	a.result.count(faults, operations, witness.Reads())
+	settled, settle := a.settle(number)
 	stored, err := a.atRest(since)
-	if err != nil {
+	if settle(); err != nil {
 		return err
 	}
+	operations = append(operations, settled.operations...)
 	asked, effects := a.standIns.take()
 	over() // no faults from here on
 	a.readAll(h)
@@ -308,6 +310,27 @@ func (a *run) round(length time.Duration) error {
 		a.forget(number)
 	}
 	return nil
+}
+
+// settle decides the approvals that still wait, until it is ended. Without that, their turns would not come to rest.
+func (a *run) settle(number int) (settled *history, end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	settled = &history{}
+	var running sync.WaitGroup
+	for n, account := range a.accounts {
+		c := &client{
+			name: fmt.Sprint("settle.", n), user: account.users[0], account: account, random: a.random(number, 3000+n), history: settled,
+			notes: a.notes, clock: a.clock, ctx: ctx,
+		}
+		running.Go(func() {
+			for clock.Sleep(ctx, restPoll) == nil {
+				for _, approval := range c.pendingApprovals() {
+					c.decideOn(&approval)
+				}
+			}
+		})
+	}
+	return settled, func() { cancel(); running.Wait() }
 }
 
 // prepare creates the conversations of a round, whose readers have a witness. It returns the time of the database before
@@ -415,7 +438,7 @@ func (a *run) random(round, who int) *rand.Rand {
 func (a *run) minimums(h *history, watch *queueWatch) (enough func() bool) {
 	return func() bool {
 		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers &&
-			watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
+			h.decided() >= leastDecided && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	opSteer   = "steer"
 	opApply   = "apply" // apply_now for the input with the same key
 	opCancel  = "cancel"
+	opDecide  = "decide"  // the approval with the key; the text is the decision
 	opEnqueue = "enqueue" // POST …/follow-ups
 	opRelease = "release" // PATCH of a held follow-up
 	opDraft   = "draft"
@@ -70,7 +71,7 @@ func (o *operation) outcome() verify.Outcome {
 		return verify.Acknowledged
 	case o.open():
 		return verify.Unknown
-	case o.Code == string(protocol.CodeSteeringClosed):
+	case o.Code == string(protocol.CodeSteeringClosed), o.Code == string(protocol.CodeApprovalDecided):
 		return verify.Closed
 	}
 	return verify.Refused
@@ -111,6 +112,18 @@ func (h *history) acknowledgedWrites() (n int) {
 	defer h.mu.Unlock()
 	for i := range h.operations {
 		if o := &h.operations[i]; o.acknowledged() && !o.reads() {
+			n++
+		}
+	}
+	return n
+}
+
+// decided returns the number of acknowledged decisions on approvals so far.
+func (h *history) decided() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.operations {
+		if o := &h.operations[i]; o.Kind == opDecide && o.acknowledged() {
 			n++
 		}
 	}

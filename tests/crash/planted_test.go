@@ -252,7 +252,14 @@ func TestTheCheckerFindsEachPlantedViolation(t *testing.T) {
 		"a snapshot of events that are not stored": {notDurable, func(p *planted) { p.Views[2].Covers = 99 }},
 		"a page of a turn that is not stored":      {notDurable, func(p *planted) { p.Views[0].Turn = "turn_x" }},
 		"an effect without an intent":              {brokenOrder, func(p *planted) { p.Effects = append(p.Effects, "N2") }},
-		"an append of an earlier owner":            {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
+		"an effect without an approval": {brokenOrder, func(p *planted) {
+			p.events[1].(*protocol.ToolStarted).ToolName = "asked_effect"
+			p.log(p.turn, p.events...)
+		}},
+		"a decision that is gone": {lost, func(p *planted) {
+			p.Operations = append(p.Operations, operation{Kind: opDecide, Turn: p.turn.String(), Key: "ap_x", Text: string(protocol.ApproveOnce), Status: 202, Sequence: 2})
+		}},
+		"an append of an earlier owner": {brokenOrder, func(p *planted) { p.stored().Chunks[3].Epoch = 2 }},
 		"text long after a cancel": {brokenOrder, func(p *planted) {
 			part := protocol.NewPartID()
 			p.log(p.cancelled, started(), &protocol.AnswerStarted{PartID: part}, &protocol.TurnCancelRequested{}, &protocol.AnswerDelta{PartID: part, Delta: "a"},

@@ -35,6 +35,7 @@ type result struct {
 	Events       int            `json:"events_stored"`
 	EventsRead   int            `json:"events_read"`
 	Effects      int            `json:"tool_effects"`
+	Decided      int            `json:"approvals_decided"`
 	Lost         int            `json:"lost"`
 	Gaps         int            `json:"gaps"`
 	ChangedBytes int            `json:"changed_bytes"`
@@ -85,6 +86,9 @@ func (r *result) count(faults []fault, operations []operation, reads int) {
 	for _, o := range operations {
 		if o.acknowledged() && !o.reads() {
 			r.Acknowledged++
+		}
+		if o.acknowledged() && o.Kind == opDecide && !o.Replayed {
+			r.Decided++
 		}
 	}
 	r.recover(faults, operations)
@@ -171,7 +175,7 @@ func (r *result) rows() [][2]string {
 		{"turns; taken over at least once", fmt.Sprintf("%d; %d", r.Turns, r.Adopted)},
 		{"queues drained; their items; faults meanwhile", fmt.Sprintf("%d; %d; %d", r.Queues, r.QueueItems, r.QueueFaults)},
 		{"events stored; read by clients", fmt.Sprintf("%d; %d", r.Events, r.EventsRead)},
-		{"effects of the tool", number(r.Effects)},
+		{"approvals decided; effects of the tools", fmt.Sprintf("%d; %d", r.Decided, r.Effects)},
 		{"**lost**", number(r.Lost)},
 		{"**gaps**", number(r.Gaps)},
 		{"**changed bytes**", number(r.ChangedBytes)},

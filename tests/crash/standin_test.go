@@ -24,6 +24,7 @@ var (
 	steerToken = regexp.MustCompile(`S[0-9a-f]{12}`)
 	wordCount  = regexp.MustCompile(`words=(\d+)`)
 	wantsTool  = regexp.MustCompile(`tool=effect`)
+	wantsAsked = regexp.MustCompile(`asked=(\d)`) // how many calls at once need an approval
 )
 
 // modelPace is the interval between two words of an answer.
@@ -99,6 +100,14 @@ func (s *standIns) react(request modeltest.Request) modeltest.Step {
 		return modeltest.Step{Usage: usage, ToolCalls: []llm.ToolCall{
 			{ID: "call_" + strconv.Itoa(call), Name: "effect", Input: json.RawMessage(note)},
 		}}
+	}
+	if count := wantsAsked.FindStringSubmatch(about); count != nil && !called {
+		step := modeltest.Step{Usage: usage}
+		for i := range int(count[1][0] - '0') {
+			note := fmt.Sprintf(`{"note":"N%s-%d-%d"}`, seen.Turn, call, i)
+			step.ToolCalls = append(step.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("call_%d_%d", call, i), Name: "asked_effect", Input: json.RawMessage(note)})
+		}
+		return step
 	}
 	return modeltest.Step{Text: words(about, call), Usage: usage}
 }
