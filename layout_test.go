@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/tool", "providers/embedded/process", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/sandbox", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/memory", "http/sandbox", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",

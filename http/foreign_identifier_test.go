@@ -210,7 +210,7 @@ func (m *matrix) probes() []probe {
 		if r.Policy.Public || e.creates {
 			continue
 		}
-		for _, name := range pathNames(r.Path) {
+		for _, name := range identifierNames(r.Path) {
 			list = append(list, probe{what: nameOf(r) + " by " + name, name: name, own: m.theirs[name], of: m.mine[name], ask: func(value string) *reply {
 				of := identifiers{name: value}
 				for other, known := range m.theirs {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	stdhttp "net/http"
 	"net/url"
@@ -434,6 +435,9 @@ func (d *draft) value(name string, schema *huma.Schema, must bool) any {
 	case huma.TypeInteger:
 		return d.number(name, schema)
 	case huma.TypeNumber:
+		if schema.Maximum != nil && !d.chance(40) {
+			return math.Floor(rng.Float64() * *schema.Maximum)
+		}
 		return float64(1+rng.IntN(1000)) / 4
 	case huma.TypeArray:
 		list := []any{}
@@ -539,6 +543,8 @@ func (d *draft) text(name string, schema *huma.Schema, must bool) string {
 		if token := d.w.received().someToken(rng); token != "" {
 			return token
 		}
+	case name == "expires_at" && !d.chance(20):
+		return d.w.now().Add(time.Duration(1+rng.IntN(20)) * time.Hour).UTC().Format(time.RFC3339)
 	case name == "from" || name == "to" || strings.HasSuffix(name, "_from") || strings.HasSuffix(name, "_to") || schema.Format == "date-time":
 		return d.w.now().Add(time.Duration(rng.IntN(96)-90) * time.Hour).UTC().Format(time.RFC3339)
 	case name == "after" || name == "Last-Event-ID":
@@ -683,7 +689,7 @@ func (d *draft) request(ctx context.Context) *stdhttp.Request {
 	}
 	for _, param := range d.op.Parameters {
 		switch {
-		case param.In == "path" && param.Schema.Type == huma.TypeInteger:
+		case param.In == "path" && (param.Schema.Type == huma.TypeInteger || len(param.Schema.Enum) > 0):
 			d.path[param.Name] = fmt.Sprint(d.value(param.Name, param.Schema, false))
 		case param.In == "path":
 			d.path[param.Name] = d.text(param.Name, param.Schema, d.op.Metadata["unowned"] != true)

@@ -167,8 +167,17 @@ var examples = map[string]example{
 	"GET /conversations/{conversation_id}/messages/{message_id}": {},
 	"GET /conversations/{conversation_id}/turns":                 {},
 	"GET /conversations/{conversation_id}/draft":                 {},
-	"GET /conversations/{conversation_id}/branches":              {},
-	"GET /conversations/{conversation_id}/branches/{branch_id}":  {},
+	"GET /memory-sources":                                        {},
+	"PUT /memory-sources/{source}/consent":                       {body: func(*matrix, identifiers) route.Object { return route.Object{"granted": true} }},
+	"GET /conversations/{conversation_id}/location-context":      {},
+	"PUT /conversations/{conversation_id}/location-context": {body: func(m *matrix, _ identifiers) route.Object {
+		return route.Object{"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "place": "Emden", "expires_at": m.clock.now().Add(time.Hour)}
+	}},
+	"DELETE /conversations/{conversation_id}/location-context": {success: 204, identifiers: func(m *matrix) identifiers {
+		return identifiers{"conversation_id": (&user{m.owner}).conversation("Located")}
+	}},
+	"GET /conversations/{conversation_id}/branches":             {},
+	"GET /conversations/{conversation_id}/branches/{branch_id}": {},
 	"POST /conversations/{conversation_id}/branches": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"message_id": of["message_id"], "mode": "fork"}
 	}},
@@ -437,6 +446,8 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
 	of["approval_id"] = storeApproval(m.world, of["turn_id"])
 	of["artifact_id"] = c.storeArtifact(m.world, started.ConversationID).ArtifactID.String()
+	c.expect(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true})
+	c.expect(200, "PUT", "/conversations/"+of["conversation_id"]+"/location-context", route.Object{"latitude": 1, "longitude": 2, "accuracy_m": 3, "expires_at": m.clock.now().Add(time.Hour)})
 	return m.share(c, of)
 }
 
@@ -550,7 +561,7 @@ func (m *matrix) identifiersOf(c *client) identifiers {
 	c.expect(200, "GET", "/auth/sessions", nil).into(m.t, &list)
 	for _, device := range list.Data {
 		if device.Current {
-			return identifiers{"session_id": device.SessionID.String(), "provider": "none"}
+			return identifiers{"session_id": device.SessionID.String(), "provider": "none", "source": "location"}
 		}
 	}
 	m.t.Fatal("no session of the list is the current one")
@@ -661,7 +672,7 @@ func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
 		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from artifacts), (select coalesce(sum(version), 0) from files),
-		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings),
+		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings), (select count(*) from memory_consents where granted), (select count(*) from location_contexts),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]
 }
@@ -858,7 +869,7 @@ func (m *matrix) overLimit(r route.Route) int {
 // foreignPath checks that an identifier of another account gets the same response, byte for byte, as one that names
 // nothing and as a malformed one, also with a wrong body and with headers that claim another caller.
 func (m *matrix) foreignPath(r route.Route) int {
-	names, cells := pathNames(r.Path), 0
+	names, cells := identifierNames(r.Path), 0
 	if len(names) == 0 || r.Policy.Public || examples[nameOf(r)].creates {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"turnstone/http/feed"
 	"turnstone/http/feedback"
 	"turnstone/http/files"
+	"turnstone/http/memory"
 	"turnstone/http/projects"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -37,6 +38,7 @@ func (s *Server) table() []route.Route {
 		}).Routes(),
 		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
+		(&memory.Handlers{Store: db.Memory, Now: s.now}).Routes(),
 		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),
 		search.New(db.Search, db.Projects, s.keys).Routes(),

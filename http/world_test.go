@@ -148,6 +148,11 @@ func pathNames(path string) (names []string) {
 	return names
 }
 
+// identifierNames is pathNames without the names of what every account has.
+func identifierNames(path string) []string {
+	return slices.DeleteFunc(pathNames(path), func(name string) bool { return name == "source" })
+}
+
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // cookieName returns the name of the session cookie.

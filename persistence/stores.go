@@ -23,6 +23,7 @@ import (
 	"turnstone/persistence/journal"
 	"turnstone/persistence/limits"
 	"turnstone/persistence/mails"
+	"turnstone/persistence/memory"
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/operator"
@@ -63,6 +64,7 @@ type Stores struct {
 	FollowUps     *followups.Store
 	Feedback      *feedback.Store
 	Approvals     *approvals.Store
+	Memory        *memory.Store
 	Shares        *shares.Store
 	Artifacts     *artifacts.Store
 	Usage         *usage.Store
@@ -88,7 +90,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db), Memory: memory.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err
@@ -105,7 +107,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Files)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Memory, s.Files)
 	return s, nil
 }
 
@@ -136,7 +138,7 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := nodes.NewDirectory(s.DB, nil)
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire, s.Memory.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Conversations.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}

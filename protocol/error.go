@@ -26,6 +26,7 @@ const (
 	CodeStaleVersion        Code = "stale_version"         // 409: If-Match is not the current version
 	CodeVersionRequired     Code = "version_required"      // 409: the mutation needs If-Match
 	CodeConfirmation        Code = "confirmation_required" // 409
+	CodeConsentRequired     Code = "consent_required"      // 409: the account does not consent to the use of this data
 	CodeTurnInProgress      Code = "turn_in_progress"      // 409
 	CodeHeadMoved           Code = "conversation_head_moved"
 	CodeSteeringClosed      Code = "steering_closed"

@@ -35,6 +35,7 @@ var Statuses = map[protocol.Code]int{
 	protocol.CodeConflict:            stdhttp.StatusConflict,
 	protocol.CodeStaleVersion:        stdhttp.StatusConflict,
 	protocol.CodeVersionRequired:     stdhttp.StatusConflict,
+	protocol.CodeConsentRequired:     stdhttp.StatusConflict,
 	protocol.CodeConfirmation:        stdhttp.StatusConflict,
 	protocol.CodeTurnInProgress:      stdhttp.StatusConflict,
 	protocol.CodeHeadMoved:           stdhttp.StatusConflict,

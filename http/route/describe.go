@@ -33,6 +33,7 @@ var tags = []struct{ name, description string }{
 	{"approvals", "Tool calls that wait for a decision of the user, or were decided."},
 	{"artifacts", "Documents, code, pages and tables that the model and the user write together."},
 	{"tools", "The tools that turns can use."},
+	{"memory-sources", "What the user allows models to use beyond a conversation."},
 	{"shared", "Shares, as everybody who has their address can read them."},
 }
 

@@ -53,6 +53,7 @@ var pathParams = map[string]pathParam{
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"identity_id":     {parse: identifier[protocol.IdentityID]},
 	"provider":        {parse: anyText},
+	"source":          {parse: sourceOfMemory, owned: ofEveryAccount},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
 	"n":               {parse: numberOfFile},
 }
@@ -66,6 +67,17 @@ func numberOfFile(text string) error {
 }
 
 func anyText(string) error { return nil }
+
+// sourceOfMemory returns an error for a text that is not a source of memory.
+func sourceOfMemory(text string) error {
+	if !slices.Contains(protocol.MemorySources, protocol.MemorySource(text)) {
+		return protocol.Errorf(protocol.CodeNotFound, "There is no such source of memory.")
+	}
+	return nil
+}
+
+// ofEveryAccount is for what every account has.
+func ofEveryAccount(context.Context, Owners, protocol.AccountID, string) error { return nil }
 
 // checkTable returns an error if a path has a parameter that is not in pathParams, or if an operation would read its
 // body before the ownership of the first parameter is checked.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/wire"
@@ -20,6 +21,8 @@ var sections = []struct {
 }{
 	{"account", (*Store).account},
 	{"settings", (*Store).settings},
+	{"consents", (*Store).consents},
+	{"locations", (*Store).allLocations},
 	{"conversations", (*Store).allConversations},
 	{"artifacts", (*Store).allArtifacts},
 	{"projects", (*Store).allProjects},
@@ -60,6 +63,25 @@ func (s *Store) settings(ctx context.Context, account protocol.AccountID, to *Ar
 		return err
 	}
 	return to.write("settings.json", found)
+}
+
+func (s *Store) consents(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	found, err := s.memory.Consents(ctx, account)
+	if err != nil {
+		return err
+	}
+	return to.write("memory_sources.json", protocol.List[protocol.MemoryConsent]{Data: found})
+}
+
+func (s *Store) allLocations(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after protocol.ConversationID
+	return list(to, "location_contexts.json", "location_contexts", func() (found []memory.ExportedLocation, more bool, err error) {
+		found, err = s.memory.Locations(ctx, account, after, page)
+		if len(found) > 0 {
+			after = found[len(found)-1].ConversationID
+		}
+		return found, len(found) == page, err
+	})
 }
 
 // Temporary conversations are never exported. The order by identifier does not change while the account is in use.

@@ -12,6 +12,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
+	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/shares"
@@ -26,12 +27,13 @@ type Store struct {
 	followUps     *followups.Store
 	projects      *projects.Store
 	shares        *shares.Store
+	memory        *memory.Store
 	files         *files.Store
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, files *files.Store) *Store {
-	return &Store{db, accounts, conversations, followUps, projects, shares, files}
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, memory *memory.Store, files *files.Store) *Store {
+	return &Store{db, accounts, conversations, followUps, projects, shares, memory, files}
 }
 
 // consistency is the text of the manifest; doc.go explains it.

@@ -67,6 +67,9 @@ var provocations = []provocation{
 		project := s.ada.Do(t, "POST", "/projects", jsonObject{"name": "To delete"}).Text(t, 201, "project_id")
 		return request(t, s.ada, "DELETE", "/projects/"+project, nil, "If-Match", `"v1"`)
 	}},
+	{code: protocol.CodeConsentRequired, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		return request(t, s.ada, "GET", "/conversations/"+s.ada.NewConversation(t)+"/location-context", nil)
+	}},
 	{code: protocol.CodeTurnInProgress, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		conversation := s.ada.NewConversation(t)
 		live(t, s.ada, conversation)

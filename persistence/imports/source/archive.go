@@ -185,7 +185,7 @@ func (a *ownArchive) read() error {
 			return err
 		}
 	}
-	for _, name := range []string{"account.json", "settings.json", "usage.json"} {
+	for _, name := range []string{"account.json", "settings.json", "memory_sources.json", "location_contexts.json", "usage.json"} {
 		if a.files[name] != nil {
 			return a.to.Problem(protocol.ImportAccountKept, "", "", 1)
 		}
@@ -401,7 +401,7 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "artifacts.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

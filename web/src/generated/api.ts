@@ -57,7 +57,7 @@ export interface paths {
         };
         /**
          * Export the account
-         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
+         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences, the consents, the location contexts and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
          */
         get: operations["exportAccount"];
         put?: never;
@@ -1248,6 +1248,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/location-context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the location of a conversation
+         * @description Returns where the user is, as the tools of this conversation see it; 404 if no location is set, or only one that has expired. Without the consent to the source location, the request fails with 409 `consent_required`.
+         */
+        get: operations["getLocationContext"];
+        /**
+         * Set the location of a conversation
+         * @description Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then send no address as `place`. Without the consent to the source location, the request fails with 409 `consent_required`.
+         */
+        put: operations["putLocationContext"];
+        post?: never;
+        /**
+         * Remove the location of a conversation
+         * @description Forgets where the user is, if that is stored. It needs no consent.
+         */
+        delete: operations["deleteLocationContext"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/messages": {
         parameters: {
             query?: never;
@@ -1523,6 +1551,7 @@ export interface paths {
          *     - `artifact`: An artifact was created, or has a new version. `version` is that of the artifact.
          *     - `account`: The email address or the display name of the account changed. `id` is the account.
          *     - `settings`: The settings of the account changed. `id` is the account; `version` is the version of the settings.
+         *     - `consent`: A consent of the account to a source of memory was granted, changed or revoked. `id` is the account.
          */
         get: operations["followAccount"];
         put?: never;
@@ -1778,6 +1807,46 @@ export interface paths {
          */
         get: operations["getHealth"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memory-sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sources of memory
+         * @description Lists every source with the consent of the account. Without a consent, nothing is read from a source for another conversation; none is granted by default. conversations: models search the titles and messages of other conversations (search_conversations), but never from a temporary conversation. projects: they also find conversations of other projects, except of projects with the memory scope `project`. location: a conversation can have a location context, which only the tool location reads. files and connectors: no tool reads them beyond its conversation and the project of that.
+         */
+        get: operations["listMemorySources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memory-sources/{source}/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Grant or revoke a consent
+         * @description Stores the consent to a source. A revocation applies from the next request to a model and the next call of a tool on. With the consent to the location, the location contexts of all conversations end; without `precise`, stored ones are rounded. To repeat a request changes nothing.
+         */
+        put: operations["putMemoryConsent"];
         post?: never;
         delete?: never;
         options?: never;
@@ -2570,6 +2639,11 @@ export interface components {
         ConfirmedEmail: {
             /** @description The address that the account has now. */
             email: string;
+        };
+        ConsentInputBody: {
+            granted: boolean;
+            /** @description Only of location, and only if granted: coordinates are stored as they are sent. Absent: false, they are rounded to 0.01°, which is about one kilometre. */
+            precise?: boolean;
         };
         Conversation: {
             active_branch_id: string;
@@ -4104,6 +4178,11 @@ export interface components {
             has_more: boolean;
             next_cursor: string | null;
         };
+        ListMemoryConsent: {
+            data: components["schemas"]["MemoryConsent"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
         ListPasskey: {
             data: components["schemas"]["Passkey"][];
             has_more: boolean;
@@ -4162,6 +4241,55 @@ export interface components {
             state: string;
             turn_id: string;
         };
+        LocationContext: {
+            /**
+             * Format: double
+             * @description The radius of the area in which the user is, in metres. It includes the error of the rounding.
+             */
+            accuracy_m: number;
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * Format: double
+             * @description In degrees, positive in the north. Rounded to 0.01° unless precise.
+             */
+            latitude: number;
+            /**
+             * Format: double
+             * @description In degrees, positive in the east. Rounded to 0.01° unless precise.
+             */
+            longitude: number;
+            /** @description The name of the place, as the client sent it; null: none. */
+            place: string | null;
+            /** @description false: the coordinates are rounded. */
+            precise: boolean;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        LocationInputBody: {
+            /**
+             * Format: double
+             * @description The radius of the area in which the user is, in metres.
+             */
+            accuracy_m: number;
+            /**
+             * Format: date-time
+             * @description In the future, at most 24 hours ahead.
+             */
+            expires_at: string;
+            /**
+             * Format: double
+             * @description In degrees, positive in the north.
+             */
+            latitude: number;
+            /**
+             * Format: double
+             * @description In degrees, positive in the east.
+             */
+            longitude: number;
+            /** @description The name of the place, for example a town: at most 200 characters. */
+            place?: string;
+        };
         LoginInputBody: {
             email: string;
             password: string;
@@ -4169,6 +4297,18 @@ export interface components {
         MarkReadInputBody: {
             /** @description The newest message that was read. The mark never moves back. */
             message_id: string;
+        };
+        MemoryConsent: {
+            /**
+             * Format: date-time
+             * @description When the consent was granted, changed or revoked; null: never.
+             */
+            changed_at: string | null;
+            granted: boolean;
+            /** @description Of location: true if coordinates are stored as they are sent, and not rounded. Of other sources: false. */
+            precise: boolean;
+            /** @enum {string} */
+            source: "conversations" | "files" | "projects" | "location" | "connectors";
         };
         Message: {
             attachments: string[];
@@ -26160,6 +26300,791 @@ export interface operations {
             };
         };
     };
+    getLocationContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accuracy_m": 0,
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "latitude": -90,
+                     *       "longitude": -180,
+                     *       "place": "a place",
+                     *       "precise": false,
+                     *       "updated_at": "2026-03-01T12:30:15.250Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LocationContext"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `consent_required`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "consent_required",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putLocationContext: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "accuracy_m": 40,
+                 *       "expires_at": "2026-03-01T20:00:00Z",
+                 *       "latitude": 53.3671,
+                 *       "longitude": 7.2063,
+                 *       "place": "Emden"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LocationInputBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accuracy_m": 0,
+                     *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "latitude": -90,
+                     *       "longitude": -180,
+                     *       "place": "a place",
+                     *       "precise": false,
+                     *       "updated_at": "2026-03-01T12:30:15.250Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LocationContext"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `consent_required`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "consent_required",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteLocationContext: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listMessages: {
         parameters: {
             query?: {
@@ -34444,6 +35369,492 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 500,
                      *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listMemorySources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "changed_at": "2026-03-01T12:30:15.250Z",
+                     *           "granted": false,
+                     *           "precise": false,
+                     *           "source": "conversations"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListMemoryConsent"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putMemoryConsent: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                source: "conversations" | "files" | "projects" | "location" | "connectors";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "granted": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ConsentInputBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changed_at": "2026-03-01T12:30:15.250Z",
+                     *       "granted": false,
+                     *       "precise": false,
+                     *       "source": "conversations"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MemoryConsent"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
                      *       "type": "about:blank"
                      *     }
                      */

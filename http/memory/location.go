@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"turnstone/http/resource"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+func (h *Handlers) locationRoutes() []route.Route {
+	const (
+		path    = "/conversations/{conversation_id}/location-context"
+		consent = " Without the consent to the source location, the request fails with 409 `consent_required`."
+	)
+	return []route.Route{
+		route.Call("GET", path, "getLocationContext", "Get the location of a conversation", route.Reads, h.getLocation).
+			DescribedAs("Returns where the user is, as the tools of this conversation see it; 404 if no location is set, or only one that has expired." + consent).
+			WithCodes(protocol.CodeConsentRequired),
+		route.Call("PUT", path, "putLocationContext", "Set the location of a conversation", route.Writes, h.putLocation).
+			DescribedAs("Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then send no address as `place`." + consent).
+			WithExample(route.Object{"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "place": "Emden", "expires_at": "2026-03-01T20:00:00Z"}).
+			WithCodes(protocol.CodeConsentRequired),
+		route.Call("DELETE", path, "deleteLocationContext", "Remove the location of a conversation", route.Writes, h.deleteLocation).
+			DescribedAs("Forgets where the user is, if that is stored. It needs no consent."),
+	}
+}
+
+func (h *Handlers) getLocation(ctx context.Context, in *resource.InConversation) (*resource.Body[protocol.LocationContext], error) {
+	return location(h.Store.Location(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))
+}
+
+func location(at *protocol.LocationContext, err error) (*resource.Body[protocol.LocationContext], error) {
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(*at), nil
+}
+
+type locationInput struct {
+	resource.InConversation
+	Body struct {
+		Latitude  float64   `json:"latitude" minimum:"-90" maximum:"90" doc:"In degrees, positive in the north."`
+		Longitude float64   `json:"longitude" minimum:"-180" maximum:"180" doc:"In degrees, positive in the east."`
+		AccuracyM float64   `json:"accuracy_m" minimum:"0" maximum:"1000000" doc:"The radius of the area in which the user is, in metres."`
+		Place     string    `json:"place,omitempty" doc:"The name of the place, for example a town: at most 200 characters."`
+		ExpiresAt time.Time `json:"expires_at" doc:"In the future, at most 24 hours ahead."`
+	}
+}
+
+func (h *Handlers) putLocation(ctx context.Context, in *locationInput) (*resource.Body[protocol.LocationContext], error) {
+	at := &protocol.LocationContext{Latitude: in.Body.Latitude, Longitude: in.Body.Longitude, AccuracyM: in.Body.AccuracyM, ExpiresAt: in.Body.ExpiresAt}
+	if place := strings.TrimSpace(in.Body.Place); place != "" {
+		at.Place = &place
+		if utf8.RuneCountInString(place) > protocol.MaxPlaceRunes {
+			return nil, protocol.Invalid("body.place", "must have at most 200 characters")
+		}
+	}
+	switch now := h.Now(); {
+	case !at.ExpiresAt.After(now):
+		return nil, protocol.Invalid("body.expires_at", "must be in the future")
+	case at.ExpiresAt.After(now.Add(protocol.MaxLocationLifetime)):
+		return nil, protocol.Invalid("body.expires_at", "must be at most 24 hours ahead")
+	}
+	return location(h.Store.PutLocation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, at))
+}
+
+func (h *Handlers) deleteLocation(ctx context.Context, in *resource.InConversation) (*resource.Nothing, error) {
+	return nil, h.Store.DeleteLocation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
+}
