@@ -412,7 +412,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	t.Cleanup(store.Close)
 	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
 		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB, nil),
-		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB.FileTexts, c.DB.Artifacts), Approvals: c.DB.Approvals, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
+		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB), Approvals: c.DB.Approvals, Consents: c.DB.Memory, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t),
 	}, c.uploads)
 	c.TurnStore, c.MaxLiveTurns = store, live

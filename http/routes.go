@@ -39,7 +39,7 @@ func (s *Server) table() []route.Route {
 		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
 		(&memory.Handlers{Store: db.Memory, Now: s.now}).Routes(),
-		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects}).Routes(),
+		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects, Consents: db.Memory}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),
 		search.New(db.Search, db.Projects, s.keys).Routes(),
 		(&feed.Handlers{Hub: s.hub, Store: db.Feed, Keys: s.keys, Streams: s.streams}).Routes(),

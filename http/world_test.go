@@ -241,9 +241,13 @@ func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 }
 
 // catalogueOf returns the tools of a service with the scripted model.
-func catalogueOf(t *testing.T, files tool.Files, artifacts tool.Artifacts) *toolbox.Catalogue {
+func catalogueOf(t *testing.T, db *persistence.Stores) *toolbox.Catalogue {
 	t.Helper()
-	tools, err := toolbox.NewCatalogue(append(tool.All(files, artifacts, &tool.Web{}), tool.DemoAction{}))
+	stores := &tool.Stores{Web: &tool.Web{}}
+	if db != nil {
+		stores = &tool.Stores{Files: db.FileTexts, Artifacts: db.Artifacts, Projects: db.Projects, Past: db.Search, Locations: db.Memory, Web: &tool.Web{}}
+	}
+	tools, err := toolbox.NewCatalogue(append(tool.All(stores), tool.DemoAction{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +263,7 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted", Abilities: routing.Defaults("a", "b", "c").Abilities(),
 		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
-		PasswordCost: lowCost, AttachmentWait: time.Millisecond, Tools: catalogueOf(t, nil, nil),
+		PasswordCost: lowCost, AttachmentWait: time.Millisecond, Tools: catalogueOf(t, nil),
 	}}
 	config.use(database.Open(t))
 	for _, c := range change {

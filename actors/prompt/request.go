@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"turnstone/actors/llm"
@@ -38,10 +39,16 @@ type Conversations interface {
 	Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version int64) (string, error)
 }
 
+// Consents reads to what an account consents. Package persistence/memory implements it.
+type Consents interface {
+	Granted(ctx context.Context, account protocol.AccountID) ([]protocol.MemorySource, error)
+}
+
 // Builder builds the requests of model steps.
 type Builder struct {
 	Conversations Conversations
-	Texts         Store // nil: no message has files
+	Texts         Store    // nil: no message has files
+	Consents      Consents // nil: no account consents to anything
 	Tools         *toolbox.Catalogue
 }
 
@@ -71,7 +78,11 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 	messages, input := p.Messages(history, trimmed)
 	var offered []llm.Tool
 	if !route.WithoutTools {
-		offered = b.Tools.Offered(p.Spec.DisabledTools)
+		access, err := b.access(ctx, p.Spec)
+		if err != nil {
+			return nil, err
+		}
+		offered = b.Tools.Offered(p.Spec.DisabledTools, access)
 		if p.Cut {
 			offered = append(offered, toolbox.ReadMore())
 		}
@@ -85,6 +96,25 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 		request.Deadline = time.Time{}
 	}
 	return request, nil
+}
+
+// access returns what the conversation of a turn can reach now. Most accounts consent to nothing, which needs no read from the
+// store.
+func (b *Builder) access(ctx context.Context, s *turnlog.Spec) (*toolbox.Access, error) {
+	access := &toolbox.Access{Project: s.ProjectID != nil}
+	if len(s.Granted) == 0 || b.Consents == nil {
+		return access, nil
+	}
+	granted, err := b.Consents.Granted(ctx, s.AccountID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the consents: %w", err)
+	}
+	for _, source := range granted {
+		if slices.Contains(s.Granted, source) {
+			access.Granted = append(access.Granted, source)
+		}
+	}
+	return access, nil
 }
 
 // readInstructions reads the instructions that the project of the conversation had when the turn started; empty if there

@@ -79,13 +79,13 @@ func (c *Catalogue) Find(name string) *Entry {
 	return c.byName[name]
 }
 
-// Offered returns the tools that a model is offered, without those that are off.
-func (c *Catalogue) Offered(off []string) (offered []llm.Tool) {
+// Offered returns the tools that a model is offered in a conversation, without those that are off.
+func (c *Catalogue) Offered(off []string, access *Access) (offered []llm.Tool) {
 	if c == nil {
 		return nil
 	}
 	for _, e := range c.entries {
-		if e.Unavailable == "" && !slices.Contains(off, e.Name) {
+		if e.Withheld(access) == "" && !slices.Contains(off, e.Name) {
 			offered = append(offered, llm.Tool{Name: e.Name, Description: e.Description, Schema: e.Schema})
 		}
 	}

@@ -3,6 +3,7 @@ package toolbox
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"turnstone/actors/policy"
@@ -46,7 +47,34 @@ type Spec struct {
 	Describe func(input json.RawMessage) policy.Description
 	// Unavailable is why the tool cannot be used, a sentence; empty: it can.
 	Unavailable string
-	Timeout     time.Duration // of a call; 0: a minute
+	// Consent is the source to which the account has to consent before the tool is offered; empty: none. A temporary
+	// conversation reads no such source. The tool itself checks the consent again in each call.
+	Consent protocol.MemorySource
+	// InProject means that the tool is only for conversations in a project.
+	InProject bool
+	Timeout   time.Duration // of a call; 0: a minute
+}
+
+// Access is what a conversation can reach beside itself.
+type Access struct {
+	Project   bool // it is in a project
+	Temporary bool
+	Granted   []protocol.MemorySource // to which the account consents
+}
+
+// Withheld returns why a conversation cannot use the tool, a sentence; empty: it can.
+func (s *Spec) Withheld(access *Access) string {
+	switch {
+	case s.Unavailable != "":
+		return s.Unavailable
+	case s.InProject && !access.Project:
+		return "Only conversations in a project can use this tool."
+	case s.Consent != "" && access.Temporary:
+		return "Temporary conversations cannot use this tool."
+	case s.Consent != "" && !slices.Contains(access.Granted, s.Consent):
+		return "You have not allowed this in the settings."
+	}
+	return ""
 }
 
 // RunsAgain reports whether a call whose result was lost is run again.

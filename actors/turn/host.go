@@ -42,6 +42,7 @@ type Config struct {
 	Routes    routing.Routes
 	Tools     *toolbox.Catalogue
 	Approvals Approvals
+	Consents  prompt.Consents // nil: no account consents to anything
 	// ApprovalLifetime is the time after which an approval of a new turn expires; 0: a day.
 	ApprovalLifetime time.Duration
 	MaxLiveTurns     int // per account
@@ -108,7 +109,7 @@ func New(c Config) *Host {
 	}
 	h.calls = modelCalls{
 		model: c.Model, metered: &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")}, routes: c.Routes,
-		requests: prompt.Builder{Conversations: c.Store, Texts: c.Files, Tools: c.Tools}, grants: c.Approvals, slots: h.slots, observer: c.Observer, log: log,
+		requests: prompt.Builder{Conversations: c.Store, Texts: c.Files, Consents: c.Consents, Tools: c.Tools}, grants: c.Approvals, slots: h.slots, observer: c.Observer, log: log,
 	}
 	h.Host = host.New[protocol.TurnID, turnlog.Claim, *live](host.Config{
 		Node: c.Node, Name: "turn", Capacity: c.Capacity, Closing: func() { h.peers.drain() }, Broken: func() { h.stats.broken.Add(1) },

@@ -311,7 +311,7 @@ func (s *service) acceptsPictures() bool {
 
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
-	all := append(tool.All(s.db.FileTexts, s.db.Artifacts, s.web), failpointTools()...)
+	all := append(tool.All(&tool.Stores{Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Web: s.web}), failpointTools()...)
 	if s.model.Family() == scripted.Family {
 		all = append(all, tool.DemoAction{})
 	}
@@ -323,7 +323,7 @@ func (s *service) openTools() (err error) {
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
 		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
-		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, Consents: s.db.Memory, ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})
 	s.uploads = upload.New(upload.Config{

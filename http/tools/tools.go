@@ -23,11 +23,17 @@ type Projects interface {
 	Settings(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.ProjectSettings, error)
 }
 
+// Consents reads to what accounts consent; see package persistence/memory.
+type Consents interface {
+	Granted(ctx context.Context, account protocol.AccountID) ([]protocol.MemorySource, error)
+}
+
 // Handlers handle the requests for tools.
 type Handlers struct {
 	Catalogue     *toolbox.Catalogue
 	Conversations Conversations
 	Projects      Projects
+	Consents      Consents
 }
 
 // Routes returns the routes of tools.
@@ -48,6 +54,7 @@ type listInput struct {
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.ToolInfo]], error) {
 	account := router.CallerOf(ctx).AccountID
 	var project *protocol.ProjectID
+	var access toolbox.Access
 	switch {
 	case !in.ConversationID.IsZero() && !in.ProjectID.IsZero():
 		return nil, protocol.Invalid("query.project_id", "is not possible together with conversation_id")
@@ -56,7 +63,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 		if err != nil {
 			return nil, err
 		}
-		project = conversation.ProjectID
+		project, access.Temporary = conversation.ProjectID, conversation.Temporary
 	case !in.ProjectID.IsZero():
 		project = &in.ProjectID
 	}
@@ -68,15 +75,21 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 		}
 		off = settings.Tools.Disabled()
 	}
+	granted, err := h.Consents.Granted(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	access.Project, access.Granted = project != nil, granted
 	list := protocol.List[protocol.ToolInfo]{Data: []protocol.ToolInfo{}}
 	for _, entry := range h.Catalogue.All() {
 		info := protocol.ToolInfo{
 			Name: entry.Name, Kind: entry.Kind, Title: entry.Title, Description: entry.Description, Effect: entry.Effect, Risk: entry.Risk,
 			Reversibility: entry.Reversibility, Source: "builtin", Available: true,
 		}
+		withheld := entry.Withheld(&access)
 		switch {
-		case entry.Unavailable != "":
-			info.Available, info.Reason = false, &entry.Unavailable
+		case withheld != "":
+			info.Available, info.Reason = false, &withheld
 		case slices.Contains(off, entry.Name):
 			reason := "The project has switched this tool off."
 			info.Available, info.Reason = false, &reason

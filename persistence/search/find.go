@@ -29,12 +29,16 @@ const (
 // kinds are the kinds of objects in the order of their rank.
 var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile, protocol.SearchArtifact}
 
+// pastKinds are the kinds of objects of a Query with Past.
+var pastKinds = kinds[:2]
+
 // Query selects a page of results.
 type Query struct {
 	Text           string
 	ConversationID *protocol.ConversationID // nil: all conversations
 	ProjectID      *protocol.ProjectID      // nil: in and outside projects; not together with ConversationID
 	Kind           protocol.SearchKind      // empty: all kinds
+	Past           bool                     // only titles and messages of conversations
 	Role           string                   // of messages; empty: any. With a role, only messages are found
 	From, To       time.Time                // when what is found was created, without To; zero: no limit
 	After          *Position                // nil: the first page
@@ -114,6 +118,9 @@ func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
 	}
 	if !request.To.IsZero() {
 		f.newest = Place{At: request.To}
+	}
+	if request.Past {
+		f.kinds = pastKinds
 	}
 	if request.Kind != "" {
 		f.kinds = []protocol.SearchKind{request.Kind}

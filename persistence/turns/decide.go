@@ -20,6 +20,7 @@ type startFacts struct {
 	liveTurns      int
 	ownerAlive     bool              // the node accepts turns
 	defaultProfile *protocol.Profile // of the account
+	granted        []protocol.MemorySource
 	project        projectFacts
 	conversation   startConversation
 	sibling        *siblingPoint // the message that the start names in Branch; nil: there is none
@@ -87,6 +88,7 @@ type turnPlan struct {
 	forkedFrom      *protocol.BranchID
 	newConversation bool
 	temporary       bool
+	granted         []protocol.MemorySource // none in a temporary conversation
 	followUp        *protocol.FollowUpID
 	project         *projectFacts
 	session         *protocol.SessionID // of the request; nil: the service starts the turn
@@ -192,6 +194,9 @@ func choose(start *turnlog.Start, f *startFacts) (*turnPlan, error) {
 	}
 	if !p.newConversation {
 		p.conversation = *start.ConversationID
+	}
+	if len(f.granted) > 0 && !start.Temporary && !c.temporary {
+		p.granted = f.granted
 	}
 	switch {
 	case start.Branch != nil:

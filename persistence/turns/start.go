@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
+	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -106,7 +107,8 @@ where c.account_id = $1 and c.conversation_id = $2`
 func accountFacts(account, node string) string {
 	return `(select count(*) from turns where account_id = ` + account + ` and parked_until is null and ` + conversations.LiveStates + `),
        exists (select from nodes where node_id = ` + node + ` and not dead and not draining),
-       (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `)`
+       (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `),
+       ` + memory.GrantedSQL(account)
 }
 
 // $3 is the conversation and $4 the project of a new one; either may be null. The project is read after the account was
@@ -192,7 +194,9 @@ func (r request) queueFacts(batch *pgx.Batch, f *startFacts) {
 }
 
 // account returns the targets of the columns of accountFacts.
-func (f *startFacts) account() []any { return []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile} }
+func (f *startFacts) account() []any {
+	return []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.granted}
+}
 
 // scanSibling scans the row of siblingPointSQL, which may be missing.
 func (f *startFacts) scanSibling(row pgx.Row) error {

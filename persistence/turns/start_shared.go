@@ -195,7 +195,7 @@ func (g *startGroup) queueRead(batch *pgx.Batch) {
 		var f groupFacts
 		_, err := pgx.ForEachRow(rows, append(f.account(), &f.known, &f.claimed), func() error {
 			g.facts = append(g.facts, f)
-			f.defaultProfile = nil // the next row must not share the pointer
+			f.defaultProfile, f.granted = nil, nil // the next row must not share them
 			return nil
 		})
 		return err

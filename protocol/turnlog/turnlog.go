@@ -40,6 +40,10 @@ type Spec struct {
 	DisabledTools       []string            `json:"disabled_tools,omitempty"`       // and those that the request switched off
 	AskAll              bool                `json:"ask_all,omitempty"`              // every call of a tool needs an approval
 
+	// Granted are the sources of memory to which the account consented when the turn started; none in a temporary
+	// conversation. A later revocation applies to the turn, a later consent does not.
+	Granted []protocol.MemorySource `json:"granted,omitempty"`
+
 	ApprovalLifetime time.Duration `json:"approval_lifetime,omitempty"` // after which an approval expires; 0: a day
 }
 

@@ -35,8 +35,12 @@ func (hangingWeb) Read(ctx context.Context, _ string, _ func(string)) (*page.Pag
 // waits lists the tools that wait for another server, each with an input for which they do.
 var waits = map[string]string{"web_search": `{"query":"a"}`, "read_page": `{"url":"https://a.example/"}`}
 
-func everyTool() []toolbox.Tool {
-	return All(newLibrary(), newShelf(""), &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}})
+func everyTool() []toolbox.Tool { return allOn(&Web{Searcher: hangingWeb{}, Pages: hangingWeb{}}) }
+
+// allOn returns every tool, on stores of the tests and a web.
+func allOn(web *Web) []toolbox.Tool {
+	l := newLibrary()
+	return All(&Stores{Files: l, Artifacts: newShelf(""), Projects: &folder{}, Past: &past{}, Locations: &whereabouts{}, Web: web})
 }
 
 // entryOf returns the entry of a tool in a catalogue of all.
@@ -103,7 +107,7 @@ func TestNoToolAcceptsGarbage(t *testing.T) {
 		name := tool.Spec().Name
 		for _, input := range []string{
 			"", "null", "[]", `""`, "1", "{", "\xff", `{"query":7}`, `{"query":""}`, `{"query":" "}`, `{"url":["x"]}`, `{"url":""}`, `{"expression":{}}`,
-			`{"file_id":"../x"}`, `{"time_zone":7}`, `{"time_zone":"../../etc/passwd"}`, strings.Repeat("[", 10_000),
+			`{"file_id":"../x"}`, `{"time_zone":7}`, `{"time_zone":"../../etc/passwd"}`, `{"query":"a","from":"yesterday"}`, `{"query":"a","to":"2026-02-30"}`, strings.Repeat("[", 10_000),
 		} {
 			if plan := entryOf(t, name).Plan(&policy.Call{Input: json.RawMessage(input)}); plan.Failure != nil {
 				if !strings.HasSuffix(plan.Failure.Detail, ".") || plan.Failure.Code != protocol.ToolCallInvalid {
@@ -159,7 +163,7 @@ func TestEveryToolThatWaitsEndsWithItsCall(t *testing.T) {
 
 func TestAToolThatIsNotAvailableSaysWhy(t *testing.T) {
 	const reason = "The web cannot be searched."
-	for _, tool := range All(newLibrary(), newShelf(""), &Web{Unavailable: reason}) {
+	for _, tool := range allOn(&Web{Unavailable: reason}) {
 		spec := tool.Spec()
 		input, isWeb := waits[spec.Name]
 		if !isWeb {

@@ -44,6 +44,10 @@ func (l *library) ScopedFileHead(_ context.Context, scope turnlog.Scope, file pr
 	return &l.head, nil
 }
 
+func (l *library) ProjectFileHeads(context.Context, protocol.AccountID, protocol.ProjectID, int) ([]turnlog.FileHead, error) {
+	return []turnlog.FileHead{l.head}, nil
+}
+
 func (l *library) FileContent(context.Context, protocol.AccountID, protocol.FileID) (string, []protocol.TextBlock, error) {
 	return l.text, l.blocks, nil
 }

@@ -59,7 +59,7 @@ var frameTags = regexp.MustCompile(`(?i)</?(file|instructions|webpage|artifact|r
 // next is decided by what it has read. Nor does a document end its own frame.
 func TestADocumentThatGivesOrdersHasNoEffectWithoutAnApproval(t *testing.T) {
 	web := &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}}
-	catalogue, err := toolbox.NewCatalogue(append(All(newLibrary(), newShelf(""), web), DemoAction{}))
+	catalogue, err := toolbox.NewCatalogue(append(allOn(web), DemoAction{}))
 	if err != nil {
 		t.Fatal(err)
 	}

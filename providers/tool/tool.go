@@ -4,9 +4,20 @@ package tool
 
 import "turnstone/actors/toolbox"
 
+// Stores is what the tools read and write.
+type Stores struct {
+	Files     Files
+	Artifacts Artifacts
+	Projects  Projects
+	Past      Past
+	Locations Locations
+	Web       *Web
+}
+
 // All lists the tools.
-func All(files Files, artifacts Artifacts, web *Web) []toolbox.Tool {
+func All(s *Stores) []toolbox.Tool {
 	return []toolbox.Tool{
-		Calculate{}, CurrentTime{}, SearchFiles{files}, ReadFile{files}, WriteArtifact{artifacts}, ReadArtifact{artifacts}, WebSearch{web}, ReadPage{web},
+		Calculate{}, CurrentTime{}, SearchFiles{s.Files}, ReadFile{s.Files}, WriteArtifact{s.Artifacts}, ReadArtifact{s.Artifacts}, WebSearch{s.Web}, ReadPage{s.Web},
+		SearchConversations{s.Past}, ProjectContext{s.Projects, s.Files}, Location{s.Locations},
 	}
 }

@@ -184,7 +184,7 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 	if tool.Fail {
 		return map[string]any{"fail": true}
 	}
-	if tool.Name == toolSearch {
+	if tool.Name == toolSearch || tool.Name == toolPast {
 		return map[string]any{inputName(request, tool.Name, "query"): "tides"}
 	}
 	return map[string]any{}

@@ -19,6 +19,9 @@ const (
 	toolSearch    = "search_files"
 	toolRead      = "read_file"
 	toolAction    = "demo_action"
+	toolPast      = "search_conversations"
+	toolLocation  = "location"
+	toolProject   = "project_context"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -32,6 +35,9 @@ var (
 	aboutSelf     = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
 	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
 	searchAsked   = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:files?|library|documents?)\b`)
+	pastAsked     = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\bconversations\b`)
+	placeAsked    = regexp.MustCompile(`(?i)\bwhere am i\b|\bmy (?:location|position)\b`)
+	projectAsked  = regexp.MustCompile(`(?i)\b(?:about|describe|instructions of|files of) (?:this|the|my) project\b`)
 	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: in (?:my|the|all) .*)?$`)
 	actionAsked   = regexp.MustCompile(`(?i)\b(approv(al|e)|permission)\b|\bsend\b.*\b(message|note|mail|e-mail)\b`)
 	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
@@ -153,14 +159,29 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 	if actionAsked.MatchString(about) && offered(request, toolAction) && !turn.calledTools {
 		return newCall(request, 0, toolAction, map[string]any{"note": clip(about, 400), "recipient": "the crew of the Turnstone"}), true
 	}
-	if searchAsked.MatchString(about) && offered(request, toolSearch) && !turn.calledTools {
-		words := about
-		if found := searchedFor.FindStringSubmatch(strings.TrimRight(about, "?!. ")); found != nil {
-			words = found[1]
+	for _, search := range []struct {
+		tool  string
+		asked *regexp.Regexp
+	}{{toolPast, pastAsked}, {toolSearch, searchAsked}} {
+		if search.asked.MatchString(about) && offered(request, search.tool) && !turn.calledTools {
+			return newCall(request, 0, search.tool, map[string]any{inputName(request, search.tool, "query"): wordsIn(about)}), true
 		}
-		return newCall(request, 0, toolSearch, map[string]any{inputName(request, toolSearch, "query"): words}), true
+	}
+	if placeAsked.MatchString(about) && offered(request, toolLocation) && !turn.calledTools {
+		return newCall(request, 0, toolLocation, map[string]any{}), true
+	}
+	if projectAsked.MatchString(about) && offered(request, toolProject) && !turn.calledTools {
+		return newCall(request, 0, toolProject, map[string]any{}), true
 	}
 	return llm.ToolCall{}, false
+}
+
+// wordsIn returns the words for which a question asks to search.
+func wordsIn(about string) string {
+	if found := searchedFor.FindStringSubmatch(strings.TrimRight(about, "?!. ")); found != nil {
+		return found[1]
+	}
+	return about
 }
 
 func expressionIn(about string) string {
