@@ -110,6 +110,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"search", w.search},
 				{"the feed", w.feed},
 				{"tools", w.tools},
+				{"sources of memory", w.memory},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"passkeys", w.passkeys},
@@ -304,6 +305,19 @@ func (w *walk) tools() {
 	w.call("listArtifactVersions", artifact, nil).Value(w.t, http.StatusOK, "data", 1)
 	w.call("diffArtifact", args{"artifact_id": artifact["artifact_id"], "from": "1", "to": "2"}, nil).Value(w.t, http.StatusOK, "to")
 	w.call("restoreArtifact", artifact, map[string]any{"version": 1, "base_version": 2}).Value(w.t, http.StatusOK, "version")
+}
+
+// memory grants the consent to the location, and sets and removes that of the conversation.
+func (w *walk) memory() {
+	w.call("listMemorySources", nil, nil).Value(w.t, http.StatusOK, "data", 4)
+	w.call("getLocationContext", w.here(), nil).Text(w.t, http.StatusConflict, "current", "source")
+	w.call("putMemoryConsent", args{"source": "location"}, map[string]any{"granted": true, "precise": true}).Text(w.t, http.StatusOK, "changed_at")
+	w.call("putLocationContext", w.here(), map[string]any{
+		"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "place": "Emden", "expires_at": time.Now().Add(time.Hour),
+	}).Value(w.t, http.StatusOK, "latitude")
+	w.call("getLocationContext", w.here(), nil).Text(w.t, http.StatusOK, "place")
+	w.call("deleteLocationContext", w.here(), nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("getLocationContext", w.here(), nil).Text(w.t, http.StatusNotFound, "code")
 }
 
 // resume follows the finished turn. From the middle, by header and by query, it gets the same bytes; after the end it
