@@ -67,6 +67,10 @@ describe("what an item of the feed makes outdated", () => {
     expect(outdatedBy(item("account.changed"), nothing)).toEqual([["session"]]);
   });
 
+  test("the consents of the account, if one changed", () => {
+    expect(outdatedBy(item("consent.changed"), nothing)).toEqual([["consents"]]);
+  });
+
   test("everything, if items are missing", () => {
     for (const type of ["feed.started", "feed.reset"]) expect(outdatedBy({ type, at }, nothing)).toEqual([[]]);
   });

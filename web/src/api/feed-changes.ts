@@ -49,6 +49,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [["session"]];
     case "settings":
       return isKnown(known.settings()) ? [] : [["settings"]];
+    case "consent":
+      return [["consents"]];
     default: // a kind that this version does not know
       return [];
   }

@@ -29,6 +29,7 @@ import { PageTitle } from "../../controls/page-title";
 
 const Passkeys = deferred(() => import("./settings-passkeys").then((m) => m.Passkeys));
 const SecurityLog = deferred(() => import("./settings-security-log").then((m) => m.SecurityLog));
+const Privacy = deferred(() => import("./settings-privacy").then((m) => m.Privacy));
 const Identities = deferred(() => import("./settings-identities").then((m) => m.Identities));
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
@@ -40,6 +41,7 @@ const sections = {
   archive: "pages.archive.title",
   shares: "pages.shares.title",
   usage: "pages.usage.title",
+  privacy: "pages.privacy.title",
   data: "pages.data.title",
   security: "pages.settings.security",
   about: "pages.about.title",
@@ -108,6 +110,11 @@ export function SettingsPage() {
           <Anchor id="usage">
             <Section id="tokens" title={t("pages.usage.title")} hint={t("pages.usage.hint")}>
               <Usage />
+            </Section>
+          </Anchor>
+          <Anchor id="privacy">
+            <Section id="consents" title={t("pages.privacy.title")}>
+              <Privacy />
             </Section>
           </Anchor>
           <Anchor id="data">
