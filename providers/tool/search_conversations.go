@@ -66,7 +66,7 @@ func (s SearchConversations) Run(ctx context.Context, call *toolbox.Call) (toolb
 	case empty:
 		out.WriteString("No other conversation matches.")
 	}
-	return toolbox.Result{Output: strings.TrimSpace(out.String()), Framed: true, Empty: empty}, nil
+	return toolbox.Result{Output: strings.TrimSpace(out.String()), Framed: true, Empty: empty && page.Next == ""}, nil
 }
 
 // pastQuery returns the query of a call.
