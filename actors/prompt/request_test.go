@@ -148,3 +148,68 @@ func (n named) Spec() toolbox.Spec { return toolbox.Spec{Name: string(n), Effect
 func (named) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
 	return toolbox.Result{}, nil
 }
+
+// needing is a tool that needs something of the conversation.
+type needing toolbox.Spec
+
+func (n needing) Spec() toolbox.Spec { return toolbox.Spec(n) }
+
+func (needing) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
+	return toolbox.Result{}, nil
+}
+
+// consents are the sources to which an account consents now, or an error. reads counts the reads.
+type consents struct {
+	granted []protocol.MemorySource
+	err     error
+	reads   int
+}
+
+func (c *consents) Granted(context.Context, protocol.AccountID) ([]protocol.MemorySource, error) {
+	c.reads++
+	return c.granted, c.err
+}
+
+func TestARequestOffersOnlyToolsWithAConsentThatIsStillGranted(t *testing.T) {
+	catalogue, err := toolbox.NewCatalogue([]toolbox.Tool{
+		named("always"),
+		needing{Name: "past", Effect: protocol.EffectRead, Consent: protocol.SourceConversations},
+		needing{Name: "inside", Effect: protocol.EffectRead, InProject: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, both := protocol.NewProjectID(), []protocol.MemorySource{protocol.SourceConversations, protocol.SourceProjects}
+	for name, c := range map[string]struct {
+		spec  turnlog.Spec
+		now   []protocol.MemorySource
+		want  string
+		reads int
+	}{
+		"nothing granted":     {turnlog.Spec{}, nil, "always", 0},
+		"granted":             {turnlog.Spec{Granted: both}, both, "always past", 1},
+		"revoked":             {turnlog.Spec{Granted: both}, both[1:], "always", 1},
+		"granted later":       {turnlog.Spec{Granted: both[1:]}, both, "always", 1},
+		"granted at no start": {turnlog.Spec{}, both, "always", 0},
+		"in a project":        {turnlog.Spec{ProjectID: &project}, nil, "always inside", 0},
+	} {
+		now := &consents{granted: c.now}
+		c.spec.TurnID = protocol.NewTurnID()
+		builder := Builder{Conversations: &conversations{}, Tools: catalogue, Consents: now}
+		request, err := builder.Build(t.Context(), machine.New(&c.spec, nil, true).Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var offered []string
+		for _, tool := range request.Tools {
+			offered = append(offered, tool.Name)
+		}
+		if got := strings.Join(offered, " "); got != c.want || now.reads != c.reads {
+			t.Errorf("%s: offered %q after %d reads, want %q after %d", name, got, now.reads, c.want, c.reads)
+		}
+	}
+	builder := Builder{Conversations: &conversations{}, Tools: catalogue, Consents: &consents{err: errors.New("down")}}
+	if _, err := builder.Build(t.Context(), machine.New(&turnlog.Spec{Granted: both}, nil, true).Prompt(), routing.Route{}, true); err == nil {
+		t.Error("a request was built without the consents")
+	}
+}

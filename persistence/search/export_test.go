@@ -10,6 +10,7 @@ import (
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // SetFewRows changes how many rows of a project make it a large one.
@@ -80,4 +81,9 @@ func (s *Store) TakeLongSlot() (taken bool, release func()) {
 	default:
 		return false, nil
 	}
+}
+
+// Allowed is the check of FindPast after its search.
+func (s *Store) Allowed(ctx context.Context, q *turnlog.PastQuery, found []protocol.SearchResult) ([]protocol.SearchResult, error) {
+	return s.allowed(ctx, q, found)
 }

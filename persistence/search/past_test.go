@@ -122,3 +122,29 @@ func TestACursorOfTheModelIsRefusedUnlessItIsOne(t *testing.T) {
 		}
 	}
 }
+
+// A revocation that is committed while a call searches applies to what the search has found.
+func TestARevocationDuringASearchAppliesToItsResults(t *testing.T) {
+	w := storetest.NewWorld(t)
+	project := newProject(w, w.Account)
+	asking, inside, outside := say(w, nil, "question"), say(w, nil, "zebras inside"), say(w, nil, "zebras outside")
+	move(w, w.Account, inside.ConversationID, &project)
+	consent(w, protocol.SourceConversations, true)
+	consent(w, protocol.SourceProjects, true)
+	q := &turnlog.PastQuery{Scope: turnlog.Scope{AccountID: w.Account, ConversationID: asking.ConversationID}, Text: "zebras", Limit: 5}
+	found := func() []protocol.SearchResult {
+		return []protocol.SearchResult{{ConversationID: &inside.ConversationID, ProjectID: &project}, {ConversationID: &outside.ConversationID}}
+	}
+	if allowed, err := w.DB.Search.Allowed(t.Context(), q, found()); err != nil || len(allowed) != 2 {
+		t.Errorf("%+v, %v", allowed, err)
+	}
+	consent(w, protocol.SourceProjects, false)
+	if allowed, err := w.DB.Search.Allowed(t.Context(), q, found()); err != nil || len(allowed) != 1 || *allowed[0].ConversationID != outside.ConversationID {
+		t.Errorf("without the consent to projects: %+v, %v", allowed, err)
+	}
+	consent(w, protocol.SourceConversations, false)
+	var refusal *turnlog.Refusal
+	if allowed, err := w.DB.Search.Allowed(t.Context(), q, found()); !errors.As(err, &refusal) || allowed != nil {
+		t.Errorf("without a consent: %+v, %v", allowed, err)
+	}
+}

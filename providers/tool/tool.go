@@ -17,7 +17,16 @@ type Stores struct {
 // All lists the tools.
 func All(s *Stores) []toolbox.Tool {
 	return []toolbox.Tool{
-		Calculate{}, CurrentTime{}, SearchFiles{s.Files}, ReadFile{s.Files}, WriteArtifact{s.Artifacts}, ReadArtifact{s.Artifacts}, WebSearch{s.Web}, ReadPage{s.Web},
-		SearchConversations{s.Past}, ProjectContext{s.Projects, s.Files}, Location{s.Locations},
+		Calculate{},
+		CurrentTime{},
+		SearchFiles{s.Files},
+		ReadFile{s.Files},
+		WriteArtifact{s.Artifacts},
+		ReadArtifact{s.Artifacts},
+		WebSearch{s.Web},
+		ReadPage{s.Web},
+		SearchConversations{s.Past},
+		ProjectContext{s.Projects, s.Files},
+		Location{s.Locations},
 	}
 }
