@@ -115,24 +115,29 @@ func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int
 	return marked == 1, err
 }
 
-// claimOrphansSQL tests in a sub-query, not in a join, whether an owner is dead: if another node has claimed the row in
-// the meantime, Postgres tests the new owner of the row only in a sub-query. If the dead owner had the same address as
+// claimOrphansSQL tests in a sub-query that has a value, which Postgres makes no join of, whether an owner is dead: if another node has
+// claimed the row in the meantime, Postgres tests the new owner of the row only in such a sub-query. If the dead owner had the same address as
 // this node, the cause is a restart; otherwise another host computer was lost. A turn that was released is not a failed adoption, so
 // it does not count as one, and neither is one that waited for an approval whose time has passed.
 const claimOrphansSQL = `
-with orphans as (
-    select t.account_id, t.turn_id,
-           case when t.owner is null and t.parked_until is not null then 'wake'
-                when t.owner is null then 'drain'
-                when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then 'restart'
-                else 'node_lost' end as cause
+with released as (
+    select t.account_id, t.turn_id, case when t.parked_until is null then 'drain' else 'wake' end as cause
     from turns t
-    where t.` + conversations.LiveStates + `
-      and (t.owner is null and (t.parked_until is null or t.parked_until <= now())
-           or t.owner is not null and not exists (select from nodes n where n.node_id = t.owner and not n.dead))
+    where t.` + conversations.LiveStates + ` and t.owner is null and (t.parked_until is null or t.parked_until <= now())
       and exists (select from nodes where node_id = $1 and not dead and not draining)
     limit $2
     for update of t skip locked
+), lost as (
+    select t.account_id, t.turn_id,
+           case when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then 'restart'
+                else 'node_lost' end as cause
+    from turns t
+    where t.` + conversations.LiveStates + ` and t.owner is not null and coalesce((select dead from nodes where node_id = t.owner), true)
+      and exists (select from nodes where node_id = $1 and not dead and not draining)
+    limit $2
+    for update of t skip locked
+), orphans as (
+    select * from released union all select * from lost limit $2
 )
 update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + (t.owner is not null)::int, parked_until = null
 from orphans

@@ -153,6 +153,35 @@ func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 	}
 }
 
+// However many turns wait for an approval, a node that looks for turns to claim does not read them.
+func TestWaitingTurnsAreNotReadByTheSearchForOrphans(t *testing.T) {
+	w := storetest.NewWorld(t)
+	turn := w.Start(w.Request(nil, "one"))
+	turn.Append(1)
+	w.Database.Admin(t, `do $$ declare columns text := (
+			select string_agg(quote_ident(column_name), ', ') from information_schema.columns
+			where table_name = 'turns' and is_generated = 'NEVER' and column_name not in ('turn_id', 'owner', 'state', 'parked_until'));
+		begin
+			execute format('insert into turns (turn_id, owner, state, parked_until, %1$s)
+				select gen_random_uuid(), null, ''requires_action'', now() + interval ''1 day'', %1$s from turns, generate_series(1, 10000)', columns);
+		end $$`)
+	w.Database.Admin(t, `vacuum analyze turns`)
+	read := func() int {
+		return w.Count(`select idx_tup_fetch + seq_tup_read from pg_stat_user_tables where relname = 'turns'`)
+	}
+	scans := func() int { return w.Count(`select idx_scan from pg_stat_user_tables where relname = 'turns'`) }
+	before, scanned := read(), scans()
+	for range 20 {
+		if claims, err := w.Directory.ClaimOrphans(t.Context(), w.Node, 20); err != nil || len(claims) != 0 {
+			t.Fatalf("claimed %+v, %v", claims, err)
+		}
+	}
+	storetest.Eventually(t, func() bool { return scans() >= scanned+20 }) // the statistics are written when the connection is idle
+	if rows := read() - before; rows > 1000 {
+		t.Errorf("20 searches have read %d rows of turns", rows)
+	}
+}
+
 // A turn that waits for an approval has no owner, and is no orphan before an approval of it expires.
 func TestAParkedTurnIsClaimedWhenItIsWokenOrItsTimeHasPassed(t *testing.T) {
 	w := storetest.NewWorld(t)

@@ -142,7 +142,7 @@ func react(request modeltest.Request) modeltest.Step {
 	words := strings.Fields(last.Text)
 	if len(words) == 4 && words[1] == "call" {
 		input := `{"expression":"6*7"}`
-		if words[2] == "effect" {
+		if words[2] != "calculate" {
 			input = fmt.Sprintf(`{"note":%q}`, words[3])
 		}
 		return modeltest.ToolThenAnswer(words[2], input)(request)

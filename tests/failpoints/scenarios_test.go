@@ -2,11 +2,13 @@ package failpoints
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/verify"
 )
 
 // startScenario is the scenario in which POST /chat meets the fault. The repeat with the same key finds the turn if it
@@ -123,14 +125,8 @@ func (want toolScenario) play(t *testing.T, s *installation, c cell) {
 	s.awaitFailpoint(c)
 	read := k.awaitEnd(s)
 	s.wantTakeovers(want.takeovers, read)
-	var completed []*protocol.ToolCompleted
-	for _, payload := range read.Payloads {
-		if done, ok := payload.(*protocol.ToolCompleted); ok {
-			completed = append(completed, done)
-		}
-	}
-	if read.End.Status != protocol.TurnCompleted || len(completed) != 1 || completed[0].State != want.ends {
-		t.Errorf("the turn ended %s, the tool %+v", read.End.Status, completed)
+	if states := completions(read); read.End.Status != protocol.TurnCompleted || !slices.Equal(states, []protocol.ToolState{want.ends}) {
+		t.Errorf("the turn ended %s, the tool %v", read.End.Status, states)
 	}
 	if noted := s.effects.of(note); noted != want.effects {
 		t.Errorf("the tool took effect %d times, want %d", noted, want.effects)
@@ -138,6 +134,88 @@ func (want toolScenario) play(t *testing.T, s *installation, c cell) {
 	if text := strings.Join(sitetest.Texts(read.Parts), "|"); !strings.HasPrefix(text, "The tool says: ") {
 		t.Errorf("the answer is %q", text)
 	}
+}
+
+// approvalScenario is the scenario in which a call that needs an approval meets the fault: when it is asked for, or when it is
+// approved. It runs once, with the input that was approved.
+type approvalScenario struct {
+	asks    bool // the fault is met when the call is asked for
+	status  int  // of the first response to the decision; 0: it depends on which of the two comes first
+	ends    protocol.ToolState
+	effects int // recorded by the stand-in
+}
+
+func (want approvalScenario) play(t *testing.T, s *installation, c cell) {
+	note := newKey()
+	k := s.newLiveTurn("call asked_effect " + note)
+	if want.asks {
+		s.arm(c.spec())
+	}
+	k.start(s)
+	if want.asks {
+		s.awaitFailpoint(c)
+	}
+	<-k.known
+	asked := s.awaitApproval(k.turn)
+	if noted := s.effects.of(note); noted != 0 {
+		t.Errorf("the tool took effect %d times before the decision", noted)
+	}
+	body := map[string]any{"type": "approval", "turn_id": k.turn, "approval_id": asked.ApprovalID, "decision": protocol.ApproveOnce, "input_digest": asked.InputDigest}
+	decision := verify.Decision{Approval: asked.ApprovalID.String(), Decision: protocol.ApproveOnce, Outcome: verify.Acknowledged}
+	if !want.asks {
+		s.arm(c.spec())
+	}
+	response, err := s.user.Request(sitetest.Within(t, sitetest.HangGuard), http.MethodPost, "/chat/steering", body)
+	if !want.asks {
+		s.awaitFailpoint(c)
+	}
+	if want.status != 0 {
+		s.wantStatus(want.status, response, nil, err)
+	}
+	receipt, err := sitetest.SendUntilDecided(sitetest.Within(t, sitetest.HangGuard), s.user, body)
+	if err != nil || receipt.Status != http.StatusAccepted {
+		t.Fatalf("the repeat got %d (%v)", receipt.Status, err)
+	}
+	decision.Sequence = receipt.Sequence
+	read := k.awaitEnd(s)
+	sitetest.Report(t, "the approvals", read.CheckApprovals([]verify.Decision{decision}))
+	if states := completions(read); read.End.Status != protocol.TurnCompleted || !slices.Equal(states, []protocol.ToolState{want.ends}) {
+		t.Errorf("the turn ended %s, the tool %v", read.End.Status, states)
+	}
+	if noted := s.effects.of(note); noted != want.effects {
+		t.Errorf("the tool took effect %d times, want %d", noted, want.effects)
+	}
+}
+
+// awaitApproval returns the approval for which a turn waits.
+func (s *installation) awaitApproval(turn string) (found protocol.Approval) {
+	s.t.Helper()
+	sitetest.Eventually(s.t, "an approval is asked for", func() bool {
+		response, err := s.user.Request(sitetest.Within(s.t, sitetest.HangGuard), http.MethodGet, "/approvals", nil)
+		if err != nil || response.Status != http.StatusOK {
+			return false
+		}
+		var list protocol.List[protocol.Approval]
+		if err := response.Decode(http.StatusOK, &list); err != nil {
+			s.t.Fatal(err)
+		}
+		at := slices.IndexFunc(list.Data, func(a protocol.Approval) bool { return a.TurnID.String() == turn })
+		if at >= 0 {
+			found = list.Data[at]
+		}
+		return at >= 0
+	})
+	return found
+}
+
+// completions returns the states in which the tool calls of a turn ended.
+func completions(read *verify.Turn) (states []protocol.ToolState) {
+	for _, payload := range read.Payloads {
+		if done, is := payload.(*protocol.ToolCompleted); is {
+			states = append(states, done.State)
+		}
+	}
+	return states
 }
 
 // steerScenario is the scenario in which a steering input meets the fault. The repeat reports that the input is
