@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"turnstone/providers/child"
 )
 
 // Task is what a child process does with a content.
@@ -29,7 +31,7 @@ const (
 // because a Go process must not: its runtime has reserved more already, and ends the process when it cannot have more.
 func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string) error {
 	if reader != "" {
-		if err := restrict(unix.RLIM_INFINITY); err != nil {
+		if err := child.Restrict(maxCPU, unix.RLIM_INFINITY); err != nil {
 			return err
 		}
 		// A program that tries to write a file, as fontconfig does for its cache under root, must not be killed for it: with the
@@ -38,7 +40,7 @@ func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string
 		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; exec "$0" "$@"`, maxReaderSize>>10), reader}
 		return syscall.Exec("/bin/sh", append(limited, pdfArguments(task)...), nil) //nolint:gosec // Extractor names the program
 	}
-	if err := restrict(maxSpace); err != nil {
+	if err := child.Restrict(maxCPU, child.MaxAddresses); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(maxHeap)
@@ -55,21 +57,6 @@ func Child(stdin *os.File, stdout io.Writer, task Task, mediaType, reader string
 	}
 	if err := json.NewEncoder(stdout).Encode(do(stdin, info.Size(), mediaType)); err != nil {
 		return fmt.Errorf("printing the text: %w", err)
-	}
-	return nil
-}
-
-// restrict limits this process and its successors. A written file would have no bytes, so nothing can be stored.
-func restrict(space uint64) error {
-	for resource, most := range map[int]uint64{
-		unix.RLIMIT_CPU: maxCPU, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: maxOpen, unix.RLIMIT_AS: space,
-	} {
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("limiting the process: %w", err)
-		}
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("limiting the process: %w", err)
 	}
 	return nil
 }

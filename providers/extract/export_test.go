@@ -18,7 +18,7 @@ const MaxText = maxText
 const MaxBlocks = maxBlocks
 
 // Shared reports whether children share the network of this process, because the system allows no other.
-func (e *Extractor) Shared() bool { return e.shared.Load() }
+func (e *Extractor) Shared() bool { return e.program.Shared() }
 
 // MaxThumbnail is the limit of a thumbnail, and MaxPicture that of the larger version.
 const (

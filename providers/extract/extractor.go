@@ -9,23 +9,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
-	"turnstone/providers/embedded/process"
+	"turnstone/providers/child"
 	"turnstone/providers/model"
 )
 
 // Extractor reads contents in child processes. Its methods may be called from any goroutine.
 type Extractor struct {
-	command []string
+	program *child.Program
 	lanes   map[Task]lane
-	shared  atomic.Bool // this system allows no namespaces of its own for children
 
 	// CheckSpace returns an error while the disk of the contents that are being read is nearly full; nil: never. It is set
 	// before the first call.
@@ -41,7 +37,7 @@ type lane struct {
 // New returns an extractor whose children are processes of a command, to which it adds the arguments of Child: the task, the
 // media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
-	return &Extractor{command: command, lanes: map[Task]lane{
+	return &Extractor{program: child.New(command...), lanes: map[Task]lane{
 		ReadText: {make(chan struct{}, atOnce), maxTime},
 		Inspect:  {make(chan struct{}, atOnce), maxInspection},
 		drawPage: {nil, maxInspection}, // in the slot of the text
@@ -104,7 +100,7 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 			return nil, err
 		}
 	}
-	spool, err := spooled(of)
+	spool, err := child.Spool(of)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +126,7 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	if err != nil || drawn.Picture == nil {
 		return nil
 	}
-	spool, err := spooled(bytes.NewReader(drawn.Picture))
+	spool, err := child.Spool(bytes.NewReader(drawn.Picture))
 	if err != nil {
 		return nil
 	}
@@ -142,37 +138,14 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	return read.Thumbnail
 }
 
-// spooled copies a content into a file without a name, which a child can read at any position.
-func spooled(of io.Reader) (*os.File, error) {
-	spool, err := os.CreateTemp("", "turnstone-extract-*")
-	if err != nil {
-		return nil, fmt.Errorf("storing a content for its reader: %w", err)
-	}
-	err = os.Remove(spool.Name())
-	if err == nil {
-		_, err = io.Copy(spool, of)
-	}
-	if err == nil {
-		_, err = spool.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		_ = spool.Close()
-		return nil, fmt.Errorf("storing a content for its reader: %w", err)
-	}
-	return spool, nil
-}
-
 // run starts a child and returns its result. It has ended, and is reaped, when run returns.
 func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaType, reader string) (*protocol.Extraction, error) {
-	c, err := e.start(spool, task, mediaType, reader)
+	started, err := e.program.Start(spool, string(task), mediaType, reader)
 	if err != nil {
 		return nil, err
 	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		c.watch(ctx, e.lanes[task].timeout)
-	}()
+	c := reading{started}
+	c.Watch(ctx, child.Limits{Time: e.lanes[task].timeout, Memory: maxMemory})
 	var x *protocol.Extraction
 	switch {
 	case reader == "":
@@ -182,131 +155,27 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 	default:
 		x, err = c.pages(task)
 	}
-	c.kill() // it has nothing to do any more
-	<-watched
-	<-c.Done()
-	_ = c.output.Close() // it was only read
+	c.End() // it has nothing to do any more
 	switch {
 	case x != nil && err == nil:
 		return x, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case c.exceeded.Load() || c.outOfTime():
+	case c.Exceeded() != child.None || c.CPU() > (maxCPU-1)*time.Second: // at which the kernel ends it
 		return failed(errComplex), nil
 	}
 	return nil, err
 }
 
-// child is a started child process.
-type child struct {
-	*process.Process
-	cmd      *exec.Cmd
-	output   *os.File
-	errors   prefix
-	exceeded atomic.Bool
-}
-
-// start starts a child in a process group and, if the system allows it, in a network namespace of its own, in which there
-// is no network.
-func (e *Extractor) start(spool *os.File, task Task, mediaType, reader string) (*child, error) {
-	const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
-	if !e.shared.Load() {
-		c, err := e.startIn(namespaces, spool, task, mediaType, reader)
-		if err == nil || !refusesNamespaces(err) {
-			return c, err
-		}
-		e.shared.Store(true)
-	}
-	return e.startIn(0, spool, task, mediaType, reader)
-}
-
-func refusesNamespaces(err error) bool {
-	for _, one := range []error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EINVAL, syscall.ENOSYS, syscall.EUSERS} {
-		if errors.Is(err, one) {
-			return true
-		}
-	}
-	return false
-}
-
-func (e *Extractor) startIn(namespaces uintptr, spool *os.File, task Task, mediaType, reader string) (*child, error) {
-	output, print, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting a reader: %w", err)
-	}
-	c := &child{output: output}
-	c.cmd = exec.Command(e.command[0], append(append([]string{}, e.command[1:]...), string(task), mediaType, reader)...) //nolint:gosec,noctx // watch ends it
-	c.cmd.Env = []string{}
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = spool, print, &c.errors
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
-	c.Process, err = process.Start(c.cmd)
-	_ = print.Close() // the child has a copy
-	if err != nil {
-		_ = output.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// kill ends the process group of the child.
-func (c *child) kill() { _ = syscall.Kill(-c.PID(), syscall.SIGKILL) } // it may have ended
-
-// watch kills the child when it exceeds its memory or its time, or when ctx ends.
-func (c *child) watch(ctx context.Context, timeout time.Duration) {
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	ticks := time.NewTicker(memoryInterval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-c.Done():
-			return
-		case <-ctx.Done():
-			c.kill()
-			return
-		case <-deadline.C:
-			c.exceeded.Store(true)
-			c.kill()
-			return
-		case <-ticks.C:
-			if resident(c.PID()) > maxMemory {
-				c.exceeded.Store(true)
-				c.kill()
-				return
-			}
-		}
-	}
-}
-
-// resident returns the resident memory of a process in bytes; 0 if it has ended.
-func resident(pid int) int64 {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(raw))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
-}
-
-// outOfTime reports whether the child has used its processor time, at which the kernel ends it.
-func (c *child) outOfTime() bool {
-	used := c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
-	return used > (maxCPU-1)*time.Second
-}
+// reading is a child that reads a content.
+type reading struct{ *child.Process }
 
 var errChild = errors.New("the reader of a content failed")
 
 // result reads what Child prints.
-func (c *child) result() (*protocol.Extraction, error) {
+func (c reading) result() (*protocol.Extraction, error) {
 	x := &protocol.Extraction{}
-	if err := json.NewDecoder(io.LimitReader(c.output, maxOutput)).Decode(x); err != nil {
+	if err := json.NewDecoder(io.LimitReader(c.Output, maxOutput)).Decode(x); err != nil {
 		return nil, fmt.Errorf("%w: %w", errChild, err)
 	}
 	if !valid(x) {
@@ -316,9 +185,9 @@ func (c *child) result() (*protocol.Extraction, error) {
 }
 
 // pages reads what pdftotext prints. A PDF whose text must not be copied can be read without a password.
-func (c *child) pages(task Task) (*protocol.Extraction, error) {
+func (c reading) pages(task Task) (*protocol.Extraction, error) {
 	const most = maxText + 1
-	printed, err := io.ReadAll(io.LimitReader(c.output, most))
+	printed, err := io.ReadAll(io.LimitReader(c.Output, most))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errChild, err)
 	}
@@ -326,7 +195,7 @@ func (c *child) pages(task Task) (*protocol.Extraction, error) {
 		return readPages(string(printed), true), nil
 	}
 	<-c.Done()
-	status, _ := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	status, _ := c.State().Sys().(syscall.WaitStatus)
 	const badPDF, badPermission = 1, 3
 	switch {
 	case status.Exited() && status.ExitStatus() == 0 && len(printed) == 0: // no page was found
@@ -336,25 +205,16 @@ func (c *child) pages(task Task) (*protocol.Extraction, error) {
 	case status.Exited() && status.ExitStatus() == badPermission && task == Inspect:
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	case status.Exited() && (status.ExitStatus() == badPDF || status.ExitStatus() == badPermission):
-		return pdfFailure(string(c.errors.text)), nil
+		return pdfFailure(c.Errors()), nil
 	}
-	return nil, fmt.Errorf("%w: %s", errChild, c.cmd.ProcessState)
+	return nil, fmt.Errorf("%w: %s", errChild, c.State())
 }
 
 // page reads what pdftoppm prints: a picture, which nobody has checked.
-func (c *child) page() (*protocol.Extraction, error) {
-	printed, err := io.ReadAll(io.LimitReader(c.output, maxDrawn))
+func (c reading) page() (*protocol.Extraction, error) {
+	printed, err := io.ReadAll(io.LimitReader(c.Output, maxDrawn))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errChild, err)
 	}
 	return &protocol.Extraction{Picture: printed}, nil
-}
-
-// prefix stores the beginning of what is written to it.
-type prefix struct{ text []byte }
-
-// Write implements io.Writer.
-func (p *prefix) Write(piece []byte) (int, error) {
-	p.text = append(p.text, piece[:min(len(piece), maxErrors-len(p.text))]...)
-	return len(piece), nil
 }

@@ -49,17 +49,11 @@ const (
 	maxCPU        = 30               // seconds
 	maxTime       = 45 * time.Second // includes waiting for a processor; the job that waits for the child has 2 minutes
 	maxInspection = 10 * time.Second // of an inspection, for which the uploads of all accounts wait
-	maxMemory     = 768 << 20        // resident; checked every memoryInterval
+	maxMemory     = 768 << 20        // resident
 	maxHeap       = 384 << 20        // from here on, the garbage collector of the child works harder
-	// maxAddresses limits the address space of a Go process, which reserves more than half of it without use. The rest is
-	// more than maxMemory, at which a child ends with a result; a child that lacks addresses crashes.
-	maxAddresses  = 3 << 30
-	maxReaderSize = 1 << 30 // address space of pdftotext
-	maxOpen       = 64      // descriptors
+	maxReaderSize = 1 << 30          // address space of pdftotext
 	// maxOutput is maxText with the longest escapes of JSON, and the blocks. A picture has less.
 	maxOutput = 6*maxText + maxBlocks*1024
-	maxErrors = 4 << 10 // of what a child prints as errors
 	// atOnce limits the children of a node, because of their memory.
-	atOnce         = 2
-	memoryInterval = 50 * time.Millisecond
+	atOnce = 2
 )

@@ -1,6 +1,0 @@
-//go:build !race
-
-package extract
-
-// maxSpace limits the address space of a child.
-const maxSpace = maxAddresses
