@@ -243,9 +243,9 @@ func newWorld(t *testing.T, change ...func(*testConfig)) *world {
 // catalogueOf returns the tools of a service with the scripted model.
 func catalogueOf(t *testing.T, db *persistence.Stores) *toolbox.Catalogue {
 	t.Helper()
-	stores := &tool.Stores{Web: &tool.Web{}}
+	stores := &tool.Stores{Web: &tool.Web{}, Code: &tool.Code{}}
 	if db != nil {
-		stores = &tool.Stores{Files: db.FileTexts, Artifacts: db.Artifacts, Projects: db.Projects, Past: db.Search, Locations: db.Memory, Web: &tool.Web{}}
+		stores = &tool.Stores{Files: db.FileTexts, Artifacts: db.Artifacts, Projects: db.Projects, Past: db.Search, Locations: db.Memory, Web: &tool.Web{}, Code: &tool.Code{}}
 	}
 	tools, err := toolbox.NewCatalogue(append(tool.All(stores), tool.DemoAction{}))
 	if err != nil {

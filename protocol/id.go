@@ -176,6 +176,9 @@ func DeriveArtifactID(tool ToolID) ArtifactID { return ArtifactID(derive([16]byt
 // DeriveArtifactPartID derives the identifier of the part of the version that a call of a tool writes.
 func DeriveArtifactPartID(tool ToolID) PartID { return PartID(derive([16]byte(tool), 7, 1)) }
 
+// DeriveWriteID derives the identifier under which a call of a tool writes its n-th artifact, if it writes several.
+func DeriveWriteID(tool ToolID, n int) ToolID { return ToolID(derive([16]byte(tool), 8, n)) }
+
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])
 	binary.BigEndian.PutUint64(parent[8:], tail^mix(uint64(salt)<<32|uint64(n)))

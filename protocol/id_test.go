@@ -138,6 +138,7 @@ func TestDerivedIdentifiersAreDeterministicAndUnique(t *testing.T) {
 	for n := range many {
 		derived := [][16]byte{
 			[16]byte(DerivePartID(goldenTurn, n)), [16]byte(DeriveToolID(goldenTurn, n)), [16]byte(DeriveFollowUpID(goldenTurn, n)),
+			[16]byte(DeriveWriteID(DeriveToolID(goldenTurn, 1), n)),
 		}
 		for _, id := range derived {
 			if seen[id] {

@@ -29,13 +29,16 @@ func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history
 		r.Private = append(r.Private, instructions)
 	}
 	derived := false // what the model wrote may repeat what it has read from elsewhere
-	note := func(tool, output string, sources []protocol.Source) {
+	note := func(tool, output string, sources []protocol.Source, failed bool) {
+		entry := tools.Find(tool)
+		if failed && (entry == nil || !entry.PrivateFailures) {
+			return // the service has written the text
+		}
 		for _, source := range sources {
 			if !source.URL.IsZero() {
 				r.Addresses = append(r.Addresses, string(source.URL))
 			}
 		}
-		entry := tools.Find(tool)
 		if entry == nil || entry.Private { // a tool that is not known any more may have been one
 			r.Private, derived = append(r.Private, output), true
 		}
@@ -47,9 +50,11 @@ func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history
 		}
 		for _, part := range message.Parts {
 			switch {
-			case part.Type == protocol.PartTool && part.Output == "": // it failed
+			case part.Type == protocol.PartTool && part.Error != nil:
+				note(part.ToolName, part.Error.Detail, nil, true)
+			case part.Type == protocol.PartTool && part.Output == "": // its outcome is not known
 			case part.Type == protocol.PartTool:
-				note(part.ToolName, part.Output, part.Sources)
+				note(part.ToolName, part.Output, part.Sources, false)
 			case message.Role == protocol.RoleUser && len(message.Attachments) > 0, message.Role != protocol.RoleUser && derived:
 				r.Private = append(r.Private, part.Text, part.Code)
 			}

@@ -36,6 +36,9 @@ type Spec struct {
 	// Private results contain data of the account other than the conversation itself: files, other conversations, the
 	// location.
 	Private bool
+	// PrivateFailures means that a failure of a private tool may contain such data, too. Failures of other tools have no text
+	// but that of the service.
+	PrivateFailures bool
 	// Untrusted results contain text of strangers, as web pages do.
 	Untrusted bool
 	// Own means that the tool writes only to artifacts of the account and to proposals for it: such a write needs no

@@ -68,6 +68,7 @@ type cli struct {
 	OpenAPI openAPICommand  `cmd:"" name:"openapi" help:"Print the OpenAPI document of the service."`
 	Version versionCommand  `cmd:"" help:"Print the version."`
 	Extract extractCommand  `cmd:"" hidden:""`
+	Execute codeCommand     `cmd:"" hidden:""`
 }
 
 // run executes the command that the arguments name and returns the exit code. It prints every failure as one line on

@@ -75,6 +75,7 @@ type service struct {
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
 	web        *tool.Web
+	code       *tool.Code
 	api        *ourhttp.Server
 	probes     map[string]ready.Probe
 	internal   http.Handler
@@ -82,6 +83,7 @@ type service struct {
 	budget     *limits.Budget   // nil: no limit
 	disk       *diskspace.Guard // nil unless dev runs a private Postgres
 	filesGuard func() error     // nil: files are not stored on a local disk
+	spools     *diskspace.Guard // of the inputs of child processes
 	failed     chan error       // receives the failure that ends the service, see fail
 
 	undo []func(context.Context) error // owned by startService and close; see onClose
@@ -105,7 +107,7 @@ func startService(ctx context.Context, config *settings.Config, in *folder.Folde
 		s.disk = diskspace.New(in.Database, "new turns", log)
 		s.probes["disk"] = s.disk.Probe
 	}
-	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openWeb, s.openModel} {
+	for _, open := range []func(context.Context) error{s.openObjects, s.openDatabase, s.openRedis, s.openScanner, s.openWeb, s.openCode, s.openModel} {
 		if err := open(ctx); err != nil {
 			return nil, err
 		}
@@ -215,8 +217,8 @@ func (s *service) openScanner(context.Context) (err error) {
 	if s.extractor, err = newExtractor(); err != nil {
 		return err
 	}
-	spools := diskspace.New(os.TempDir(), "contents that are read", s.log)
-	s.extractor.CheckSpace = func() error { return spools.Refuse("The file is read when there is space.") }
+	s.spools = diskspace.New(os.TempDir(), "contents that are read", s.log)
+	s.extractor.CheckSpace = func() error { return s.spools.Refuse("The file is read when there is space.") }
 	if s.malware, err = connect.Scanner(s.config); err != nil {
 		return err
 	}
@@ -311,7 +313,7 @@ func (s *service) acceptsPictures() bool {
 
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
-	all := append(tool.All(&tool.Stores{Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Web: s.web}), failpointTools()...)
+	all := append(tool.All(&tool.Stores{Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Web: s.web, Code: s.code}), failpointTools()...)
 	if s.model.Family() == scripted.Family {
 		all = append(all, tool.DemoAction{})
 	}

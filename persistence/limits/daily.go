@@ -7,17 +7,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TakeDaily counts one use of a name by a key on this UTC day, for all nodes together, and reports whether it is within the
-// limit. resets is when the day ends. A use that is not within the limit counts too, which changes nothing. If Redis cannot
-// count, the error is protocol.CodeUnavailable.
+// TakeDaily counts one use of a name by a key on this UTC day; see AddDaily.
 func (l *Limiter) TakeDaily(ctx context.Context, name, key string, limit int) (allowed bool, resets time.Time, err error) {
+	return l.AddDaily(ctx, name, key, 1, limit)
+}
+
+// AddDaily counts n uses of a name by a key on this UTC day, for all nodes together, and reports whether they are within the
+// limit. resets is when the day ends. Uses that are not within the limit count too. If Redis cannot count, the error is
+// protocol.CodeUnavailable.
+func (l *Limiter) AddDaily(ctx context.Context, name, key string, n, limit int) (allowed bool, resets time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limiterTimeout)
 	defer cancel()
 	resets = nextDay(time.Now())
 	counter := dailyCounter(name, key, resets)
 	var count *redis.IntCmd
 	_, err = l.redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		count = pipe.Incr(ctx, counter)
+		count = pipe.IncrBy(ctx, counter, int64(n))
 		pipe.ExpireAt(ctx, counter, resets.Add(time.Hour)) // clocks of nodes differ
 		return nil
 	})

@@ -48,7 +48,7 @@ func (e *Engine) Run(ctx context.Context, account protocol.AccountID, task *Task
 	defer leave()
 	if e.CheckSpace != nil {
 		if err := e.CheckSpace(); err != nil {
-			return nil, 0, err
+			return nil, 0, &toolbox.Failure{Code: "unavailable", Detail: "Code cannot be run at the moment, because a disk of the server is nearly full. Try again later."}
 		}
 	}
 	encoded, err := json.Marshal(request{*task, e.budget})

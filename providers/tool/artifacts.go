@@ -28,3 +28,14 @@ func refused(err error) error {
 	}
 	return err
 }
+
+// updated returns the event of an artifact that was written under an identifier.
+func updated(by protocol.ToolID, written *protocol.Artifact) *protocol.ArtifactUpdated {
+	event := &protocol.ArtifactUpdated{
+		PartID: protocol.DeriveArtifactPartID(by), ArtifactID: written.ArtifactID, Version: written.Version, Kind: written.Kind, Title: written.Title, CreatedBy: written.CreatedBy,
+	}
+	if written.Language != nil {
+		event.Language = *written.Language
+	}
+	return event
+}

@@ -7,40 +7,50 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/providers/code"
 	"turnstone/providers/web/page"
 	"turnstone/providers/web/search"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hangingWeb hangs until the call ends.
-type hangingWeb struct{}
+// hanging hangs until the call ends.
+type hanging struct{}
 
-func (hangingWeb) Search(ctx context.Context, _ string, _ int, _ func(string)) (*search.Found, error) {
+func (hanging) Search(ctx context.Context, _ string, _ int, _ func(string)) (*search.Found, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (hangingWeb) Read(ctx context.Context, _ string, _ func(string)) (*page.Page, error) {
+func (hanging) Read(ctx context.Context, _ string, _ func(string)) (*page.Page, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// waits lists the tools that wait for another server, each with an input for which they do.
-var waits = map[string]string{"web_search": `{"query":"a"}`, "read_page": `{"url":"https://a.example/"}`}
+// Run implements CodeRunner.
+func (hanging) Run(ctx context.Context, _ protocol.AccountID, _ *code.Task, _ func(string)) (*code.Result, time.Duration, error) {
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
+}
 
-func everyTool() []toolbox.Tool { return allOn(&Web{Searcher: hangingWeb{}, Pages: hangingWeb{}}) }
+// waits lists the tools that wait for another server or for a child process, each with an input for which they do.
+var waits = map[string]string{"web_search": `{"query":"a"}`, "read_page": `{"url":"https://a.example/"}`, "run_code": `{"code":"for (;;);"}`}
 
-// allOn returns every tool, on stores of the tests and a web.
-func allOn(web *Web) []toolbox.Tool {
+func everyTool() []toolbox.Tool {
+	return allOn(&Web{Searcher: hanging{}, Pages: hanging{}}, &Code{Runner: hanging{}})
+}
+
+// allOn returns every tool, on stores of the tests, a web and an engine for code.
+func allOn(web *Web, code *Code) []toolbox.Tool {
 	l := newLibrary()
-	return All(&Stores{Files: l, Artifacts: newShelf(""), Projects: &folder{}, Past: &past{}, Locations: &whereabouts{}, Web: web})
+	return All(&Stores{Files: l, Artifacts: newShelf(""), Projects: &folder{}, Past: &past{}, Locations: &whereabouts{}, Web: web, Code: code})
 }
 
 // entryOf returns the entry of a tool in a catalogue of all.
@@ -162,11 +172,11 @@ func TestEveryToolThatWaitsEndsWithItsCall(t *testing.T) {
 }
 
 func TestAToolThatIsNotAvailableSaysWhy(t *testing.T) {
-	const reason = "The web cannot be searched."
-	for _, tool := range allOn(&Web{Unavailable: reason}) {
+	const reason = "This cannot be done."
+	for _, tool := range allOn(&Web{Unavailable: reason}, &Code{Unavailable: reason}) {
 		spec := tool.Spec()
-		input, isWeb := waits[spec.Name]
-		if !isWeb {
+		input, waiting := waits[spec.Name]
+		if !waiting {
 			continue
 		}
 		_, err := tool.Run(t.Context(), &toolbox.Call{Input: json.RawMessage(input)})

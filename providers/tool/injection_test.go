@@ -58,8 +58,8 @@ var frameTags = regexp.MustCompile(`(?i)</?(file|instructions|webpage|artifact|r
 // A model that obeys each document of the corpus has no effect, and reaches no address, without an approval: whatever it does
 // next is decided by what it has read. Nor does a document end its own frame.
 func TestADocumentThatGivesOrdersHasNoEffectWithoutAnApproval(t *testing.T) {
-	web := &Web{Searcher: hangingWeb{}, Pages: hangingWeb{}}
-	catalogue, err := toolbox.NewCatalogue(append(allOn(web), DemoAction{}))
+	web := &Web{Searcher: hanging{}, Pages: hanging{}}
+	catalogue, err := toolbox.NewCatalogue(append(allOn(web, &Code{Runner: hanging{}}), DemoAction{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,16 +53,9 @@ func (r ReadFile) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, 
 	if err := json.Unmarshal(call.Input, &in); err != nil || in.FileID.IsZero() || in.First < 0 || in.Last < 0 || in.Offset < 0 {
 		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "The id of a file is needed, and numbers must not be negative."}
 	}
-	head, err := r.Files.ScopedFileHead(ctx, call.Scope, in.FileID)
-	switch {
-	case protocol.CodeOf(err) == protocol.CodeNotFound:
-		return toolbox.Result{}, &toolbox.Failure{Code: "not_found", Detail: "There is no file with this id."}
-	case err != nil:
+	head, err := readable(ctx, r.Files, call.Scope, in.FileID)
+	if err != nil {
 		return toolbox.Result{}, err
-	case head.State == protocol.TextPending:
-		return toolbox.Result{}, &toolbox.Failure{Code: "not_ready", Detail: "The text of this file was not read yet. Try again later."}
-	case head.State != protocol.TextDone || head.Size == 0:
-		return toolbox.Result{}, &toolbox.Failure{Code: "no_text", Detail: "This file has no text."}
 	}
 	text, blocks, err := r.Files.FileContent(ctx, call.AccountID, in.FileID)
 	if err != nil {

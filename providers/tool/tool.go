@@ -12,6 +12,7 @@ type Stores struct {
 	Past      Past
 	Locations Locations
 	Web       *Web
+	Code      *Code
 }
 
 // All lists the tools.
@@ -28,5 +29,6 @@ func All(s *Stores) []toolbox.Tool {
 		SearchConversations{s.Past},
 		ProjectContext{s.Projects, s.Files},
 		Location{s.Locations},
+		RunCode{s.Files, s.Artifacts, s.Code},
 	}
 }

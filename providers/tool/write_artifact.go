@@ -71,15 +71,9 @@ func (w WriteArtifact) Run(ctx context.Context, call *toolbox.Call) (toolbox.Res
 	if err != nil {
 		return toolbox.Result{}, refused(err)
 	}
-	event := &protocol.ArtifactUpdated{
-		PartID: protocol.DeriveArtifactPartID(call.ToolID), ArtifactID: written.ArtifactID, Version: written.Version, Kind: written.Kind, Title: written.Title, CreatedBy: written.CreatedBy,
-	}
-	if written.Language != nil {
-		event.Language = *written.Language
-	}
 	return toolbox.Result{
 		Output: fmt.Sprintf("The artifact %s is at version %d, with %d bytes. The user sees it.", written.ArtifactID, written.Version, written.Bytes),
-		Events: []protocol.Payload{event},
+		Events: []protocol.Payload{updated(call.ToolID, written)},
 	}, nil
 }
 

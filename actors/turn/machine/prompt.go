@@ -119,15 +119,12 @@ func (c *Prompt) Inputs() (texts []string) {
 	return texts
 }
 
-// Results calls each for the outputs of the turn's tool calls.
-func (c *Prompt) Results(each func(tool, output string, sources []protocol.Source)) {
+// Results calls each for the outputs of the turn's tool calls, and for the texts of those that failed.
+func (c *Prompt) Results(each func(tool, output string, sources []protocol.Source, failed bool)) {
 	for _, step := range c.steps {
 		for i, call := range step.Calls {
 			result := c.results[step.Tools[i]]
-			if result.failed { // it has no text but that of the service
-				continue
-			}
-			each(call.Name, result.output, result.sources)
+			each(call.Name, result.output, result.sources, result.failed)
 		}
 	}
 }

@@ -66,6 +66,12 @@ func (c *Config) Check() error {
 	if c.Limits.WebSearches < 0 || c.Limits.WebPages < 0 {
 		return errors.New("TURNSTONE_WEB_SEARCHES_PER_DAY and TURNSTONE_WEB_PAGES_PER_DAY must not be negative (0: no limit)")
 	}
+	if c.Limits.CodeSeconds < 0 {
+		return errors.New("TURNSTONE_CODE_SECONDS_PER_DAY must not be negative (0: no limit)")
+	}
+	if c.Service.RunCode != On && c.Service.RunCode != Off {
+		return fmt.Errorf("TURNSTONE_RUN_CODE: invalid value %q (want on or off)", c.Service.RunCode)
+	}
 	for _, check := range []func() error{c.checkCluster, c.checkWeb} {
 		if err := check(); err != nil {
 			return err

@@ -37,6 +37,7 @@ type Service struct {
 	DataDir        string        `env:"TURNSTONE_DATA_DIR" envDefault:"./.turnstone" help:"Data folder of the node. It holds the node's lock, the local object store and, under dev, the private Postgres and Redis and the generated secret."`
 	Environment    string        `env:"TURNSTONE_ENVIRONMENT" help:"Name of the installation, returned by GET /version. Unset: development under dev, otherwise production."`
 	LogLevel       zapcore.Level `env:"TURNSTONE_LOG_LEVEL" envDefault:"info" help:"Log level: debug, info, warn or error. dev uses warn unless this is set."`
+	RunCode        string        `env:"TURNSTONE_RUN_CODE" envDefault:"on" help:"on: models can run JavaScript (the tool run_code) in limited child processes of the node, at most 4 at the same time, each with up to 640 MiB of memory. off: they cannot."`
 	DrainGrace     duration      `env:"TURNSTONE_DRAIN_GRACE" envDefault:"25s" help:"How long live turns may continue after SIGTERM. Turns that are still live then are handed over to another node or to the next process. dev uses 2s unless this is set."`
 }
 
@@ -95,6 +96,7 @@ type Limits struct {
 	TokensPerDay     int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
 	WebSearches      int      `env:"TURNSTONE_WEB_SEARCHES_PER_DAY" envDefault:"200" help:"Web searches of an account per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
 	WebPages         int      `env:"TURNSTONE_WEB_PAGES_PER_DAY" envDefault:"500" help:"Web pages that an account may read per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
+	CodeSeconds      int      `env:"TURNSTONE_CODE_SECONDS_PER_DAY" envDefault:"600" help:"Processor time, in seconds, that the code of the models of an account (run_code) may use per UTC day. Further calls fail, and the turn goes on. 0: no limit."`
 	MaxUploadBytes   int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
 	UploadLifetime   duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
 	MaxFileBytes     int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`

@@ -57,6 +57,7 @@ func TestABadValueIsOneLineThatNamesTheVariable(t *testing.T) {
 		"TURNSTONE_SMTP_URL": "smtps://mail.example.org", "TURNSTONE_SMTP_FROM": "no-reply@example.org", "TURNSTONE_SMTP_CA_FILE": "/no/file",
 		"TURNSTONE_SEARCH_PROVIDERS": "google", "TURNSTONE_SEARCH_SEARXNG_URL": "http://searxng:8080", "TURNSTONE_SEARCH_BRAVE_KEY": "key", "TURNSTONE_SEARCH_TAVILY_KEY": "key",
 		"TURNSTONE_WEB_ALLOW": "*.example.org", "TURNSTONE_WEB_SEARCHES_PER_DAY": "-1", "TURNSTONE_WEB_PAGES_PER_DAY": "many",
+		"TURNSTONE_RUN_CODE": "maybe", "TURNSTONE_CODE_SECONDS_PER_DAY": "-1",
 	} {
 		config, _, err := Load(with(map[string]string{name: value}))
 		if err == nil {

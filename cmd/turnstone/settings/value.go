@@ -177,6 +177,12 @@ func (p prefixes) String() string {
 	return strings.Join(list, ",")
 }
 
+// The values of a switch.
+const (
+	On  = "on"
+	Off = "off"
+)
+
 // The search providers.
 const (
 	SearXNG = "searxng"

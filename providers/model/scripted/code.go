@@ -93,3 +93,35 @@ func fence(language string) string {
 	}
 	return "```" + language + "\n" + code + "\n```"
 }
+
+// block matches a fenced block of JavaScript, or of a language that is not named.
+var block = regexp.MustCompile("(?s)```(?:js|javascript)?[ \\t]*\\n(.*?)\\n?```")
+
+// The examples of code that the model runs: about numbers, and about the files of the message.
+const (
+	runExample = `const squares = Array.from({ length: 10 }, (_, i) => ({ n: i + 1, square: (i + 1) ** 2 }));
+print("The sum of the squares is", squares.reduce((sum, row) => sum + row.square, 0));
+table(squares, "Squares");
+plot({ type: "bar", title: "Squares", xLabel: "n", yLabel: "n²", x: squares.map((row) => row.n), y: squares.map((row) => row.square) });`
+	runFilesExample = `const rows = Object.entries(files).map(([name, text]) => ({ name, lines: text.trim().split("\\n").length, characters: text.length }));
+for (const row of rows) print(row.name + ":", row.lines, "lines,", row.characters, "characters");
+table(rows, "Files");`
+)
+
+// runInput returns the input of a call that runs the code in a message, or else an example.
+func runInput(about string, files []file) map[string]any {
+	input := map[string]any{"code": runExample}
+	var ids []string
+	for _, one := range files {
+		if one.id != "" {
+			ids = append(ids, one.id)
+		}
+	}
+	if len(ids) > 0 {
+		input = map[string]any{"code": runFilesExample, "file_ids": ids}
+	}
+	if found := block.FindStringSubmatch(about); found != nil {
+		input["code"] = found[1]
+	}
+	return input
+}

@@ -180,6 +180,11 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 			zone = "Nowhere/Nowhere"
 		}
 		return map[string]any{inputName(request, tool.Name, "timezone"): zone}
+	case toolCode:
+		if tool.Fail {
+			return map[string]any{"code": `throw new Error("The script fails.")`}
+		}
+		return runInput("", nil)
 	}
 	if tool.Fail {
 		return map[string]any{"fail": true}

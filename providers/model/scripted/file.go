@@ -18,11 +18,12 @@ import (
 var (
 	fileSection = regexp.MustCompile(`(?s)\n*<file number="(\d+)"([^>]*)>\n(.*?)\n</file>`)
 	fileName    = regexp.MustCompile(`name="((?:[^"\\]|\\.)*)"`)
+	fileID      = regexp.MustCompile(` id="(file_[0-9a-z]+)"`)
 	pageMark    = regexp.MustCompile(`^\[(?:page|sheet|slide|chapter) (\d+)\]$`)
 )
 
 // file is a file that a message contains. number is empty for a picture, which cannot be cited.
-type file struct{ number, name, text string }
+type file struct{ number, name, text, id string }
 
 // marker returns the citation of the file, with a page like :17; empty if it cannot be cited.
 func (f file) marker(page string) string {
@@ -65,7 +66,11 @@ func cutFiles(text string) (string, []file) {
 		if named := fileName.FindStringSubmatch(found[2]); named != nil {
 			name = named[1]
 		}
-		files = append(files, file{found[1], name, found[3]})
+		one := file{number: found[1], name: name, text: found[3]}
+		if id := fileID.FindStringSubmatch(found[2]); id != nil {
+			one.id = id[1]
+		}
+		files = append(files, one)
 	}
 	return strings.TrimSpace(fileSection.ReplaceAllString(text, "")), files
 }

@@ -22,6 +22,7 @@ const (
 	toolPast      = "search_conversations"
 	toolLocation  = "location"
 	toolProject   = "project_context"
+	toolCode      = "run_code"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -40,6 +41,7 @@ var (
 	projectAsked  = regexp.MustCompile(`(?i)\b(?:about|describe|instructions of|files of) (?:this|the|my) project\b`)
 	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: in (?:my|the|all) .*)?$`)
 	actionAsked   = regexp.MustCompile(`(?i)\b(approv(al|e)|permission)\b|\bsend\b.*\b(message|note|mail|e-mail)\b`)
+	runAsked      = regexp.MustCompile(`(?i)\b(?:run|execute|calculate with)\b[^.?!]{0,40}\b(?:code|javascript|program|script)\b`)
 	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
 	whyAsked      = regexp.MustCompile(`(?i)\b(explain|think|why|reason|compare|step by step)\b`)
 	arithmetic    = regexp.MustCompile(`[(]*-?\d+(\.\d+)?[)]*(\s*[-+*/^%]\s*[(]*-?\d+(\.\d+)?[)]*)+`)
@@ -148,6 +150,9 @@ func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 
 // toolFor chooses a tool call for the question, once per question.
 func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) {
+	if runAsked.MatchString(about) && offered(request, toolCode) && !turn.calledTools {
+		return newCall(request, 0, toolCode, runInput(about, turn.files)), true
+	}
 	if expression := expressionIn(about); expression != "" && offered(request, toolCalculate) && !turn.calledTools {
 		name := inputName(request, toolCalculate, "expression")
 		return newCall(request, 0, toolCalculate, map[string]any{name: expression}), true
@@ -259,6 +264,8 @@ func fromResult(call llm.ToolCall, result llm.Message) string {
 		return fmt.Sprintf("`%s` is **%s**.", asked, value)
 	case call.Name == toolTime:
 		return fmt.Sprintf("By the clock of the service it is **%s** (%s).", value, asked)
+	case call.Name == toolCode:
+		return "I ran the code. It printed:\n\n```\n" + value + "\n```"
 	case call.Name == toolSearch || call.Name == toolRead:
 		return fromFound(result.Text, asked)
 	}

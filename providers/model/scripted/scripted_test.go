@@ -22,6 +22,7 @@ var quick = scripted.New(scripted.Options{})
 
 var tools = []llm.Tool{
 	{Name: "calculate", Schema: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string"}}}`)},
+	{Name: "run_code", Schema: json.RawMessage(`{"type":"object","properties":{"code":{"type":"string"},"file_ids":{"type":"array"}}}`)},
 	{Name: "current_time", Schema: json.RawMessage(`{"type":"object","properties":{"zone":{"type":"string"}}}`)},
 }
 
@@ -149,19 +150,23 @@ func TestACutAnswerContinuesFromEveryByte(t *testing.T) {
 func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 	sum := []llm.Message{user("what is 12*7?"), calls("a", "calculate", `{"expression":"12*7"}`)}
 	for question, want := range map[string]string{
-		"Hello there!":                   "Hello! It is good",
-		"thanks a lot":                   "You are welcome",
-		"What is Turnstone?":             "Turnstone runs conversations",
-		"what is 12*7?":                  `calculate{"expression":"12*7"} |tool_calls`,
-		"What is (3 + 4) × 2.5?":         `calculate{"expression":"(3 + 4) * 2.5"} |tool_calls`,
-		"twelve is 6 times 2, or not":    `calculate{"expression":"6 * 2"} |tool_calls`,
-		"I was born on 1990-05-17":       "You wrote: ",
-		"what time is it in Tokyo":       `current_time{"zone":"Asia/Tokyo"} |tool_calls`,
-		"write a python function please": "```python\ndef greet",
-		"Explain the tides to me":        "(The request is about “Explain the tides to me”.",
-		"My garden is full of snails":    "You wrote: “My garden is full of snails”\n\nThat is 6 words",
-		"":                               "You sent me a message without any words",
-		"日本語で話してもいいですか":                  "You wrote: “日本語で話してもいいですか”",
+		"Hello there!":                                "Hello! It is good",
+		"thanks a lot":                                "You are welcome",
+		"What is Turnstone?":                          "Turnstone runs conversations",
+		"what is 12*7?":                               `calculate{"expression":"12*7"} |tool_calls`,
+		"What is (3 + 4) × 2.5?":                      `calculate{"expression":"(3 + 4) * 2.5"} |tool_calls`,
+		"twelve is 6 times 2, or not":                 `calculate{"expression":"6 * 2"} |tool_calls`,
+		"I was born on 1990-05-17":                    "You wrote: ",
+		"what time is it in Tokyo":                    `current_time{"zone":"Asia/Tokyo"} |tool_calls`,
+		"Please run code for me":                      `run_code{"code":"const squares`,
+		"Execute this program:\n```js\nprint(1)\n```": `run_code{"code":"print(1)"} |tool_calls`,
+		"Run my code.\n\n<file number=\"1\" name=\"a.csv\" id=\"file_1a\">\nx\n</file>": `"file_ids":["file_1a"]} |tool_calls`,
+		"[[script tool=run_code:0:fail]]":                                               `run_code{"code":"throw new Error(\"The script fails.\")"} |tool_calls`,
+		"write a python function please":                                                "```python\ndef greet",
+		"Explain the tides to me":                                                       "(The request is about “Explain the tides to me”.",
+		"My garden is full of snails":                                                   "You wrote: “My garden is full of snails”\n\nThat is 6 words",
+		"":                                                                              "You sent me a message without any words",
+		"日本語で話してもいいですか":                                                                 "You wrote: “日本語で話してもいいですか”",
 	} {
 		if got := ask(t, step(1, user(question))); !strings.Contains(got, want) {
 			t.Errorf("%q: %q", question, got)
@@ -173,6 +178,7 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 	}{
 		"a sum":              {step(2, append(sum, result("a", `{"result":84}`, false))...), "`12*7` is **84**.|end_turn"},
 		"a sum in words":     {step(2, append(sum, result("a", "84", false))...), "`12*7` is **84**.|end_turn"},
+		"code":               {step(2, user("run code"), calls("a", "run_code", "{}"), result("a", "Value: 7", false)), "I ran the code. It printed:\n\n```\nValue: 7\n```|end_turn"},
 		"a failed sum":       {step(2, append(sum, result("a", "division by zero", true))...), "I tried to find that out with a tool, but it could not help: division by zero|end_turn"},
 		"steered at a tool":  {step(2, append(sum, result("a", "84", false), user("be brief"))...), "Taking into account: be brief\n\n`12*7` is **84**.|end_turn"},
 		"steered at the end": {step(2, user("hello"), assistant("Hello!"), user("what is 2+3")), `calculate{"expression":"2+3"} |tool_calls`},
@@ -185,8 +191,8 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}}
 	for question, want := range map[string]string{
 		"Search my conversations for the spring tide": `search_conversations{"query":"the spring tide"} |tool_calls`,
-		"Where am I?":                                        `location{} |tool_calls`,
-		"What is it about this project?":                     `project_context{} |tool_calls`,
+		"Where am I?":                    `location{} |tool_calls`,
+		"What is it about this project?": `project_context{} |tool_calls`,
 		"[[script tokens=2 tool=search_conversations:0:ok]]": `search_conversations{"query":"tides"} |tool_calls`,
 	} {
 		recalling.Messages = []llm.Message{user(question)}

@@ -1,0 +1,132 @@
+package tool
+
+import (
+	"context"
+	_ "embed" // the description
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"turnstone/actors/toolbox"
+	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
+	"turnstone/providers/code"
+)
+
+//go:embed run_code.md
+var runCodeDescription string
+
+// RunCode executes JavaScript, and stores the tables and charts that it makes as artifacts.
+type RunCode struct {
+	Files     Files
+	Artifacts Artifacts
+	Code      *Code
+}
+
+// Spec implements toolbox.Tool. The results are private and untrusted, because they derive from files. So are failures: they
+// show texts that the code has thrown or printed.
+func (r RunCode) Spec() toolbox.Spec {
+	return toolbox.Spec{
+		Name: "run_code", Kind: "compute", Title: "Run code", Description: runCodeDescription,
+		Effect: protocol.EffectWrite, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Own: true,
+		Private: true, PrivateFailures: true, Untrusted: true, Unavailable: r.Code.Unavailable,
+		Timeout: 75 * time.Second, // 10 for a slot, 30 for the run, the rest for files and artifacts
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"code":{"type":"string","minLength":1,"description":"The JavaScript code."},` +
+			`"file_ids":{"type":"array","maxItems":8,"items":{"type":"string"},"description":"The files that the code reads."}},` +
+			`"required":["code"],"additionalProperties":false}`),
+	}
+}
+
+// Run implements toolbox.Tool.
+func (r RunCode) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
+	var in struct {
+		Code    string            `json:"code"`
+		FileIDs []protocol.FileID `json:"file_ids"`
+	}
+	err := json.Unmarshal(call.Input, &in)
+	switch {
+	case r.Code.Unavailable != "":
+		return toolbox.Result{}, &toolbox.Failure{Code: "unavailable", Detail: r.Code.Unavailable}
+	case err != nil || strings.TrimSpace(in.Code) == "":
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: "Code is needed, and file_ids must be ids of files."}
+	case len(in.Code) > code.MaxCode:
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: fmt.Sprintf("The code has %d bytes, and at most %d are possible.", len(in.Code), code.MaxCode)}
+	case len(in.FileIDs) > code.MaxFiles:
+		return toolbox.Result{}, &toolbox.Failure{Code: "invalid_input", Detail: fmt.Sprintf("Code reads at most %d files.", code.MaxFiles)}
+	}
+	task := &code.Task{Code: in.Code}
+	task.Now, task.Seed = determined(call)
+	if task.Files, err = r.files(ctx, call, in.FileIDs); err != nil {
+		return toolbox.Result{}, err
+	}
+	made, err := r.Code.run(ctx, call, task)
+	if err != nil {
+		return toolbox.Result{}, err
+	}
+	return r.store(ctx, call, made)
+}
+
+// determined returns the time and the seed of a call. They follow from its identifiers, so a call that is run again after a crash
+// makes the same. The time is that of the start of the turn, to the second.
+func determined(call *toolbox.Call) (now time.Time, seed uint64) {
+	return call.TurnID.Time().UTC().Truncate(time.Second), binary.BigEndian.Uint64(call.ToolID[8:])
+}
+
+// files reads the texts of files in the scope of a call. Two files of one name get different ones.
+func (r RunCode) files(ctx context.Context, call *toolbox.Call, ids []protocol.FileID) (files []code.File, err error) {
+	size := 0
+	names := map[string]bool{}
+	for _, id := range ids {
+		head, err := readable(ctx, r.Files, call.Scope, id)
+		if err != nil {
+			return nil, err
+		}
+		if size += head.Size; size > code.MaxFileBytes {
+			return nil, &toolbox.Failure{Code: "too_large", Detail: fmt.Sprintf("The texts of the files have more than %d MiB together.", code.MaxFileBytes>>20)}
+		}
+		text, _, err := r.Files.FileContent(ctx, call.AccountID, id)
+		if err != nil {
+			return nil, err
+		}
+		name := head.Filename
+		for n := 2; names[name]; n++ {
+			name = fmt.Sprintf("%s (%d)", head.Filename, n)
+		}
+		names[name] = true
+		files = append(files, code.File{ID: id.String(), Name: name, Text: text})
+	}
+	return files, nil
+}
+
+// store writes the tables and charts, and returns the result with a line about each. Each has its effect once, as that of
+// write_artifact. One that cannot be stored is said, and does not undo the others.
+func (r RunCode) store(ctx context.Context, call *toolbox.Call, made *code.Result) (toolbox.Result, error) {
+	result := toolbox.Result{Output: made.Output}
+	if made.Cut > 0 {
+		result.Output += fmt.Sprintf("\n[The output was cut at %d bytes; %d more are left out.]\n", len(made.Output), made.Cut)
+	}
+	for i, one := range made.Artifacts {
+		content := turnlog.Storable(one.Content)
+		written, err := r.Artifacts.WriteByCall(ctx, &turnlog.ArtifactWrite{
+			Scope: call.Scope, TurnID: call.TurnID, ToolID: protocol.DeriveWriteID(call.ToolID, i+1), Kind: one.Kind, Title: turnlog.Storable(one.Title), Content: &content,
+		})
+		var refusal *turnlog.Refusal
+		switch {
+		case errors.As(err, &refusal):
+			result.Output += fmt.Sprintf("The %s %q was not stored: %s\n", one.Kind, one.Title, refusal.Detail)
+			continue
+		case err != nil:
+			return toolbox.Result{}, err
+		}
+		result.Output += fmt.Sprintf("The user sees the %s %q as the artifact %s.\n", one.Kind, written.Title, written.ArtifactID)
+		result.Events = append(result.Events, updated(protocol.DeriveWriteID(call.ToolID, i+1), written))
+	}
+	if result.Output == "" {
+		result.Output, result.Empty = "The code ended without an error. It printed nothing, and its last expression has no value.", true
+	}
+	return result, nil
+}
