@@ -5,6 +5,7 @@ import (
 	"html"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // The drawing, in pixels.
@@ -138,12 +139,17 @@ func (d *drawing) axes() {
 	d.label(18, middle, fmt.Sprintf(`text-anchor="middle" transform="rotate(-90 18 %.1f)"`, middle), d.YLabel, maxLabel)
 }
 
-// nameTicks draws the names of the axis x; aslant if they are many.
+// nameTicks draws the names of the axis x; aslant if they are too long to stand side by side.
 func (d *drawing) nameTicks(bottom float64) {
-	step := (len(d.names) + maxNames - 1) / maxNames
+	const character = 7.5
+	step, longest := (len(d.names)+maxNames-1)/maxNames, 0
+	for _, name := range d.names {
+		longest = max(longest, min(maxName, utf8.RuneCountInString(name)))
+	}
+	level := float64(min(len(d.names), maxNames)*(longest+1))*character < width-marginLeft-marginRight
 	for i := 0; i < len(d.names); i += step {
 		x := d.x(float64(i))
-		if len(d.names) <= maxTicks-2 {
+		if level {
 			d.label(x, bottom+19, `text-anchor="middle"`, d.names[i], maxName)
 			continue
 		}
