@@ -39,6 +39,7 @@ type Script struct {
 // Tool is one call of a directive.
 type Tool struct {
 	Name string
+	Kind string        // of the artifact that the call writes
 	Wait time.Duration // before the call
 	Fail bool          // with an input that the tool refuses
 }
@@ -116,6 +117,10 @@ func (s *Script) set(key, value string) {
 			}
 			s.Approvals = append(s.Approvals, input)
 		}
+	case "artifact":
+		if len(s.Tools) < maxTools {
+			s.Tools = append(s.Tools, Tool{Name: toolWrite, Kind: value})
+		}
 	case "tool":
 		name, rest, _ := strings.Cut(value, ":")
 		wait, outcome, _ := strings.Cut(rest, ":")
@@ -188,6 +193,9 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 	}
 	if tool.Fail {
 		return map[string]any{"fail": true}
+	}
+	if tool.Name == toolWrite {
+		return artifactInput(tool.Kind)
 	}
 	if tool.Name == toolSearch || tool.Name == toolPast {
 		return map[string]any{inputName(request, tool.Name, "query"): "tides"}

@@ -94,6 +94,9 @@ func TestADirectiveShapesTheAnswer(t *testing.T) {
 	}{
 		"tokens":          {step(1, user("hi [[script tokens=500 other=low:reversible x]] there")), recited(500) + "|end_turn"},
 		"approval":        {step(1, user("[[script tokens=2 approval=low:reversible]]")), `demo_action{"note":"A note of the scripted model.","reversibility":"reversible","risk":"low"} |tool_calls`},
+		"artifact":        {step(1, user("[[script tokens=2 artifact=table]]")), `write_artifact{"content":"Shore,Low tide\nNorth,06:10\nSouth,06:40\n","kind":"table","title":"Tides"} |tool_calls`},
+		"code artifact":   {step(1, user("[[script tokens=2 artifact=code]]")), `write_artifact{"content":"package main\n\nfunc main() {\n\tprintln(\"low tide\")\n}\n","kind":"code","language":"go","title":"Tides"} |tool_calls`},
+		"other artifact":  {step(1, user("[[script artifact=song]]")), `write_artifact{"content":"# Tides\n\nThe **ruddy turnstone** feeds at low tide.\n\n1. Look up the tide.\n2. Walk to the shore.\n","kind":"document","title":"Tides"} |tool_calls`},
 		"default tokens":  {step(1, user("[[script]]")), recited(40) + "|end_turn"},
 		"no tokens":       {step(1, user("[[script tokens=0]]")), "|end_turn"},
 		"bad values":      {step(1, user("[[script tokens=x ttft=y stall= fail=z tool= tokens=2]]")), recited(2) + "|end_turn"},
