@@ -4,6 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { hangGuard } from "./hang-guard";
 
 export const url = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
+/** The sandbox origin, on which artifacts run. */
+const content = process.env["TURNSTONE_CONTENT"] ?? "http://127.0.0.1:8082";
 const control = process.env["TURNSTONE_CONTROL"];
 const internal = process.env["TURNSTONE_INTERNAL"] ?? "";
 export const flags =
@@ -376,7 +378,7 @@ export class BrowserWindow {
     page.on("pageerror", (error) => this.pageErrors.push(String(error)));
     page.on("request", (request) => {
       const to = request.url();
-      if (!to.startsWith(this.origin) && !to.startsWith("data:") && !to.startsWith("blob:"))
+      if (!to.startsWith(this.origin) && to !== `${content}/` && !to.startsWith("data:") && !to.startsWith("blob:"))
         this.externalRequests.push(to);
     });
   }

@@ -35,7 +35,13 @@ const root = createRootRoute({
 // One component for both paths, so that a new chat that gets an address is not rendered anew.
 const chat = createRoute({ getParentRoute: () => root, id: "chat", component: ConversationRoute });
 const start = createRoute({ getParentRoute: () => chat, path: "/" });
-const conversation = createRoute({ getParentRoute: () => chat, path: "/c/$conversation" });
+const conversation = createRoute({
+  getParentRoute: () => chat,
+  path: "/c/$conversation",
+  // The artifact that the panel beside the conversation shows.
+  validateSearch: ({ artifact }: Record<string, unknown>): { artifact?: string } =>
+    typeof artifact === "string" ? { artifact } : {},
+});
 const project = createRoute({
   getParentRoute: () => root,
   path: "/p/$project",

@@ -42,6 +42,13 @@ describe("what an item of the feed makes outdated", () => {
     expect(outdatedBy(item("approval.changed"), nothing)).toEqual([["approvals"], ["conversation", "conv_1"]]);
   });
 
+  test("the artifacts of the conversation, if one has a new version", () => {
+    expect(outdatedBy(item("artifact.changed"), nothing)).toEqual([
+      ["artifacts", "conv_1"],
+      ["artifact", "id"],
+    ]);
+  });
+
   test("the messages, if the feedback on one changed", () => {
     expect(outdatedBy(item("feedback.changed"), nothing)).toEqual([["messages", "conv_1"]]);
   });

@@ -33,6 +33,11 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       ];
     case "approval": // the list of the account, and the state of the live turn
       return [["approvals"], ["conversation", of]];
+    case "artifact":
+      return [
+        ["artifacts", of],
+        ["artifact", item.id ?? ""],
+      ];
     case "feedback":
       return [["messages", of]];
     case "share":

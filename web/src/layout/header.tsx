@@ -6,6 +6,7 @@ import { IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
+import { ArtifactsButton } from "../features/artifacts";
 import { confirmDeletion, editTitle, PlacementItems, TitleEditor, useEditing } from "../features/sidebar";
 import { isStored } from "../api/provisional";
 import { useLocalization } from "../messages/localization";
@@ -44,6 +45,9 @@ export function Header({ conversation, onShow }: HeaderProps) {
         </>
       )}
       {conversation !== undefined && <Title conversation={conversation} />}
+      {conversation !== undefined && isStored(conversation) && (
+        <ArtifactsButton key={conversation.conversation_id} conversation={conversation.conversation_id} />
+      )}
     </div>
   );
 }

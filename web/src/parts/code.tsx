@@ -22,14 +22,16 @@ export interface CodeProps {
   filename?: string | undefined;
   /** The code is still streaming. */
   streaming: boolean;
+  /** Whether long code is folded at first. */
+  folds?: boolean;
 }
 
-export const Code = memo(function Code({ code, language, filename, streaming: open }: CodeProps) {
+export const Code = memo(function Code({ code, language, filename, streaming: open, folds = true }: CodeProps) {
   const { t } = useLocalization();
   const shown = code.endsWith("\n") ? code.slice(0, -1) : code; // a newline at the end does not start another line
   const count = lineCount(shown);
   // Code that streamed while the reader watched is not folded when it is complete.
-  const [folded, setFolded] = useState(!open && count > foldedAbove);
+  const [folded, setFolded] = useState(folds && !open && count > foldedAbove);
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
   const text = useRef<HTMLPreElement>(null);

@@ -12,9 +12,10 @@ interface CopyButtonProps {
   text: () => string;
   icon?: IconName;
   attributes?: Record<`data-${string}`, string>;
+  size?: "small" | "normal";
 }
 
-export function CopyButton({ label, text, icon = "copy", attributes }: CopyButtonProps) {
+export function CopyButton({ label, text, icon = "copy", attributes, size = "small" }: CopyButtonProps) {
   const { t } = useLocalization();
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -30,7 +31,7 @@ export function CopyButton({ label, text, icon = "copy", attributes }: CopyButto
   return (
     <IconButton
       {...attributes}
-      size="small"
+      size={size}
       icon={copied ? "check" : icon}
       label={copied ? t("transcript.copied") : label}
       onClick={() => void copy()}

@@ -4,6 +4,7 @@ import { Icon } from "../controls/icon";
 import type { MessageKey } from "../messages/catalog";
 import type { PartView } from "../turn/fold";
 import { useLocalization } from "../messages/localization";
+import { ArtifactCard } from "./artifact";
 import { Code } from "./code";
 import { Markdown } from "./markdown";
 import { Reasoning } from "./reasoning";
@@ -36,6 +37,8 @@ export const Part = memo(function Part({ part, endShown }: PartProps) {
       return <Reasoning part={part} />;
     case "tool":
       return <Tool part={part} />;
+    case "artifact":
+      return <ArtifactCard part={part} />;
     case "notice":
       return <Notice part={part} />;
     case "citation_list":

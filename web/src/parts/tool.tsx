@@ -47,8 +47,10 @@ export function Tool({ part }: { part: PartView }) {
   const localization = useLocalization();
   const { t, intl } = localization;
   const style = stateStyles[part.state ?? "pending"] ?? stateStyles.pending;
-  const summary = summarizeInput(part.input);
-  const result = shortText(part.output);
+  // An artifact is shown below the call that writes it.
+  const writes = part.kind === "artifact";
+  const summary = writes ? "" : summarizeInput(part.input);
+  const result = writes ? null : shortText(part.output);
   const outcome = outcomeWords(part)
     .map((word) => t(word))
     .join(" · ");

@@ -2,8 +2,8 @@
 import { deferred } from "../../controls/deferred";
 
 export { Composer } from "./composer";
-export { focusComposer, useComposerRequests } from "./composer-requests";
-export { startDrafts } from "./page-drafts";
+export { focusComposer, focusToWrite, useComposerRequests } from "./composer-requests";
+export { addToDraft, startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";
 export { OutboxMessageNotice } from "./outbox-message-notice";
 

@@ -43,6 +43,9 @@ export const drafts = new Drafts({
 
 export const useDrafts = <T>(select: (state: DraftsState) => T): T => useStore(drafts.state, select);
 
+/** Writes a text into the composer of a conversation, after the text that is already there. */
+export const addToDraft = (id: string, text: string): void => drafts.restoreText(id, text);
+
 /** Starts to save the drafts. */
 export function startDrafts(): void {
   const saveBeforeClose = () => drafts.saveBeforeClose();

@@ -2,6 +2,7 @@
 import { useParams } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../../api/client";
+import { ArtifactPanel, useOpenedArtifact } from "../artifacts";
 import { Composer, newChat, PendingList } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
@@ -37,16 +38,22 @@ export function ConversationRoute() {
 
 function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
   const conversation = useConversation(id, isNew);
+  const [artifact, openArtifact] = useOpenedArtifact();
   if (conversation.refusal !== null && conversation.refusal.status === 404) return <NotFound />;
+  const beside = artifact !== undefined;
+  // Always the same elements, so that the composer stays as it is when the panel opens.
   return (
-    <>
-      {isNew ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
-      <ConversationFooter
-        id={isNew ? null : id}
-        page={isNew ? undefined : conversation.page}
-        turnID={conversation.turnID}
-      />
-    </>
+    <div className={beside ? "contents lg:flex lg:min-h-0 lg:grow" : "contents"}>
+      <div className={beside ? "contents lg:flex lg:min-w-0 lg:grow lg:flex-col lg:short:overflow-y-auto" : "contents"}>
+        {isNew ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
+        <ConversationFooter
+          id={isNew ? null : id}
+          page={isNew ? undefined : conversation.page}
+          turnID={conversation.turnID}
+        />
+      </div>
+      {beside && !isNew && <ArtifactPanel conversation={id} opened={artifact} onOpen={openArtifact} />}
+    </div>
   );
 }
 

@@ -1,0 +1,96 @@
+// The text of an artifact that the user is typing. It is saved as a version based on the one that the user has seen; if there is
+// a newer one, both texts are kept until the user decides.
+import { useEffect, useRef, useState } from "react";
+import { queryClient } from "../../api/queries";
+import { noticeSignOut } from "../../api/session-state";
+import { Button } from "../../controls/button";
+import { Icon } from "../../controls/icon";
+import { toast } from "../../controls/toast";
+import { useLocalization } from "../../messages/localization";
+import { announce } from "../../parts/announcements";
+import { ArtifactDiff } from "./artifact-diff";
+import { setEdit, storeEdits, type Edit } from "./edits";
+import { failureMessage } from "./failure";
+import { contentQuery, saveContent, type Artifact } from "./queries";
+
+interface EditorProps {
+  artifact: Artifact;
+  edit: Edit;
+  /** Called when the text was saved or discarded. */
+  onEnd: () => void;
+}
+
+export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
+  const { t } = useLocalization();
+  const { artifact_id: id, title, version } = artifact;
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [saving, setSaving] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  const newer = version > edit.base;
+  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    addEventListener("pagehide", storeEdits);
+    return () => {
+      removeEventListener("pagehide", storeEdits);
+      storeEdits();
+    };
+  }, []);
+  const save = async () => {
+    setSaving(true);
+    setFailure(null);
+    try {
+      const saved = await saveContent(artifact, newer ? version : edit.base, edit.text);
+      announce(t("artifacts.saved", { version: saved.version }));
+      onEnd();
+    } catch (error) {
+      noticeSignOut(error);
+      setSaving(false);
+      setFailure(failureMessage(error, t));
+    }
+  };
+  const discard = () => {
+    onEnd();
+    if (edit.text === queryClient.getQueryData(contentQuery(id, edit.base).queryKey)) return;
+    toast(t("artifacts.discarded"), {
+      action: { label: t("artifacts.undo"), run: () => setEdit(id, edit) },
+    });
+  };
+  return (
+    <div className="flex min-h-0 grow flex-col gap-2 px-4 pb-3 short:shrink-0">
+      {newer && (
+        <section
+          aria-label={t("artifacts.newer", { version })}
+          className="flex max-h-1/2 short:max-h-none shrink-0 flex-col overflow-y-auto rounded-md border border-line p-3 text-sm"
+        >
+          <p role="status" className="flex items-center gap-2 text-warning">
+            <Icon name="warning" size={16} />
+            {t("artifacts.newer", { version })}
+          </p>
+          <ArtifactDiff artifact={id} from={edit.base} to={version} />
+        </section>
+      )}
+      <textarea
+        ref={field}
+        aria-label={t("artifacts.edit.of", { title })}
+        value={edit.text}
+        dir="auto"
+        spellCheck={artifact.kind === "document"}
+        onChange={(event) => setEdit(id, { ...edit, text: event.target.value })}
+        className="min-h-24 grow resize-none rounded-md border border-edge bg-raised p-3 font-mono text-sm pointer-coarse:text-base"
+      />
+      {failure !== null && (
+        <p role="alert" className="text-sm text-danger">
+          {failure}
+        </p>
+      )}
+      <div className="flex flex-wrap gap-2">
+        <Button look="primary" disabled={saving} onClick={() => void save()}>
+          {t(newer ? "artifacts.save.over" : "artifacts.save")}
+        </Button>
+        <Button disabled={saving} onClick={discard}>
+          {t(newer ? "artifacts.discard.newer" : "artifacts.discard")}
+        </Button>
+      </div>
+    </div>
+  );
+}

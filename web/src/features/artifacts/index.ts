@@ -1,0 +1,12 @@
+// The panel with the artifacts of a conversation: documents, code, pages, pictures, tables and diagrams in versions.
+import { deferred } from "../../controls/deferred";
+
+export { useOpenedArtifact } from "./opened";
+
+// Loaded when the panel is first opened.
+export const ArtifactPanel = deferred(() => import("./artifact-panel").then((m) => m.ArtifactPanel), {
+  onFailure: ({ onOpen }) => onOpen(undefined),
+});
+export const ArtifactsButton = deferred(() => import("./artifacts-button").then((m) => m.ArtifactsButton), {
+  onFailure: () => {},
+});
