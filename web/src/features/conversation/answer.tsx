@@ -3,7 +3,7 @@
 import { Fragment, memo } from "react";
 import { sendMessage } from "../../api/outbox";
 import { deferred } from "../../controls/deferred";
-import { IconButton } from "../../controls/button";
+import { Button, IconButton } from "../../controls/button";
 import { Menu, MenuItem } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import type { Message, TurnRouting } from "../../generated/events";
@@ -46,6 +46,7 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
       {parts.map((part, at) => (
         <Fragment key={part.part_id}>
           <Part part={part as PartView} endShown={ended && !completed && at === parts.length - 1} />
+          {part.state === "failed" && last && final !== null && <RetryCall name={part.title ?? part.tool_name ?? ""} />}
           {part.approval !== undefined && turnID !== null && (
             <Approval turnID={turnID} approval={part.approval} waits={!ended && part.state === "awaiting_approval"} />
           )}
@@ -56,6 +57,20 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
     </>
   );
 });
+
+/** Asks the model in words to try a failed call again. */
+function RetryCall({ name }: { name: string }) {
+  const { t } = useLocalization();
+  const { id, busy } = useConversationContext();
+  if (busy) return null;
+  const again = () =>
+    sendMessage({ conversationID: id, text: t("transcript.tool.again_text", { name }), ifBusy: "reject" });
+  return (
+    <Button look="quiet" icon="retry" aria-label={`${t("transcript.tool.again")}: ${name}`} onClick={again}>
+      {t("transcript.tool.again")}
+    </Button>
+  );
+}
 
 /** Returns how auto chose the profile of a live turn, as its message will contain it. */
 function routingOf(event: TurnRouting | null): Message["routing"] {
