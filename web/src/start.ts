@@ -1,6 +1,7 @@
 // Starts everything that runs for as long as the page is open. No module starts anything when it is imported.
 import { startOutbox } from "./api/outbox";
 import { startQueries } from "./api/queries";
+import { startToolChoices } from "./api/tool-choice";
 import { onSignIn, startSessionState } from "./api/session-state";
 import { startDrafts } from "./features/composer";
 import { startDevice } from "./controls/device";
@@ -31,6 +32,7 @@ export function start(): void {
   onSignIn(followAgain);
   startQueries();
   startAccountFeed();
+  startToolChoices();
   startDrafts();
   startOutbox();
 }

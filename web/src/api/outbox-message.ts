@@ -3,6 +3,7 @@
 import type { Attachment } from "./attachments";
 import type { Schemas } from "./client";
 import type { Refusal } from "./problem";
+import type { ToolChoice } from "./tool-choice";
 
 export type Profile = "auto" | "balanced" | "deep_reasoning" | "coding";
 /** What happens to a message that is sent during a live turn. */
@@ -54,6 +55,8 @@ export interface MessageInput {
   ifBusy: BusyAction;
   branch?: Schemas["BranchRequest"];
   profile?: Profile;
+  /** The tools that its turn may use; absent: all. */
+  tools?: ToolChoice;
   /** For steer and interrupt only: the turn that receives the input. */
   targetTurn?: string;
   /** The head message that the user saw, which the service compares with the current one; absent: not compared. */
@@ -116,6 +119,7 @@ export function bodyOf(message: Omit<OutboxMessage, "body">): string {
     if_busy: message.ifBusy === "queue" ? "queue" : "reject",
     ...(message.branch === undefined ? {} : { branch: message.branch }),
     ...(message.profile === undefined ? {} : { profile: message.profile }),
+    ...(message.tools === undefined ? {} : { tools: message.tools }),
     ...(message.expectedHead === undefined ? {} : { expected_head_message_id: message.expectedHead }),
   });
 }

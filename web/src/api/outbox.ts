@@ -16,6 +16,7 @@ import {
   type DeliveryFailure,
 } from "./outbox-message";
 import { createOutboxStore } from "./outbox-store";
+import { toolsOf } from "./tool-choice";
 import { refetch, conversationQuery, queryClient, sessionQuery } from "./queries";
 
 export type { BusyAction, OutboxMessage, Profile, DeliveryFailure };
@@ -143,8 +144,10 @@ export function sendMessage(input: MessageInput): string {
   // An earlier message may not have created the conversation yet.
   const earlier = useOutbox.getState().list.find((one) => one.conversationID === input.conversationID);
   const opening = newConversation ?? earlier?.newConversation ?? (page === undefined ? { profile: null } : undefined);
+  const tools = input.tools ?? toolsOf(input.conversationID);
   const message: Omit<OutboxMessage, "body"> = {
     ...rest,
+    ...(tools === undefined ? {} : { tools }),
     key: crypto.randomUUID(),
     account: me,
     ...(opening === undefined || input.targetTurn !== undefined ? {} : { newConversation: opening }),

@@ -19,12 +19,16 @@ export interface ItemProps {
   disabled?: boolean;
   hint?: string;
   keys?: string;
+  /** Whether the menu stays open when the item is selected. */
+  keepsOpen?: boolean;
   children: ReactNode;
 }
 
 export interface CheckProps {
   checked: boolean;
   onChange: (checked: boolean) => void;
+  disabled?: boolean;
+  hint?: string;
   children: ReactNode;
 }
 
@@ -60,28 +64,45 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
 const item =
   "flex min-h-9 w-full cursor-pointer items-center gap-2.5 rounded-sm px-2.5 py-1 text-sm outline-none select-none data-highlighted:bg-hover data-disabled:cursor-default data-disabled:text-faint pointer-coarse:min-h-11";
 
-export function MenuItem({ icon, onSelect, danger = false, disabled = false, hint, keys, children }: ItemProps) {
+export function MenuItem({
+  icon,
+  onSelect,
+  danger = false,
+  disabled = false,
+  hint,
+  keys,
+  keepsOpen = false,
+  children,
+}: ItemProps) {
+  const select = (event: Event) => {
+    if (keepsOpen) event.preventDefault();
+    onSelect();
+  };
   return (
-    <DropdownMenu.Item disabled={disabled} onSelect={onSelect} className={`${item} ${danger ? "text-danger" : ""}`}>
+    <DropdownMenu.Item disabled={disabled} onSelect={select} className={`${item} ${danger ? "text-danger" : ""}`}>
       {icon !== undefined && <Icon name={icon} size={16} />}
-      {hint === undefined ? (
-        children
-      ) : (
-        <span className="flex flex-col">
-          {children}
-          <span className="text-xs text-faint">{hint}</span>
-        </span>
-      )}
+      <WithHint hint={hint}>{children}</WithHint>
       {keys !== undefined && <kbd className="ms-auto ps-4 font-sans text-xs text-faint">{keys}</kbd>}
     </DropdownMenu.Item>
   );
 }
 
+function WithHint({ hint, children }: { hint: string | undefined; children: ReactNode }) {
+  if (hint === undefined) return children;
+  return (
+    <span className="flex flex-col">
+      {children}
+      <span className="text-xs text-faint">{hint}</span>
+    </span>
+  );
+}
+
 /** A checkbox item; the menu stays open. */
-export function MenuCheck({ checked, onChange, children }: CheckProps) {
+export function MenuCheck({ checked, onChange, disabled = false, hint, children }: CheckProps) {
   return (
     <DropdownMenu.CheckboxItem
       checked={checked}
+      disabled={disabled}
       onCheckedChange={onChange}
       onSelect={(event) => event.preventDefault()}
       className={item}
@@ -91,7 +112,7 @@ export function MenuCheck({ checked, onChange, children }: CheckProps) {
           <Icon name="check" size={16} />
         </DropdownMenu.ItemIndicator>
       </span>
-      {children}
+      <WithHint hint={hint}>{children}</WithHint>
     </DropdownMenu.CheckboxItem>
   );
 }
@@ -111,10 +132,7 @@ export function MenuChoice<T extends string>({ value, onChange, options }: Choic
               <Icon name="check" size={16} />
             </DropdownMenu.ItemIndicator>
           </span>
-          <span className="flex flex-col">
-            {option.label}
-            {option.hint !== undefined && <span className="text-xs text-faint">{option.hint}</span>}
-          </span>
+          <WithHint hint={option.hint}>{option.label}</WithHint>
         </DropdownMenu.RadioItem>
       ))}
     </DropdownMenu.RadioGroup>

@@ -23,6 +23,7 @@ import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
 import { lastReceivedSequence, useComposerState, type ComposerState } from "./composer-state";
 import { stopTurn } from "./stop";
+import { ToolsMenu } from "./tools";
 import { TemporaryNotice, TemporaryToggle } from "./temporary";
 import { useChat, type Chat } from "./use-chat";
 import { useEscape, useFocus, useRefusedText } from "./use-composer";
@@ -126,6 +127,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <AddFilesMenu conversation={id} />
+          <ToolsMenu conversation={id} isStored={chat.page !== undefined} />
           <Picker chat={chat} once={once} onOnce={setOnce} />
           {temporary !== null && (
             <TemporaryToggle on={temporary.on} disabled={temporary.changing} onChange={temporary.change} />

@@ -40,10 +40,16 @@ export async function changeFollowUp(
 /** Cancels a follow-up and offers to bring it back: to the end of the queue, or to the composer if it was on hold. */
 export async function discardFollowUp(conversation: string, item: FollowUp, t: Localization["t"]): Promise<boolean> {
   if (!(await changeFollowUp(conversation, item, "cancelled", t))) return false;
-  const { content: text, profile } = item;
+  const { content: text, profile, tools } = item;
   const undo = () => {
     if (item.state === "queued")
-      sendMessage({ conversationID: conversation, text, ifBusy: "queue", ...(profile === null ? {} : { profile }) });
+      sendMessage({
+        conversationID: conversation,
+        text,
+        ifBusy: "queue",
+        ...(profile === null ? {} : { profile }),
+        ...(tools === null ? {} : { tools }),
+      });
     else drafts.restoreText(conversation, text);
     focusToWrite();
   };
