@@ -6,12 +6,14 @@ export interface DeviceSettings {
   announce: "off" | "sentences" | "end";
   /** Whether the single-letter shortcuts j and k move between messages. */
   letterShortcuts: boolean;
+  /** Whether the browser shows a notification when a call waits for the user's approval. */
+  notify: boolean;
   /** Whether the sidebar is shown next to the page, where there is space for it. */
   sidebar: boolean;
 }
 
 const storageKey = "turnstone-device";
-const defaults: DeviceSettings = { announce: "end", letterShortcuts: true, sidebar: true };
+const defaults: DeviceSettings = { announce: "end", letterShortcuts: true, notify: false, sidebar: true };
 
 /** Parses the stored settings. Missing, damaged and unknown values are replaced by the defaults. */
 export function parseDeviceSettings(kept: string | null): DeviceSettings {
@@ -20,6 +22,7 @@ export function parseDeviceSettings(kept: string | null): DeviceSettings {
     return {
       announce: found.announce === "off" || found.announce === "sentences" ? found.announce : defaults.announce,
       letterShortcuts: typeof found.letterShortcuts === "boolean" ? found.letterShortcuts : defaults.letterShortcuts,
+      notify: typeof found.notify === "boolean" ? found.notify : defaults.notify,
       sidebar: typeof found.sidebar === "boolean" ? found.sidebar : defaults.sidebar,
     };
   } catch {

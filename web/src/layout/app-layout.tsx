@@ -9,6 +9,7 @@ import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
 import { BranchesDialog, useBranching } from "../features/conversation";
 import {
+  ApprovalNotifications,
   DeletionDialogs,
   Drawer,
   MoveDialog,
@@ -33,6 +34,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const path = useLocation({ select: ({ pathname }) => pathname });
   const wide = useMedia("(min-width: 48rem)");
   const docked = useDevice((device) => device.sidebar);
+  const notify = useDevice((device) => device.notify);
   const [drawer, setDrawer] = useState(false);
   const deleting = useDeletion((deletion) => deletion.confirming.length > 0 || deletion.serverConfirmations.length > 0);
   const unsent = useUnsentCount(({ count }) => count > 0);
@@ -85,6 +87,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {path === "/" && <PageTitle />}
       {conversation !== undefined && <PageTitle name={conversation.title || t("pages.untitled")} />}
       <UnreadIcon />
+      {notify && <ApprovalNotifications current={id} />}
       <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />
       <Toasts />
     </div>

@@ -22,6 +22,7 @@ import { Data } from "./settings-data";
 import { Devices } from "./settings-devices";
 import { passkeysSupported } from "../../api/passkeys";
 import { deferred } from "../../controls/deferred";
+import { Notifications } from "./settings-notifications";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
 import { ShareList } from "../sharing";
@@ -279,6 +280,7 @@ function Preferences() {
           />
         </Section>
         <SaveStatus />
+        <Notifications />
       </Anchor>
     </>
   );

@@ -18,6 +18,10 @@ export { useDeletion, useMoving, useUnsentCount };
 
 // The drawer and the dialogs are loaded when they are first opened.
 export const Drawer = deferred(() => import("./drawer").then((m) => m.Drawer), { onFailure: ({ onHide }) => onHide() });
+export const ApprovalNotifications = deferred(
+  () => import("./approval-notifications").then((m) => m.ApprovalNotifications),
+  { onFailure: () => {} },
+);
 export const DeletionDialogs = deferred(() => import("./deletion-dialogs").then((m) => m.DeletionDialogs), {
   onFailure: cancelDeletions,
 });

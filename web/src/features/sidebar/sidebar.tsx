@@ -10,7 +10,7 @@ import { useLocalization } from "../../messages/localization";
 import { AccountMenu } from "./account-menu";
 import { Conversations } from "./conversations";
 import { Projects } from "../projects";
-import { useApprovals } from "./use-approvals";
+import { useApprovals } from "../../turn/use-approvals";
 
 // Mostly, no call waits.
 const Approvals = deferred(() => import("./approvals").then((m) => m.Approvals), { onFailure: () => {} });

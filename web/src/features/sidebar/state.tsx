@@ -5,7 +5,7 @@ import { conversationQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { useDeletion } from "./deletion";
-import { useApprovals } from "./use-approvals";
+import { useApprovals } from "../../turn/use-approvals";
 
 export function ConversationState({ conversation, current }: { conversation: Conversation; current: boolean }) {
   const { t } = useLocalization();

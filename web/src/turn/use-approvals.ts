@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { approvalsQuery } from "../../api/queries";
-import { useFeedStart } from "../../turn/account-feed";
+import { approvalsQuery } from "../api/queries";
+import { useFeedStart } from "./account-feed";
 
 /** Returns the calls that wait for the user's approval, once the feed of the account reports their changes. */
 export function useApprovals() {

@@ -1,0 +1,30 @@
+// The setting of the notifications of this browser. The browser asks for its permission only when the user switches them on.
+import { useState } from "react";
+import { Check } from "../../controls/form-controls";
+import { useDevice } from "../../controls/device";
+import { useLocalization } from "../../messages/localization";
+import { Section } from "./section";
+
+export function Notifications() {
+  const { t } = useLocalization();
+  const wanted = useDevice(({ notify }) => notify);
+  const [permission, setPermission] = useState(() => ("Notification" in window ? Notification.permission : null));
+  if (permission === null) return null;
+  const change = async (on: boolean) => {
+    const given = on ? await Notification.requestPermission() : permission;
+    setPermission(given);
+    useDevice.setState({ notify: on && given === "granted" });
+  };
+  return (
+    <Section id="notifications" title={t("pages.notify")} hint={t("pages.device.hint")}>
+      <div className="py-2">
+        <Check
+          label={t("pages.notify.approvals")}
+          hint={t(permission === "denied" ? "pages.notify.blocked" : "pages.notify.hint")}
+          checked={wanted && permission === "granted"}
+          onChange={(on) => void change(on)}
+        />
+      </div>
+    </Section>
+  );
+}
