@@ -101,7 +101,7 @@ async function newestConversations(cursor: string | null = null) {
   return { ...page, data: page.data.map(withPendingTitle) };
 }
 
-/** The messages and files that match a query; the previous ones while a longer query is searched. */
+/** The messages, artifacts and files that match a query; the previous ones while a longer query is searched. */
 export const searchQuery = (query: string) =>
   queryOptions({
     queryKey: ["search", query],

@@ -1,4 +1,4 @@
-// The messages and files that the service finds for the text typed into the palette.
+// The messages, artifacts and files that the service finds for the text typed into the palette.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
@@ -16,7 +16,7 @@ const pause = 250;
 /** The longest query of the service, in code points. */
 const longest = 160;
 
-/** Returns the messages and files that match a typed text, and whether the search failed. */
+/** Returns the messages, artifacts and files that match a typed text, and whether the search failed. */
 export function useFound(typed: string): { results: readonly Result[]; failed: boolean } {
   const [query, setQuery] = useState("");
   useEffect(() => {
@@ -78,6 +78,37 @@ export function Messages({ found, choose }: FoundProps) {
               {result.title || t("pages.untitled")}
             </span>
             <Excerpt snippet={result.snippet} />
+          </span>
+        </Item>
+      ))}
+    </Group>
+  );
+}
+
+export function Artifacts({ found, choose }: FoundProps) {
+  const { t } = useLocalization();
+  const navigate = useNavigate();
+  return (
+    <Group heading={t("artifacts.title")} show={found.length > 0}>
+      {found.map(({ artifact_id, conversation_id, title, snippet }) => (
+        <Item
+          key={artifact_id}
+          value={artifact_id ?? ""}
+          icon="fileText"
+          onSelect={choose(
+            () =>
+              void navigate({
+                to: "/c/$conversation",
+                params: { conversation: conversation_id ?? "" },
+                search: { artifact: artifact_id ?? "" },
+              }),
+          )}
+        >
+          <span className="flex min-w-0 grow flex-col py-1">
+            <span dir="auto" className="truncate [text-align:match-parent]">
+              {title}
+            </span>
+            <Excerpt snippet={snippet} />
           </span>
         </Item>
       ))}
