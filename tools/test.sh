@@ -14,7 +14,7 @@ timeout=45m
 test=(go test -count=1 -vet=off -json -timeout "$timeout")
 factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
-suites=(./http ./tests/e2e ./cmd/turnstone ./tests/crash ./persistence/turns ./providers/extract)
+suites=(./http ./tests/e2e ./cmd/turnstone ./tests/crash ./persistence/turns ./providers/extract ./providers/code)
 # These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
 # suites above run the same code with it, and make nightly runs these with it too.
 clients=(
