@@ -124,7 +124,7 @@ var choices = []struct {
 	{8, func(c *client) { c.start(true) }},
 	{14, (*client).steer},
 	{6, (*client).cancel},
-	{20, (*client).decide},
+	{40, (*client).decide},
 	{12, (*client).putDraft},
 	{12, (*client).putTitle},
 	{14, (*client).read},
@@ -208,8 +208,8 @@ func (c *client) start(queue bool) {
 	switch c.random.IntN(6) {
 	case 0, 1:
 		text += " tool=effect"
-	case 2:
-		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(3))
+	case 2, 3:
+		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(5))
 	}
 	body := sitetest.NewChatBody(text)
 	if conversation != "" {
