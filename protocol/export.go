@@ -30,12 +30,26 @@ type ExportedFile struct {
 
 // ConversationExport is one exported conversation with all of its branches.
 type ConversationExport struct {
-	Format       string       `json:"format" enum:"turnstone.conversation"`
-	Version      int          `json:"version"`
-	Conversation Conversation `json:"conversation"`
-	Draft        Draft        `json:"draft"`
-	FollowUps    []FollowUp   `json:"follow_ups" doc:"All items of the queue, including those that were started or cancelled."`
-	Branches     []Branch     `json:"branches"`
-	Messages     []Message    `json:"messages" doc:"The messages of all branches: a tree by parent_message_id. Each branch has its own messages, from the first to the last, after those of the branches that were created before it."`
-	Incomplete   string       `json:"incomplete,omitempty" doc:"Why messages are missing: the conversation was deleted while it was exported. Absent: none are missing."`
+	Format       string             `json:"format" enum:"turnstone.conversation"`
+	Version      int                `json:"version"`
+	Conversation Conversation       `json:"conversation"`
+	Draft        Draft              `json:"draft"`
+	FollowUps    []FollowUp         `json:"follow_ups" doc:"All items of the queue, including those that were started or cancelled."`
+	Branches     []Branch           `json:"branches"`
+	Messages     []Message          `json:"messages" doc:"The messages of all branches: a tree by parent_message_id. Each branch has its own messages, from the first to the last, after those of the branches that were created before it."`
+	Artifacts    []ExportedArtifact `json:"artifacts,omitempty" doc:"Every version of the artifacts, the oldest of each first. Absent in the archive of an account, which has them in artifacts.json."`
+	Incomplete   string             `json:"incomplete,omitempty" doc:"Why messages are missing: the conversation was deleted while it was exported. Absent: none are missing."`
+}
+
+// ExportedArtifact is one version of an artifact.
+type ExportedArtifact struct {
+	ArtifactID     ArtifactID     `json:"artifact_id"`
+	ConversationID ConversationID `json:"conversation_id"`
+	Kind           ArtifactKind   `json:"kind" enum:"document,code,html,svg,table,diagram"`
+	Language       *string        `json:"language"`
+	Version        int64          `json:"version"`
+	Title          string         `json:"title"`
+	CreatedBy      ArtifactAuthor `json:"created_by" enum:"model,user"`
+	CreatedAt      time.Time      `json:"created_at"`
+	Content        string         `json:"content"`
 }

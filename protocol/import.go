@@ -40,7 +40,7 @@ const (
 	ImportFilesOverLimit    ImportReason = "files_over_limit"     // files were skipped: over the limits of the service or the quota of the account
 	ImportFilesFailed       ImportReason = "files_failed"         // files were skipped: the service could not check or store them
 	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
-	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account
+	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account, or too many for one file
 	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
 	ImportAccountKept       ImportReason = "account_kept"         // the account keeps its own name, address, settings and usage
 	ImportArchiveLimit      ImportReason = "archive_limit"        // parts of the archive were not read: over a limit

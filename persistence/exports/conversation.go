@@ -20,6 +20,7 @@ type source struct {
 	at      time.Time // branches that were created later are left out
 	page    *protocol.ConversationPage
 
+	alone   bool      // the export has nothing but this conversation, so its file has the artifacts
 	only    *onlyPage // nil: one page does not have all messages
 	written struct{ messages, branches, followUps, feedback int }
 }
@@ -73,6 +74,11 @@ func (s *source) writeJSON(ctx context.Context, to io.Writer) error {
 				return object.err
 			})
 		})
+		object.end()
+	}
+	if err == nil && s.alone {
+		object.begin("artifacts")
+		err = s.artifacts(ctx, func(a *protocol.ExportedArtifact) error { object.item(a); return object.err })
 		object.end()
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 // writeMarkdown writes the path of the active branch, then the messages of each other branch that this path does not
-// show. Message texts are Markdown and are written as they are.
+// show, then the artifacts. Message texts are Markdown and are written as they are.
 func (s *source) writeMarkdown(ctx context.Context, to io.Writer) error {
 	text := &markdown{to: to}
 	text.head(s.page)
@@ -26,6 +26,9 @@ func (s *source) writeMarkdown(ctx context.Context, to io.Writer) error {
 			text.branch(&b.Branch)
 			return s.messages(ctx, b.BranchID, max(b.FirstDepth, b.ShownDepth+1), text.message)
 		})
+	}
+	if err == nil && s.alone {
+		err = s.currentArtifacts(ctx, text.artifact)
 	}
 	if protocol.CodeOf(err) == protocol.CodeNotFound && text.err == nil {
 		err = nil
@@ -78,6 +81,26 @@ func (m *markdown) branch(b *protocol.Branch) {
 	if b.BaseMessageID != nil {
 		m.heading += fmt.Sprintf("\nContinues after the message %s.\n", b.BaseMessageID)
 	}
+}
+
+// artifact writes the newest version of an artifact. A document is Markdown, as the texts of messages.
+func (m *markdown) artifact(a *protocol.ExportedArtifact) error {
+	m.printf("\n---\n\n# Artifact: %s\n\n- Version: %d\n- Changed: %s\n", oneLine(a.Title), a.Version, minute(a.CreatedAt))
+	if a.Kind == protocol.ArtifactDocument {
+		m.printf("\n%s\n", a.Content)
+		return m.err
+	}
+	language := fences[a.Kind]
+	if a.Language != nil {
+		language = oneLine(*a.Language)
+	}
+	m.fenced(language, a.Content)
+	return m.err
+}
+
+// fences are the languages of the blocks in which the content of artifacts is written.
+var fences = map[protocol.ArtifactKind]string{
+	protocol.ArtifactHTML: "html", protocol.ArtifactSVG: "svg", protocol.ArtifactTable: "csv", protocol.ArtifactDiagram: "mermaid",
 }
 
 var roleNames = map[string]string{protocol.RoleUser: "User", protocol.RoleAssistant: "Assistant"}

@@ -167,39 +167,13 @@ func list[T any](to *Archive, path, name string, next func() (page []T, more boo
 	return object.close()
 }
 
-// exportedArtifact is an item of artifacts.json: one version of an artifact.
-type exportedArtifact struct {
-	ArtifactID     protocol.ArtifactID     `json:"artifact_id"`
-	ConversationID protocol.ConversationID `json:"conversation_id"`
-	Kind           protocol.ArtifactKind   `json:"kind"`
-	Language       *string                 `json:"language"`
-	Version        int64                   `json:"version"`
-	Title          string                  `json:"title"`
-	CreatedBy      protocol.ArtifactAuthor `json:"created_by"`
-	CreatedAt      time.Time               `json:"created_at"`
-	Content        string                  `json:"content"`
-}
-
 // artifactsPage is as small as it is because a version may have a mebibyte.
 const artifactsPage = 4
 
-const artifactsSQL = `
-	select a.artifact_id, a.conversation_id, a.kind, a.language, v.version, v.title, v.created_by, v.created_at, v.content
-	from artifact_versions v
-	join artifacts a on a.account_id = v.account_id and a.artifact_id = v.artifact_id
-	join conversations c on c.account_id = a.account_id and c.conversation_id = a.conversation_id
-	where v.account_id = @account and (v.artifact_id, v.version) > (@artifact, @version) and ` + conversations.Visible + ` and not c.temporary
-	order by v.account_id, v.artifact_id, v.version
-	limit @limit`
-
 func (s *Store) allArtifacts(ctx context.Context, account protocol.AccountID, to *Archive) error {
-	var after exportedArtifact
-	return list(to, "artifacts.json", "artifact_versions", func() (found []exportedArtifact, more bool, err error) {
-		found, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[exportedArtifact], artifactsSQL,
-			pgx.NamedArgs{"account": account, "artifact": after.ArtifactID, "version": after.Version, "limit": artifactsPage})
-		if len(found) > 0 {
-			after = found[len(found)-1]
-		}
+	var after protocol.ExportedArtifact
+	return list(to, "artifacts.json", "artifact_versions", func() (found []protocol.ExportedArtifact, more bool, err error) {
+		found, err = s.artifacts(ctx, account, nil, &after)
 		return found, len(found) == artifactsPage, err
 	})
 }

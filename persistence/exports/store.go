@@ -97,6 +97,7 @@ func (s *Store) Conversation(ctx context.Context, account protocol.AccountID, id
 	if err != nil {
 		return nil, err
 	}
+	source.alone = true
 	return &Document{source.page.Title, source.page.Temporary, source}, nil
 }
 

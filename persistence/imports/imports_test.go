@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"turnstone/persistence"
+	"turnstone/persistence/artifacts"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/files"
 	"turnstone/persistence/imports"
@@ -24,6 +25,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -165,6 +167,66 @@ func TestAnExportImportedIntoAnotherAccountGivesTheSameTrees(t *testing.T) {
 		if !slices.Equal(trees(w, account), before) {
 			t.Error("importing the same export again changed the account")
 		}
+	}
+}
+
+// The file of one conversation has its artifacts with all versions, and restores them; as Markdown, it shows the newest ones.
+func TestTheFileOfOneConversationHasItsArtifacts(t *testing.T) {
+	w := storetest.NewWorld(t)
+	turn := w.Start(w.Request(nil, "write"))
+	turn.End(nil)
+	other := w.Start(w.Request(nil, "write more"))
+	other.End(nil)
+	write := func(of *storetest.Turn, call int, kind protocol.ArtifactKind, title, content string) *protocol.Artifact {
+		made, err := w.DB.Artifacts.WriteByCall(t.Context(), &turnlog.ArtifactWrite{
+			Scope: turnlog.Scope{AccountID: w.Account, ConversationID: of.Spec.ConversationID}, TurnID: of.Spec.TurnID,
+			ToolID: protocol.DeriveToolID(of.Spec.TurnID, call), Kind: kind, Title: title, Content: &content,
+		})
+		w.Must(err)
+		return made
+	}
+	plan := write(turn, 1, protocol.ArtifactCode, "Plan", "one")
+	for n := range 5 { // more than one page of versions
+		_, err := w.DB.Artifacts.Put(t.Context(), w.Account, &artifacts.Change{ArtifactID: plan.ArtifactID, Version: new(plan.Version + int64(n))}, "Plan", fmt.Sprint("fence ``` ", n))
+		w.Must(err)
+	}
+	write(turn, 2, protocol.ArtifactTable, "Table", "a,b\n")
+	write(other, 1, protocol.ArtifactDocument, "Another", "of another conversation")
+
+	document, err := w.DB.Exports.Conversation(t.Context(), w.Account, turn.Spec.ConversationID)
+	w.Must(err)
+	var file, text bytes.Buffer
+	w.Must(document.WriteJSON(t.Context(), &file))
+	w.Must(document.WriteMarkdown(t.Context(), &text))
+	for _, want := range []string{"# Artifact: Plan\n\n- Version: 6\n", "\n````\nfence ``` 4\n````\n", "# Artifact: Table\n", "\n```csv\na,b\n```\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text has no %q:\n%s", want, &text)
+		}
+	}
+	if strings.Contains(text.String(), "fence ``` 3") || strings.Contains(text.String()+file.String(), "of another conversation") {
+		t.Errorf("the text is\n%s", &text)
+	}
+	account := w.OtherAccount()
+	done := upload(w, account, file.Bytes())
+	if done.State != protocol.ImportCompleted || done.Imported != 1 || done.Artifacts != 2 || len(done.Report.Entries) != 0 {
+		t.Errorf("%+v", done)
+	}
+	const versionsSQL = `select string_agg(format('%s %s %s %s', a.kind, v.title, v.version, v.content), '; ' order by v.title, v.version)
+		from artifact_versions v join artifacts a using (account_id, artifact_id) join conversations c using (account_id, conversation_id)
+		where account_id = $1 and a.kind <> 'document'`
+	var versions [2]string
+	for i, of := range []protocol.AccountID{w.Account, account} {
+		w.Must(w.AdminConn().QueryRow(t.Context(), versionsSQL, of).Scan(&versions[i]))
+	}
+	if versions[0] != versions[1] {
+		t.Errorf("%s became %s", versions[0], versions[1])
+	}
+	if again := upload(w, account, file.Bytes()); again.Imported != 0 || again.State != protocol.ImportCompleted {
+		t.Errorf("again: %+v", again)
+	}
+	damaged := strings.Replace(file.String(), `"kind":"table"`, `"kind":"chair"`, 1)
+	if done := upload(w, w.OtherAccount(), []byte(damaged)); done.Imported != 1 || done.Artifacts != 1 || done.Report.Reasons[protocol.ImportUnreadable] != 1 {
+		t.Errorf("damaged: %+v", done)
 	}
 }
 

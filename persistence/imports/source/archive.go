@@ -91,6 +91,18 @@ func (a *ownArchive) artifacts() error {
 }
 
 func (a *ownArchive) artifact(d *decoder) error {
+	v, valid, err := d.artifact(a.now)
+	switch {
+	case err != nil:
+		return err
+	case !valid:
+		return a.problem(protocol.ImportUnreadable, v.Title, "It is not a version of an artifact.")
+	}
+	return yield(a.to.Artifact(v))
+}
+
+// artifact reads a protocol.ExportedArtifact. A version that is not valid has only its title.
+func (d *decoder) artifact(now time.Time) (v *Artifact, valid bool, err error) {
 	var from struct {
 		ID             text  `json:"artifact_id"`
 		ConversationID text  `json:"conversation_id"`
@@ -103,21 +115,19 @@ func (a *ownArchive) artifact(d *decoder) error {
 		Content        text  `json:"content"`
 	}
 	if err := d.value(&from); err != nil {
-		return err
+		return nil, false, err
 	}
-	v := &Artifact{
-		Kind: protocol.ArtifactKind(from.Kind), Version: from.Version, CreatedBy: protocol.ArtifactAuthor(from.CreatedBy), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now),
+	v = &Artifact{
+		Kind: protocol.ArtifactKind(from.Kind), Version: from.Version, CreatedBy: protocol.ArtifactAuthor(from.CreatedBy), CreatedAt: bounded(from.CreatedAt.Time, now, now),
 		Content: strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD"),
 	}
 	v.Title, _ = oneLine(string(from.Title), protocol.MaxTitle)
 	if language := strings.ReplaceAll(clipRunes(string(from.Language), protocol.MaxArtifactLanguage), "\x00", ""); language != "" {
 		v.Language = &language
 	}
-	if v.ID.UnmarshalText([]byte(from.ID)) != nil || v.ConversationID.UnmarshalText([]byte(from.ConversationID)) != nil || v.Title == "" || v.Version != version(v.Version) ||
-		len(v.Content) > protocol.MaxArtifactBytes || !slices.Contains(protocol.ArtifactKinds, v.Kind) || v.CreatedBy != protocol.ByModel && v.CreatedBy != protocol.ByUser {
-		return a.problem(protocol.ImportUnreadable, v.Title, "It is not a version of an artifact.")
-	}
-	return yield(a.to.Artifact(v))
+	valid = v.ID.UnmarshalText([]byte(from.ID)) == nil && v.ConversationID.UnmarshalText([]byte(from.ConversationID)) == nil && v.Title != "" && v.Version == version(v.Version) &&
+		len(v.Content) <= protocol.MaxArtifactBytes && slices.Contains(protocol.ArtifactKinds, v.Kind) && (v.CreatedBy == protocol.ByModel || v.CreatedBy == protocol.ByUser)
+	return v, valid, nil
 }
 
 // ownArchive reads an archive of this service: first the projects, their instructions and the files, which conversations name.

@@ -100,7 +100,15 @@ func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
 		if c.Kind == "" {
 			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
 		}
-		return to.Conversation(c)
+		if err := to.Conversation(c); err != nil {
+			return err
+		}
+		for _, v := range c.Artifacts {
+			if err := to.Artifact(v); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if failed := yielded(err); failed != nil {
 		return failed

@@ -39,6 +39,7 @@ type Conversation struct {
 	FollowUps        []FollowUp
 	Branches         []OwnBranch // in the order of their creation
 	ActiveBranch     string
+	Artifacts        []*Artifact // of a file that has nothing but this conversation
 
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int

@@ -32,6 +32,22 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 		c.Draft, c.DraftVersion, c.DraftUpdatedAt = prefix(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
 		c.DraftAttachments = c.attachments(draft.Attachments)
 		return err
+	case "artifacts":
+		return d.elements(func() error {
+			v, valid, err := d.artifact(d.now)
+			if err != nil {
+				return err
+			}
+			switch need := messageOverhead + len(v.Content); {
+			case !valid:
+				c.note(protocol.ImportUnreadable, 1)
+			case c.memory+need > maxMemory:
+				c.note(protocol.ImportArtifactsLimit, 1)
+			default:
+				c.Artifacts, c.memory = append(c.Artifacts, v), c.memory+need
+			}
+			return nil
+		})
 	case "incomplete":
 		var why text
 		err := d.value(&why)

@@ -2682,6 +2682,8 @@ export interface components {
             version: number;
         };
         ConversationExport: {
+            /** @description Every version of the artifacts, the oldest of each first. Absent in the archive of an account, which has them in artifacts.json. */
+            artifacts?: components["schemas"]["ExportedArtifact"][];
             branches: components["schemas"]["Branch"][];
             conversation: components["schemas"]["Conversation"];
             draft: components["schemas"]["Draft"];
@@ -3783,6 +3785,21 @@ export interface components {
              */
             type: "upload.state";
             upload_id: string;
+        };
+        ExportedArtifact: {
+            artifact_id: string;
+            content: string;
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @enum {string} */
+            created_by: "model" | "user";
+            /** @enum {string} */
+            kind: "document" | "code" | "html" | "svg" | "table" | "diagram";
+            language: string | null;
+            title: string;
+            /** Format: int64 */
+            version: number;
         };
         Feedback: {
             comment: string;
@@ -23503,6 +23520,19 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifacts": [
+                     *         {
+                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "content": "And seven times eight?",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "created_by": "model",
+                     *           "kind": "document",
+                     *           "language": "en",
+                     *           "title": "Six times seven",
+                     *           "version": 3
+                     *         }
+                     *       ],
                      *       "branches": [
                      *         {
                      *           "active": false,
