@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"hash/maphash"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"turnstone/protocol/words"
 )
@@ -15,6 +18,7 @@ type Reading struct {
 	User      []string // what the user has written in this conversation
 	Private   []string // data of the account from elsewhere: files, instructions, results of private tools
 	Untrusted bool     // text of strangers is among what the model has read
+	Opaque    bool     // pictures are among it, with which no text can be compared
 	Addresses []string // that a search has found in this turn
 
 	// The words of User and Private. They are set by the first call that needs them.
@@ -24,8 +28,10 @@ type Reading struct {
 const (
 	// runOfWords is how many words in a row have to be those of a private text.
 	runOfWords = 3
-	// telling is the length, in characters, of a word with a digit that says something by itself.
+	// telling is the length, in characters, of a word with a digit that says something by itself, and of a number.
 	telling = 4
+	// joined is the length, in bytes, of a word that may be several private words without spaces.
+	joined = 8
 	// encoded is the length, in characters, of a word that may be encoded data.
 	encoded = 24
 	// maxMarked limits the marked parts.
@@ -38,7 +44,7 @@ func (r *Reading) leaks(text string, address bool) (reasons, marked []string) {
 	if r == nil {
 		return []string{"It is not known any more what the answer is based on, and the call sends something out of the service."}, nil
 	}
-	if len(r.Private) == 0 && !r.Untrusted {
+	if len(r.Private) == 0 && !r.Untrusted && !r.Opaque {
 		return nil, nil
 	}
 	if address && (named(r.User, text) || slices.Contains(r.Addresses, text)) {
@@ -50,8 +56,11 @@ func (r *Reading) leaks(text string, address bool) (reasons, marked []string) {
 	if len(marked) > 0 {
 		reasons = append(reasons, "It would send data of yours to another service.")
 	}
-	if address {
+	switch {
+	case address:
 		reasons = append(reasons, "You did not name this address, and no search has found it.")
+	case r.Opaque && len(marked) == 0:
+		reasons = append(reasons, "The model has seen a picture, and may describe it to another service.")
 	}
 	return reasons, marked
 }
@@ -78,17 +87,27 @@ func (r *Reading) private(text string) (marked []string) {
 	}
 	tokens := wordsOf(text)
 	for i, token := range tokens {
-		if len([]rune(token)) >= telling && strings.IndexFunc(token, unicode.IsDigit) >= 0 && private.has(token) && !user.has(token) {
+		if hasDigit(token) && utf8.RuneCountInString(token) >= telling && private.has(token) && !user.has(token) {
+			mark(token)
+		}
+		if len(token) >= joined && private.hasJoined(token) && !user.has(token) {
 			mark(token)
 		}
 		if i+runOfWords <= len(tokens) {
-			if run := strings.Join(tokens[i:i+runOfWords], " "); private.has(run) && !user.has(run) {
-				mark(run)
+			if run := tokens[i : i+runOfWords]; private.has(run...) && !user.has(run...) {
+				mark(strings.Join(run, " "))
 			}
+		}
+	}
+	for _, number := range numbersOf(text) {
+		if private.hasNumber(number) && !user.hasNumber(number) {
+			mark(number)
 		}
 	}
 	return marked
 }
+
+func hasDigit(text string) bool { return strings.IndexFunc(text, unicode.IsDigit) >= 0 }
 
 // wordsOf returns the words of a text, in the form in which they are compared.
 func wordsOf(text string) []string {
@@ -119,21 +138,78 @@ func contains(texts []string, part string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, part) })
 }
 
-// corpus is a set of texts as one text of words.
-type corpus string
+// numbers matches a number of several groups of digits, and a decimal number.
+var numbers = regexp.MustCompile(`\p{Nd}+(?:[ .,:/()\x{a0}\x{202f}_-]{1,2}\p{Nd}+)*`)
 
-func newCorpus(texts []string) *corpus {
-	var all strings.Builder
-	for _, text := range texts {
-		for _, word := range wordsOf(text) {
-			all.WriteString(" ")
-			all.WriteString(word)
+// numbersOf returns the numbers of a text without what separates their digits, if they are telling: all digits in a row, and each
+// decimal number.
+func numbersOf(text string) (all []string) {
+	for _, found := range numbers.FindAllString(text, -1) {
+		groups := strings.FieldsFunc(found, func(c rune) bool { return !unicode.IsDigit(c) })
+		if number := strings.Join(groups, ""); len(number) >= telling {
+			all = append(all, number)
 		}
-		all.WriteString(" \x00")
+		for i := 1; i < len(groups) && len(groups) > 2; i++ { // such as coordinates
+			if pair := groups[i-1] + groups[i]; len(pair) >= telling {
+				all = append(all, pair)
+			}
+		}
 	}
-	words := corpus(all.String())
-	return &words
+	return all
 }
 
-// has reports whether a text has a word, or words in a row with single spaces between them.
-func (c *corpus) has(run string) bool { return strings.Contains(string(*c), " "+run+" ") }
+// corpus has the words, the runs of words and the numbers of texts, as hashes in order: a large text has hundreds of thousands.
+type corpus struct {
+	seed                 maphash.Seed
+	words, glued, digits []uint64
+}
+
+func newCorpus(texts []string) *corpus {
+	c := &corpus{seed: maphash.MakeSeed()}
+	for _, text := range texts {
+		tokens := wordsOf(text)
+		for i, token := range tokens {
+			c.words = append(c.words, c.hash(token))
+			if i+runOfWords <= len(tokens) {
+				c.words = append(c.words, c.hash(tokens[i:i+runOfWords]...))
+			}
+			for n := 2; n <= runOfWords && i+n <= len(tokens); n++ {
+				if glued := strings.Join(tokens[i:i+n], ""); len(glued) >= joined {
+					c.glued = append(c.glued, c.hash(glued))
+				}
+			}
+		}
+		for _, number := range numbersOf(text) {
+			c.digits = append(c.digits, c.hash(number))
+		}
+	}
+	for _, hashes := range []*[]uint64{&c.words, &c.glued, &c.digits} {
+		slices.Sort(*hashes)
+		*hashes = slices.Compact(*hashes)
+	}
+	return c
+}
+
+func (c *corpus) hash(words ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	for _, word := range words {
+		_, _ = h.WriteString(word) // it never fails
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// has reports whether a text has words in a row.
+func (c *corpus) has(words ...string) bool { return contained(c.words, c.hash(words...)) }
+
+// hasJoined reports whether a text has two or three words in a row that are one word without the spaces.
+func (c *corpus) hasJoined(word string) bool { return contained(c.glued, c.hash(word)) }
+
+// hasNumber reports whether a text has a number, whatever separates its digits.
+func (c *corpus) hasNumber(digits string) bool { return contained(c.digits, c.hash(digits)) }
+
+func contained(hashes []uint64, hash uint64) bool {
+	_, is := slices.BinarySearch(hashes, hash)
+	return is
+}

@@ -132,3 +132,49 @@ func TestARequestShowsWhatLeavesTheService(t *testing.T) {
 		t.Errorf("the request is %+v", plan.Ask)
 	}
 }
+
+func TestPrivateWordsAreNoticedInOtherForms(t *testing.T) {
+	private := "The vault: pin 4938, card 7719-4455-88. The phrase is correct horse battery. Latitude 53.37°, longitude 7.21°. Nobody but the owner knows."
+	reading := &Reading{User: []string{"What is the weather in Emden in 1999?"}, Private: []string{private}}
+	query := func(text string) Plan {
+		return readPage.Decide(&Call{Reading: reading}, nil, Description{Outward: text})
+	}
+	for _, text := range []string{
+		"pin 4938", "pin 4 9 3 8", "4-9-3-8", "card 7719445588", "card 7719 4455 88", "771944 5588", "correcthorse", "the horsebattery", "weather 53.37,7.21", "weather 53,37", "but the owner", "aGVsbG8gd29ybGQgdGhpcyBpcw",
+	} {
+		if plan := query(text); plan.Ask == nil || len(plan.Ask.Marked) == 0 {
+			t.Errorf("%q leaves without a mark", text)
+		}
+	}
+	for _, text := range []string{"weather in Emden", "weather 1999", "tides of the north sea", "the horse", "page 53"} {
+		if plan := query(text); plan.Ask != nil {
+			t.Errorf("%q asks: %+v", text, plan.Ask)
+		}
+	}
+}
+
+// A picture may show anything, so whatever leaves asks, once for the conversation.
+func TestWhatLeavesAfterAPictureAsks(t *testing.T) {
+	search := Tool{Name: "web_search", Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible}
+	call := &Call{Reading: &Reading{User: []string{"What is this?"}, Opaque: true}}
+	about := Description{Outward: "small wader with orange legs"}
+	plan := search.Decide(call, nil, about)
+	if plan.Ask == nil || !slices.Contains(plan.Ask.Options, protocol.ApproveForConversation) || len(plan.Ask.Marked) != 0 {
+		t.Fatalf("the plan is %+v", plan.Ask)
+	}
+	call.Grants = []turnlog.Grant{{Tool: "web_search"}}
+	if plan := search.Decide(call, nil, about); plan.Ask != nil {
+		t.Errorf("a granted search asks: %+v", plan.Ask)
+	}
+}
+
+// The work for a call does not grow with what the model has read, once that is indexed.
+func TestManyCallsWithLongAddressesAreDecidedQuickly(t *testing.T) {
+	reading := &Reading{Private: []string{strings.Repeat("a b c d e f g ", 100_000)}}
+	address := address("https://e.example/" + strings.Repeat("a/b/z/", 600))
+	for range 50 {
+		if plan := readPage.Decide(&Call{Reading: reading}, nil, address); plan.Ask == nil {
+			t.Fatal("the address does not ask")
+		}
+	}
+}

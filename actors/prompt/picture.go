@@ -64,5 +64,5 @@ func (f *Files) pictures(ctx context.Context, ids []protocol.FileID, heads map[p
 func show(message *turnlog.HistoryMessage, number int, head *turnlog.FileHead, content []byte) {
 	message.Pictures = append(slices.Clip(message.Pictures), turnlog.NewPicture(content))
 	section := frame(number, head, fmt.Sprintf("This file is picture %d of this message.", len(message.Pictures)))
-	message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
+	add(message, section)
 }

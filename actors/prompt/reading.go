@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"strings"
+
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
@@ -8,27 +10,55 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// written returns what the user has written in messages.
+// written returns what the user has written in messages: the messages themselves, and the inputs for the answers.
 func written(history []turnlog.HistoryMessage) (texts []string) {
 	for _, message := range history {
-		if message.Role != protocol.RoleUser {
-			continue
-		}
-		for _, part := range message.Parts {
-			texts = append(texts, part.Text)
+		for _, part := range message.Parts[:len(message.Parts)-message.Shown] {
+			if message.Role == protocol.RoleUser || isInput(&part) {
+				texts = append(texts, withoutFences(part.Text))
+			}
 		}
 	}
 	return texts
 }
 
+// withoutFences returns a text without its fenced blocks: the user has rather copied than written what is in them, for example the
+// error of an artifact.
+func withoutFences(text string) string {
+	if !strings.Contains(text, "```") {
+		return text
+	}
+	var out strings.Builder
+	fence := ""
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		marks := trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, "`"))]
+		switch {
+		case fence == "" && len(marks) >= 3:
+			fence = marks
+		case fence == "":
+			out.WriteString(line)
+		case len(marks) >= len(fence) && marks == trimmed:
+			fence = ""
+		}
+	}
+	return out.String()
+}
+
+// isInput reports whether a part of an answer is an input of the user, which was applied while it was written.
+func isInput(part *protocol.Part) bool {
+	return part.Type == protocol.PartNotice && part.SteeringID != nil
+}
+
 // reading notes what a request contains, for the policy of the calls that follow. user is what the user has written in the
-// messages, which show files now. The texts are shared with the request.
-func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history []turnlog.HistoryMessage, instructions string) *policy.Reading {
-	r := &policy.Reading{User: append(user, p.Inputs()...)}
+// messages, which show files now. trimmed means that older messages were left out: what the model wrote may repeat what they had.
+// The texts are shared with the request.
+func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history []turnlog.HistoryMessage, instructions string, trimmed bool) *policy.Reading {
+	r := &policy.Reading{User: append(user, p.Inputs()...), Untrusted: trimmed}
 	if instructions != "" {
 		r.Private = append(r.Private, instructions)
 	}
-	derived := false // what the model wrote may repeat what it has read from elsewhere
+	derived := trimmed // what the model wrote may repeat what it has read from elsewhere
 	note := func(tool, output string, sources []protocol.Source, failed bool) {
 		entry := tools.Find(tool)
 		if failed && (entry == nil || !entry.PrivateFailures) {
@@ -39,23 +69,25 @@ func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history
 				r.Addresses = append(r.Addresses, string(source.URL))
 			}
 		}
-		if entry == nil || entry.Private { // a tool that is not known any more may have been one
+		if entry == nil || entry.Private || failed { // a tool that is not known any more may have been one
 			r.Private, derived = append(r.Private, output), true
 		}
-		r.Untrusted = r.Untrusted || entry == nil || entry.Untrusted
+		r.Untrusted = r.Untrusted || entry == nil || entry.Untrusted || failed
 	}
 	for _, message := range history {
-		if len(message.Attachments) > 0 {
+		if len(message.Attachments)+message.Shown > 0 {
 			r.Untrusted, derived = true, true
 		}
-		for _, part := range message.Parts {
+		r.Opaque = r.Opaque || len(message.Pictures) > 0
+		files := len(message.Parts) - message.Shown
+		for i, part := range message.Parts {
 			switch {
 			case part.Type == protocol.PartTool && part.Error != nil:
 				note(part.ToolName, part.Error.Detail, nil, true)
 			case part.Type == protocol.PartTool && part.Output == "": // its outcome is not known
 			case part.Type == protocol.PartTool:
 				note(part.ToolName, part.Output, part.Sources, false)
-			case message.Role == protocol.RoleUser && len(message.Attachments) > 0, message.Role != protocol.RoleUser && derived:
+			case i >= files, message.Role != protocol.RoleUser && derived && !isInput(&part):
 				r.Private = append(r.Private, part.Text, part.Code)
 			}
 		}

@@ -91,7 +91,7 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 		Route: route.Name, Model: route.Model, System: systemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered, WithoutCalls: p.WithoutTools,
 		ReasoningEffort: route.ReasoningEffort, PictureDetail: route.PictureDetail, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
 		Deadline: p.Spec.CreatedAt.Add(p.Waited + time.Duration(p.Spec.Routing.Completion.DeadlineSeconds)*time.Second),
-	}, trimmed, sources, reading(&p, b.Tools, user, history, instructions)}
+	}, trimmed, sources, reading(&p, b.Tools, user, history, instructions, trimmed)}
 	if route.Fallback {
 		request.Deadline = time.Time{}
 	}

@@ -103,8 +103,8 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 			sizes[i] = heads[id].Size
 		}
 	}
-	if question := &shown[len(shown)-1]; ofProject != "" {
-		question.Parts = append(slices.Clip(question.Parts), protocol.Part{Type: protocol.PartText, Text: ofProject})
+	if ofProject != "" {
+		add(&shown[len(shown)-1], ofProject)
 	}
 	pictures, err := f.pictures(ctx, ids, heads)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 		if err != nil {
 			return nil, nil, false, err
 		}
-		message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
+		add(message, section)
 		if source != nil {
 			sources = append(sources, *source)
 		}
@@ -133,6 +133,12 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 		size -= sizeOf(shown[first : first+1])
 	}
 	return shown[first:], sources, first > 0, nil
+}
+
+// add adds a text that shows files to a message.
+func add(message *turnlog.HistoryMessage, section string) {
+	message.Parts = append(slices.Clip(message.Parts), protocol.Part{Type: protocol.PartText, Text: section})
+	message.Shown++
 }
 
 // rankable returns of which texts the passages are ranked: the newest of those that are not shown whole, within maxRanked.

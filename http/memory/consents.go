@@ -35,7 +35,7 @@ func (h *Handlers) Routes() []route.Route {
 				"conversations: models search the titles and messages of other conversations (search_conversations), but never from a temporary conversation. "+
 				"projects: they also find conversations of other projects, except of projects with the memory scope `project`. "+
 				"location: a conversation can have a location context, which only the tool location reads. "+
-				"files and connectors: no tool reads them beyond its conversation and the project of that."),
+				"files and connectors: no tool needs these consents yet; models read the files of their conversation, of its project and, outside of projects, of the library."),
 		route.Call("PUT", "/memory-sources/{source}/consent", "putMemoryConsent", "Grant or revoke a consent", route.Writes, h.put).
 			DescribedAs("Stores the consent to a source. A revocation applies from the next request to a model and the next call of a tool on. With the consent to the location, the location contexts of all conversations end; without `precise`, stored ones are rounded. To repeat a request changes nothing.").
 			WithExample(route.Object{"granted": true}),

@@ -25,21 +25,22 @@ const (
 	from artifacts a
 	join artifact_versions v on v.account_id = a.account_id and v.artifact_id = a.artifact_id
 	join conversations c on c.account_id = a.account_id and c.conversation_id = a.conversation_id
-	where a.account_id = @account and a.conversation_id = @conversation and (a.artifact_id, v.version) > (@artifact, @version)
+	where a.account_id = @account and a.conversation_id = @conversation and a.artifact_id >= @artifact and (a.artifact_id, v.version) > (@artifact, @version)
+	  and (not @newest or v.version = a.version)
 	  and ` + conversations.Visible + `
 	order by a.artifact_id, v.version
 	limit @limit`
 )
 
 // artifacts returns the next versions of artifacts after a position, which it moves: those of a conversation, or of the account if
-// it is nil.
-func (s *Store) artifacts(ctx context.Context, account protocol.AccountID, conversation *protocol.ConversationID, after *protocol.ExportedArtifact) ([]protocol.ExportedArtifact, error) {
+// it is nil. newest leaves out the earlier versions of those of a conversation.
+func (s *Store) artifacts(ctx context.Context, account protocol.AccountID, conversation *protocol.ConversationID, newest bool, after *protocol.ExportedArtifact) ([]protocol.ExportedArtifact, error) {
 	sql := artifactsSQL
 	if conversation != nil {
 		sql = artifactsOfConversationSQL
 	}
 	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[protocol.ExportedArtifact], sql, pgx.NamedArgs{
-		"account": account, "conversation": conversation, "artifact": after.ArtifactID, "version": after.Version, "limit": artifactsPage,
+		"account": account, "conversation": conversation, "artifact": after.ArtifactID, "version": after.Version, "newest": newest, "limit": artifactsPage,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading artifacts: %w", err)
@@ -50,11 +51,11 @@ func (s *Store) artifacts(ctx context.Context, account protocol.AccountID, conve
 	return found, nil
 }
 
-// artifacts calls each for every version of the artifacts of the conversation.
-func (s *source) artifacts(ctx context.Context, each func(*protocol.ExportedArtifact) error) error {
+// artifacts calls each for every version of the artifacts of the conversation, or for the newest one of each.
+func (s *source) artifacts(ctx context.Context, newest bool, each func(*protocol.ExportedArtifact) error) error {
 	var after protocol.ExportedArtifact
 	for {
-		found, err := s.store.artifacts(ctx, s.account, &s.page.ConversationID, &after)
+		found, err := s.store.artifacts(ctx, s.account, &s.page.ConversationID, newest, &after)
 		if err != nil {
 			return err
 		}
@@ -67,21 +68,4 @@ func (s *source) artifacts(ctx context.Context, each func(*protocol.ExportedArti
 			return nil
 		}
 	}
-}
-
-// currentArtifacts calls each for the newest version of every artifact of the conversation.
-func (s *source) currentArtifacts(ctx context.Context, each func(*protocol.ExportedArtifact) error) error {
-	var current *protocol.ExportedArtifact
-	err := s.artifacts(ctx, func(next *protocol.ExportedArtifact) error {
-		last := current
-		current = next
-		if last == nil || last.ArtifactID == next.ArtifactID {
-			return nil
-		}
-		return each(last)
-	})
-	if err == nil && current != nil {
-		err = each(current)
-	}
-	return err
 }

@@ -78,7 +78,7 @@ func (s *source) writeJSON(ctx context.Context, to io.Writer) error {
 	}
 	if err == nil && s.alone {
 		object.begin("artifacts")
-		err = s.artifacts(ctx, func(a *protocol.ExportedArtifact) error { object.item(a); return object.err })
+		err = s.artifacts(ctx, false, func(a *protocol.ExportedArtifact) error { object.item(a); return object.err })
 		object.end()
 	}
 	switch {

@@ -28,7 +28,7 @@ func (s *source) writeMarkdown(ctx context.Context, to io.Writer) error {
 		})
 	}
 	if err == nil && s.alone {
-		err = s.currentArtifacts(ctx, text.artifact)
+		err = s.artifacts(ctx, true, text.artifact)
 	}
 	if protocol.CodeOf(err) == protocol.CodeNotFound && text.err == nil {
 		err = nil

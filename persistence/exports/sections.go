@@ -173,7 +173,7 @@ const artifactsPage = 4
 func (s *Store) allArtifacts(ctx context.Context, account protocol.AccountID, to *Archive) error {
 	var after protocol.ExportedArtifact
 	return list(to, "artifacts.json", "artifact_versions", func() (found []protocol.ExportedArtifact, more bool, err error) {
-		found, err = s.artifacts(ctx, account, nil, &after)
+		found, err = s.artifacts(ctx, account, nil, false, &after)
 		return found, len(found) == artifactsPage, err
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,7 +23,8 @@ var (
 	putLocationSQL = `
 	insert into location_contexts as l (account_id, conversation_id, latitude, longitude, accuracy_m, place, precise, expires_at)
 	select @account, @conversation, ` + either("@latitude::float8", coarse("@latitude::float8")) + `, ` + either("@longitude::float8", coarse("@longitude::float8")) + `,
-		` + either("@accuracy::float8", fmt.Sprintf(coarseAccuracy, "@accuracy::float8")) + `, @place, @precise, @expires
+		` + either("@accuracy::float8", fmt.Sprintf(coarseAccuracy, "@accuracy::float8")) + `,
+		` + either("@place::text", "@coarse_place::text") + `, @precise, @expires
 	on conflict (account_id, conversation_id) do update
 	set latitude = excluded.latitude, longitude = excluded.longitude, accuracy_m = excluded.accuracy_m, place = excluded.place,
 		precise = excluded.precise, expires_at = excluded.expires_at, updated_at = now()
@@ -55,7 +58,10 @@ const (
 func (s *Store) PutLocation(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, at *protocol.LocationContext) (stored *protocol.LocationContext, err error) {
 	args := pgx.NamedArgs{
 		"account": account, "conversation": conversation, "latitude": at.Latitude, "longitude": at.Longitude,
-		"accuracy": at.AccuracyM, "place": at.Place, "expires": at.ExpiresAt,
+		"accuracy": at.AccuracyM, "place": at.Place, "coarse_place": at.Place, "expires": at.ExpiresAt,
+	}
+	if at.Place != nil && strings.IndexFunc(*at.Place, unicode.IsDigit) >= 0 { // it may be an address
+		args["coarse_place"] = nil
 	}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		consent, err := lockConsent(ctx, tx, args)

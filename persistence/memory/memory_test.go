@@ -80,6 +80,25 @@ func TestACoarseLocationIncludesTheTrueOne(t *testing.T) {
 	}
 }
 
+// A place with a number may be as precise as coordinates.
+func TestACoarseLocationHasNoAddress(t *testing.T) {
+	w := storetest.NewWorld(t)
+	conversation := storetest.NewConversation(t, w.DB, w.Account, "Weather").ConversationID
+	for _, precise := range []bool{false, true} {
+		_, err := w.DB.Memory.SetConsent(t.Context(), w.Account, locationConsent(true, precise))
+		w.Must(err)
+		for place, kept := range map[string]bool{"Emden": true, "Hauptstraße 5, Emden": precise, "شارع ٥": precise} {
+			where := at(53.3, 7.2, 10)
+			where.Place = &place
+			stored, err := w.DB.Memory.PutLocation(t.Context(), w.Account, conversation, where)
+			w.Must(err)
+			if (stored.Place != nil) != kept {
+				t.Errorf("%q, precise %t: stored is %v", place, precise, stored.Place)
+			}
+		}
+	}
+}
+
 func TestATemporaryConversationHasALocationThatEndsWithIt(t *testing.T) {
 	w := storetest.NewWorld(t)
 	made, err := w.DB.Conversations.CreateConversation(t.Context(), w.Account, &conversations.NewConversation{ConversationID: protocol.NewConversationID(), Temporary: true})

@@ -137,7 +137,7 @@ with released as (
     limit $2
     for update of t skip locked
 ), orphans as (
-    select * from released union all select * from lost limit $2
+    select * from lost union all select * from released limit $2
 )
 update turns t set owner = $1, owner_epoch = t.owner_epoch + 1, adoptions = t.adoptions + (t.owner is not null)::int, parked_until = null
 from orphans

@@ -23,11 +23,11 @@ const stalledAge = 2 * time.Second
 // so a sweep continues where the last one ended, and starts again with the oldest item after the newest.
 const stalledScanLimit = 1000
 
-const stalledQueuesSQL = `
+var stalledQueuesSQL = `
 select f.account_id, f.conversation_id, f.created_at, f.follow_up_id,
        c.live_turn_id is null and ` + conversations.Visible + `
        and coalesce((select p.state from projects p where p.account_id = c.account_id and p.project_id = c.project_id), 'active') = 'active'
-       and (select count(*) from turns t where t.account_id = f.account_id and t.parked_until is null and t.` + conversations.LiveStates + `) < $2
+       and ` + conversations.LiveTurnsOf("f.account_id") + ` < $2
 from (
     select account_id, conversation_id, created_at, follow_up_id from follow_ups
     where state = 'queued' and created_at < now() - $1::interval and (created_at, follow_up_id) > ($3, $4)

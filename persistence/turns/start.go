@@ -105,7 +105,7 @@ where c.account_id = $1 and c.conversation_id = $2`
 
 // accountFacts returns the columns that a start reads of its account and of the node.
 func accountFacts(account, node string) string {
-	return `(select count(*) from turns where account_id = ` + account + ` and parked_until is null and ` + conversations.LiveStates + `),
+	return conversations.LiveTurnsOf(account) + `,
        exists (select from nodes where node_id = ` + node + ` and not dead and not draining),
        (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `),
        ` + memory.GrantedSQL(account)

@@ -315,6 +315,7 @@ type HistoryMessage struct {
 	Attachments []protocol.FileID
 	Status      protocol.MessageStatus
 	Pictures    []Picture // those of its files that the model gets; set by package actors/prompt
+	Shown       int       // how many of the parts, the last ones, show files; set by package actors/prompt
 }
 
 // FileHead is what is known of a file without its text.

@@ -20,10 +20,14 @@ var Default = budget
 const (
 	MaxOutput    = maxOutput
 	MaxArtifacts = maxArtifacts
-	MaxTime      = maxTime
-	MaxWait      = maxWait
 	PerAccount   = perAccount
 	PerNode      = perNode
+)
+
+// The times of the engine.
+var (
+	MaxTime = maxTime
+	MaxWait = maxWait
 )
 
 // Program returns what starts the children.

@@ -1,6 +1,10 @@
 package code
 
-import "time"
+import (
+	"time"
+
+	"turnstone/protocol/timelimit"
+)
 
 // The limits of a task.
 const (
@@ -24,7 +28,6 @@ const (
 
 // The limits of a child process.
 const (
-	maxTime = 30 * time.Second // includes waiting for a processor
 	// spareCPU and spareMemory are what a child may have beyond its limits until it is killed: it needs some to end by itself.
 	spareCPU    = 2 // seconds
 	spareMemory = 256 << 20
@@ -38,9 +41,13 @@ const (
 
 // The limits of a node.
 const (
-	perAccount = 2                // tasks of an account at the same time
-	perNode    = 4                // children at the same time, because of their memory
-	maxWait    = 10 * time.Second // for a slot
+	perAccount = 2 // tasks of an account at the same time
+	perNode    = 4 // children at the same time, because of their memory
+)
+
+var (
+	maxTime = timelimit.Of(30 * time.Second) // of a child, with the wait for a processor
+	maxWait = timelimit.Of(10 * time.Second) // for a slot
 )
 
 // Budget is what the code of a task may use.

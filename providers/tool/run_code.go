@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 	"turnstone/providers/code"
 )
@@ -33,7 +34,7 @@ func (r RunCode) Spec() toolbox.Spec {
 		Name: "run_code", Kind: "compute", Title: "Run code", Description: runCodeDescription,
 		Effect: protocol.EffectWrite, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Own: true,
 		Private: true, PrivateFailures: true, Untrusted: true, Unavailable: r.Code.Unavailable,
-		Timeout: 75 * time.Second, // 10 for a slot, 30 for the run, the rest for files and artifacts
+		Timeout: timelimit.Of(75 * time.Second), // 10 for a slot, 30 for the run, the rest for files and artifacts
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"code":{"type":"string","minLength":1,"description":"The JavaScript code."},` +
 			`"file_ids":{"type":"array","maxItems":8,"items":{"type":"string"},"description":"The files that the code reads."}},` +

@@ -29,7 +29,8 @@ func (WriteArtifact) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "write_artifact", Kind: "artifact", Title: "Write an artifact", Description: writeArtifactDescription,
 		Effect: protocol.EffectWrite, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Own: true,
-		Timeout: 30 * time.Second,
+		PrivateFailures: true, // a stale write fails with the difference, which may be of files or pages
+		Timeout:         30 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"artifact_id":{"type":"string","description":"The artifact that gets a new version. Absent: a new artifact."},` +
 			`"base_version":{"type":"integer","minimum":1,"description":"With artifact_id: the version that the change is based on."},` +

@@ -114,7 +114,7 @@ func TestATurnThatWasTakenOverTwiceCountsOnce(t *testing.T) {
 func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 	enough := func() *run {
 		a := &run{t: t, notes: newFindings(), result: result{
-			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults,
+			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Decided: leastDecided, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults,
 		}}
 		for _, l := range lanes {
 			for _, kind := range l.kinds {
@@ -130,6 +130,7 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 		"enough":                      {func(*result) {}, false},
 		"a kind was never injected":   {func(r *result) { delete(r.Faults, "SIGSTOP until taken over, SIGCONT") }, true},
 		"too few acknowledged writes": {func(r *result) { r.Acknowledged-- }, true},
+		"too few approvals decided":   {func(r *result) { r.Decided-- }, true},
 		"too few turns taken over":    {func(r *result) { r.Adopted-- }, true},
 		"too few queues drained":      {func(r *result) { r.Queues-- }, true},
 		"too few faults meanwhile":    {func(r *result) { r.QueueFaults-- }, true},

@@ -132,9 +132,9 @@ var matrix = []group{
 		{failpoint.ToolAfterEffect, "executed", "it ran once, and the first result is kept", toolScenario{tool: "effect", ends: protocol.ToolSucceeded, effects: 1}},
 	}},
 	{"approvals", shortGrace, []cell{
-		{failpoint.JournalBeforeAppend, "kill@2", "nothing was asked; the next process asks", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
-		{failpoint.JournalBeforeAppend, "error@2", "the second attempt asks", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
-		{failpoint.JournalBeforeAppend, "executed@2", "the outcome is looked up: asked once", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
+		{failpoint.JournalBeforeAppend, "kill", "nothing was asked; the next process asks", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
+		{failpoint.JournalBeforeAppend, "error", "the second attempt asks", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
+		{failpoint.JournalBeforeAppend, "executed", "the outcome is looked up: asked once", approvalScenario{asks: true, status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
 		{failpoint.JournalBeforeAppend, "kill", "the decision is not stored, and nothing ran; the repeat decides", approvalScenario{status: cut, ends: protocol.ToolSucceeded, effects: 1}},
 		{failpoint.JournalBeforeAppend, "error", "the second attempt stores the decision", approvalScenario{status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
 		{failpoint.JournalBeforeAppend, "executed", "the outcome is looked up: decided once", approvalScenario{status: accepted, ends: protocol.ToolSucceeded, effects: 1}},
