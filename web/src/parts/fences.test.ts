@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { splitFences } from "./fences";
+import { fenced, splitFences } from "./fences";
 
 describe("fenced code in plain text", () => {
   test("text without fences is unchanged", () => {
@@ -21,4 +21,13 @@ describe("fenced code in plain text", () => {
     expect(splitFences("a ```js\nb\n```\n")).toEqual([{ text: "a ```js\nb\n```" }]);
     expect(splitFences("```\n```")).toEqual([{ code: "", language: "" }]);
   });
+});
+
+test("no text in the code closes its fence", () => {
+  for (const code of ["a", "", "```\nb", "  ````` \nb\n```", "a\r```\r\n````", "~~~\nb"])
+    expect(splitFences(`one\n\n${fenced(code, "js")}\n\ntwo`), code).toEqual([
+      { text: "one" },
+      { code, language: "js" },
+      { text: "two" },
+    ]);
 });

@@ -1,4 +1,4 @@
-// Finds fenced code in text that is otherwise not Markdown, such as a user message. Pure.
+// Fenced code in text that is otherwise not Markdown, such as a user message. Pure.
 
 /** A piece of text as it was written, or a block of code. */
 export type Piece = { text: string } | { code: string; language: string };
@@ -35,4 +35,11 @@ export function splitFences(text: string): Piece[] {
   }
   if (fence !== null || lines.length > 0) endPiece();
   return pieces;
+}
+
+/** Returns code in a fence that no text in the code can close. */
+export function fenced(code: string, language = ""): string {
+  const longest = Math.max(2, ...[...code.matchAll(/`{3,}/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${code}\n${fence}`;
 }

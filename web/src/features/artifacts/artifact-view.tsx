@@ -16,6 +16,7 @@ import { ArtifactDiff } from "./artifact-diff";
 import { ArtifactEditor } from "./artifact-editor";
 import { setEdit, useEdits } from "./edits";
 import { failureMessage } from "./failure";
+import { fixText } from "./fix-text";
 import { contentQuery, downloadPath, restoreVersion, versionsQuery, type Artifact } from "./queries";
 
 /** What is shown of an artifact. */
@@ -57,7 +58,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
   if (edit !== undefined) return <ArtifactEditor artifact={artifact} edit={edit} onEnd={endEdit} />;
   const toggle = (wanted: typeof mode) => () => onShow({ ...shown, mode: mode === wanted ? "result" : wanted });
   const fix = (error: string) => {
-    addToDraft(conversation, t("artifacts.fix.text", { title, version, error }));
+    addToDraft(conversation, fixText({ title, version }, error, t));
     onFix();
   };
   return (
