@@ -16,8 +16,16 @@ export function sandboxOrigin(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="turnstone-content"]')?.content ?? "";
 }
 
-/** The attributes of the frame. Without allow-same-origin, its scripts cannot reach the sandbox origin itself. */
-export const frameAttributes = { sandbox: "allow-scripts", referrerPolicy: "no-referrer", allow: "" } as const;
+/**
+ * The attributes of the frame. Without allow-same-origin, its scripts cannot reach the sandbox origin itself. They may take the
+ * keyboard focus only after the user has acted in the frame, where browsers have this policy, so that no key that is typed into
+ * the composer goes to them.
+ */
+export const frameAttributes = {
+  sandbox: "allow-scripts",
+  referrerPolicy: "no-referrer",
+  allow: "focus-without-user-activation 'none'",
+} as const;
 
 type Library = keyof typeof runtime;
 
