@@ -1,5 +1,6 @@
 // The text of an artifact that the user is typing. It is saved as a version based on the one that the user has seen; if there is
 // a newer one, both texts are kept until the user decides.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { queryClient } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
@@ -9,14 +10,14 @@ import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
 import { announce } from "../../parts/announcements";
 import { ArtifactDiff } from "./artifact-diff";
-import { setEdit, storeEdits, type Edit } from "./edits";
+import { endEdit, replacedVersion, restoreEdit, settleEdit, storeEdits, typeText, type Edit } from "./edits";
 import { failureMessage } from "./failure";
-import { contentQuery, saveContent, type Artifact } from "./queries";
+import { contentQuery, diffQuery, saveContent, type Artifact } from "./queries";
 
 interface EditorProps {
   artifact: Artifact;
   edit: Edit;
-  /** Called when the text was saved or discarded. */
+  /** Called when the text was saved or discarded while the editor is shown. */
   onEnd: () => void;
 }
 
@@ -27,6 +28,13 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
   const [saving, setSaving] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
   const newer = version > edit.base;
+  const { data: diff, isError } = useQuery({
+    ...diffQuery(id, edit.base, version),
+    enabled: newer,
+    placeholderData: keepPreviousData,
+  });
+  const replaced = replacedVersion(edit.base, version, diff, isError);
+  const compared = replaced ?? version;
   useEffect(() => field.current?.focus(), []);
   useEffect(() => {
     addEventListener("pagehide", storeEdits);
@@ -35,38 +43,45 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
       storeEdits();
     };
   }, []);
-  const save = async () => {
+  const shown = useRef(false);
+  useEffect(() => {
+    shown.current = true;
+    return () => void (shown.current = false);
+  }, []);
+  const save = async (base: number) => {
     setSaving(true);
     setFailure(null);
     try {
-      const saved = await saveContent(artifact, newer ? version : edit.base, edit.text);
+      const saved = await saveContent(artifact, base, edit.text);
       announce(t("artifacts.saved", { version: saved.version }));
-      onEnd();
+      const isShown = shown.current; // the panel may show something else by now
+      if (settleEdit(id, edit, saved.version) && isShown) onEnd();
     } catch (error) {
       noticeSignOut(error);
-      setSaving(false);
       setFailure(failureMessage(error, t));
     }
+    setSaving(false);
   };
   const discard = () => {
+    endEdit(id);
     onEnd();
     if (edit.text === queryClient.getQueryData(contentQuery(id, edit.base).queryKey)) return;
     toast(t("artifacts.discarded"), {
-      action: { label: t("artifacts.undo"), run: () => setEdit(id, edit) },
+      action: { label: t("artifacts.undo"), run: () => restoreEdit(id, edit) },
     });
   };
   return (
     <div className="flex min-h-0 grow flex-col gap-2 px-4 pb-3 short:shrink-0">
       {newer && (
         <section
-          aria-label={t("artifacts.newer", { version })}
+          aria-label={t("artifacts.newer", { version: compared })}
           className="flex max-h-1/2 short:max-h-none shrink-0 flex-col overflow-y-auto rounded-md border border-line p-3 text-sm"
         >
           <p role="status" className="flex items-center gap-2 text-warning">
             <Icon name="warning" size={16} />
-            {t("artifacts.newer", { version })}
+            {t("artifacts.newer", { version: compared })}
           </p>
-          <ArtifactDiff artifact={id} from={edit.base} to={version} />
+          <ArtifactDiff artifact={id} from={edit.base} to={compared} />
         </section>
       )}
       <textarea
@@ -75,7 +90,7 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
         value={edit.text}
         dir="auto"
         spellCheck={artifact.kind === "document"}
-        onChange={(event) => setEdit(id, { ...edit, text: event.target.value })}
+        onChange={(event) => typeText(id, event.target.value)}
         className="min-h-24 grow resize-none rounded-md border border-edge bg-raised p-3 font-mono text-sm pointer-coarse:text-base"
       />
       {failure !== null && (
@@ -84,7 +99,7 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
         </p>
       )}
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" disabled={saving} onClick={() => void save()}>
+        <Button look="primary" disabled={saving || replaced === null} onClick={() => void save(compared)}>
           {t(newer ? "artifacts.save.over" : "artifacts.save")}
         </Button>
         <Button disabled={saving} onClick={discard}>

@@ -14,7 +14,7 @@ import { addToDraft } from "../composer";
 import { ArtifactContent } from "./artifact-content";
 import { ArtifactDiff } from "./artifact-diff";
 import { ArtifactEditor } from "./artifact-editor";
-import { setEdit, useEdits } from "./edits";
+import { beginEdit, useEdits } from "./edits";
 import { failureMessage } from "./failure";
 import { fixText } from "./fix-text";
 import { contentQuery, downloadPath, restoreVersion, versionsQuery, type Artifact } from "./queries";
@@ -51,11 +51,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
     select(null);
     requestAnimationFrame(() => editButton.current?.focus()); // the pressed button is removed
   };
-  const endEdit = () => {
-    setEdit(id, null);
-    showCurrent();
-  };
-  if (edit !== undefined) return <ArtifactEditor artifact={artifact} edit={edit} onEnd={endEdit} />;
+  if (edit !== undefined) return <ArtifactEditor artifact={artifact} edit={edit} onEnd={showCurrent} />;
   const toggle = (wanted: typeof mode) => () => onShow({ ...shown, mode: mode === wanted ? "result" : wanted });
   const fix = (error: string) => {
     addToDraft(conversation, fixText({ title, version }, error, t));
@@ -88,7 +84,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
                   ref={editButton}
                   icon="edit"
                   label={t("artifacts.edit")}
-                  onClick={() => setEdit(id, { base: current, text: content })}
+                  onClick={() => beginEdit(id, current, content)}
                 />
               ) : (
                 <Restore artifact={artifact} version={version} onRestored={showCurrent} />

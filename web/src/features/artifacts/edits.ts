@@ -3,6 +3,8 @@
 import { create } from "zustand";
 
 export interface Edit {
+  /** Distinguishes the edit from others of the same artifact. */
+  id: string;
   /** The version on which the text is based. */
   base: number;
   text: string;
@@ -15,8 +17,12 @@ export function parseEdits(kept: string | null): Readonly<Record<string, Edit>> 
   try {
     const found = Object.entries((JSON.parse(kept ?? "{}") ?? {}) as Record<string, Partial<Edit> | null>);
     return Object.fromEntries(
-      found.filter(([, edit]) => typeof edit?.base === "number" && typeof edit.text === "string"),
-    ) as Record<string, Edit>;
+      found.flatMap(([artifact, edit]) =>
+        typeof edit?.base === "number" && typeof edit.text === "string"
+          ? [[artifact, { id: String(edit.id), base: edit.base, text: edit.text }]]
+          : [],
+      ),
+    );
   } catch {
     return {};
   }
@@ -33,10 +39,56 @@ function storedText(): string | null {
 export const useEdits = create<{ byID: Readonly<Record<string, Edit>> }>(() => ({ byID: parseEdits(storedText()) }));
 
 /** Sets the edit of an artifact; null: it ends. */
-export function setEdit(artifact: string, edit: Edit | null): void {
+function setEdit(artifact: string, edit: Edit | null): void {
   useEdits.setState(({ byID: { [artifact]: _, ...others } }) => ({
     byID: edit === null ? others : { ...others, [artifact]: edit },
   }));
+}
+
+/** Begins to edit the text of a version. */
+export function beginEdit(artifact: string, base: number, text: string): void {
+  restoreEdit(artifact, { id: crypto.randomUUID(), base, text });
+}
+
+/** Continues a discarded edit, unless another one was begun since. */
+export function restoreEdit(artifact: string, edit: Edit): void {
+  if (useEdits.getState().byID[artifact] === undefined) setEdit(artifact, edit);
+}
+
+export function typeText(artifact: string, text: string): void {
+  const edit = useEdits.getState().byID[artifact];
+  if (edit !== undefined) setEdit(artifact, { ...edit, text });
+}
+
+export function endEdit(artifact: string): void {
+  setEdit(artifact, null);
+}
+
+/**
+ * Ends an edit whose text was saved as a version. If the user has typed since, the edit continues, based on that version. Another
+ * edit, which was begun since, does not change. Returns whether the edit has ended.
+ */
+export function settleEdit(artifact: string, saved: Edit, version: number): boolean {
+  const edit = useEdits.getState().byID[artifact];
+  if (edit?.id !== saved.id) return false;
+  const ends = edit.text === saved.text;
+  setEdit(artifact, ends ? null : { ...edit, base: version });
+  return ends;
+}
+
+/**
+ * Returns the version that a save replaces: the newest one whose difference from the base the user sees; null: none is loaded yet.
+ * diff is the latest difference that was loaded, failed whether that of the newest version could not be loaded.
+ */
+export function replacedVersion(
+  base: number,
+  newest: number,
+  diff: { from: number; to: number } | undefined,
+  failed: boolean,
+): number | null {
+  if (newest <= base) return base;
+  if (diff?.from === base) return diff.to;
+  return failed ? newest : null;
 }
 
 /** Stores the edits in this tab. Called when the page may be left, because a text can be long. */
