@@ -34,6 +34,8 @@ export class FakeService {
   followUp = { follow_up_id: "fu_0", state: "queued", version: 1, content: "one" };
   /** Whether a turn is live; a message is then queued as a follow-up. */
   live = false;
+  /** The names of its tools. */
+  tools: readonly string[] = [];
   requests = 0;
   /** Returns the fault of the next request; null: none. */
   fault: () => "lost" | "unanswered" | "unavailable" | "limited" | "busy" | "signed_out" | null = () => null;
@@ -74,7 +76,10 @@ export class FakeService {
       conversation_id?: string;
       client_steering_id?: string;
       input: { text: string }[];
+      tools?: { off?: string[] };
     };
+    const unknown = (sent.tools?.off ?? []).findIndex((name) => !this.tools.includes(name));
+    if (unknown >= 0) return problem(422, "invalid", undefined, [`body.tools.off[${unknown}]`]);
     const key = headers["Idempotency-Key"] ?? sent.client_steering_id!;
     const known = this.#responses.get(key);
     if (known !== undefined && known.body !== body) return problem(422, "idempotency_mismatch");
@@ -95,9 +100,10 @@ export class FakeService {
   }
 }
 
-function problem(status: number, code: string, current?: object): Response {
+function problem(status: number, code: string, current?: object, fields: readonly string[] = []): Response {
+  const errors = fields.map((field) => ({ field, message: "is wrong" }));
   return Response.json(
-    { status, code, detail: "", current },
+    { status, code, detail: "", current, errors },
     { status, headers: status === 429 ? { "Retry-After": "5" } : {} },
   );
 }
@@ -126,6 +132,8 @@ export class FakeTab {
   readonly delivery: Delivery;
   readonly accepted: OutboxMessage[] = [];
   readonly pauses: number[] = [];
+  /** The names of tools that were removed from the choices. */
+  readonly forgotten: string[] = [];
   account: string | null = "acct_1";
   now = 1_000_000;
   crashed = false;
@@ -166,6 +174,7 @@ export class FakeTab {
       noticeSignOut: ({ signIns }) => signIns === this.#signIns && (this.lost = true),
       now: () => this.now,
       account: () => this.account,
+      forgetTools: (_, names) => void this.forgotten.push(...names),
       fetchDownParts: () => this.#step(() => ["persistence"]),
       changed: (_, changed) => {
         if (this.crashed) return;

@@ -150,6 +150,32 @@ describe("the outbox", () => {
     expect(browser.disk.size).toBe(0);
   });
 
+  test("a message is sent again without the tools that the service does not have", async () => {
+    for (let fuse = 1, over = false; !over; fuse++) {
+      const browser = new FakeBrowser(new FakeService());
+      browser.service.conversations.add("conv_1");
+      browser.service.tools = ["calculate"];
+      const bodies = new Set<string>();
+      browser.replaced = ({ body }) => bodies.add(body);
+      const first = new FakeTab(browser, fuse);
+      const off = ["gone", "calculate", "removed"];
+      first.track(first.delivery.enqueue(outboxMessage("one", 1, { tools: { web_search: false, off } })));
+      await first.idle();
+      over = !first.crashed;
+      const second = new FakeTab(browser);
+      second.track(second.delivery.resume());
+      await second.idle();
+      expect(browser.service.accepted, `closed after ${fuse} steps`).toEqual(
+        browser.storedKeys.size > 0 ? ["one"] : [],
+      );
+      expect([...browser.disk.keys()]).toEqual([]);
+      if (!over) continue;
+      expect(first.forgotten).toEqual(["gone", "removed"]);
+      expect(browser.service.requests).toBe(3);
+      expect(JSON.parse([...bodies].at(-1)!)).toMatchObject({ tools: { web_search: false, off: ["calculate"] } });
+    }
+  });
+
   test("a refused message stays stored with its text and does not block the next one", async () => {
     const browser = new FakeBrowser(new FakeService());
     browser.service.conversations.add("conv_1");

@@ -10,6 +10,8 @@ import {
   keyExpired,
   remainingWait,
   failureOf,
+  unknownTools,
+  withoutUnknownTools,
   type NewConversation,
   type OutboxMessage,
 } from "./outbox-message";
@@ -39,6 +41,8 @@ export interface DeliveryDependencies {
   now(): number;
   /** The signed-in account; null: none. */
   account(): string | null;
+  /** Removes tools that the service does not have from the choice for the next messages of a conversation. */
+  forgetTools(conversation: string, names: readonly string[]): void;
   /** Returns the parts of the service that are down, to explain a 503. */
   fetchDownParts(): Promise<readonly string[]>;
   /** Reports to every tab that a message has changed; null: it is not sent, because what it replaces has changed. */
@@ -210,6 +214,12 @@ export class Delivery {
 
   /** Stores the outcome of a refused attempt. Returns true, after the pause, if the message is to be sent again. */
   async #handleRefusal(message: OutboxMessage, refusal: Refusal, failures: number): Promise<boolean> {
+    const unknown = unknownTools(message, refusal);
+    if (unknown.length > 0) {
+      // The service names one at a time; each attempt has fewer, so this ends.
+      this.#deps.forgetTools(message.conversationID, unknown);
+      return this.#store(withoutUnknownTools(message, unknown));
+    }
     const verdict = decideRetry(message, refusal, failures, Math.random());
     if (!verdict.again) {
       // A refused request had no effect, so the key is unused.

@@ -3,7 +3,7 @@
 import type { Attachment } from "./attachments";
 import type { Schemas } from "./client";
 import type { Refusal } from "./problem";
-import type { ToolChoice } from "./tool-choice";
+import { withoutTools, type ToolChoice } from "./tool-choice";
 
 export type Profile = "auto" | "balanced" | "deep_reasoning" | "coding";
 /** What happens to a message that is sent during a live turn. */
@@ -73,7 +73,7 @@ export interface OutboxMessage extends MessageInput {
   key: string;
   /** The account that wrote it. It is never sent for another account. */
   account: string;
-  /** The body of the request, byte for byte the same in every attempt. */
+  /** The body of the request, byte for byte the same in every attempt, except for tools that the service does not have. */
   body: string;
   /** When it was written, in milliseconds since 1970; the messages of a lane are sent in this order. */
   writtenAt: number;
@@ -122,6 +122,21 @@ export function bodyOf(message: Omit<OutboxMessage, "body">): string {
     ...(message.tools === undefined ? {} : { tools: message.tools }),
     ...(message.expectedHead === undefined ? {} : { expected_head_message_id: message.expectedHead }),
   });
+}
+
+/** The tools of a message that the service does not have, so that it refused the message. */
+export function unknownTools({ tools }: OutboxMessage, { status, problem }: Refusal): string[] {
+  const fields = status === 422 ? (problem?.errors ?? []).map(({ field }) => field) : [];
+  return (tools?.off ?? []).filter((_, at) => fields.includes(`body.tools.off[${at}]`));
+}
+
+/**
+ * Returns a message that may use some tools which it did not allow. Its key stays the same: if the service accepted an earlier
+ * attempt without a response, it does not accept this one too.
+ */
+export function withoutUnknownTools(message: OutboxMessage, unknown: readonly string[]): OutboxMessage {
+  const changed = { ...message, tools: withoutTools(message.tools ?? {}, unknown) };
+  return { ...changed, body: bodyOf(changed) };
 }
 
 /** The text of the service about a refusal: the messages about fields, or the detail if there are none. */

@@ -16,7 +16,7 @@ import {
   type DeliveryFailure,
 } from "./outbox-message";
 import { createOutboxStore } from "./outbox-store";
-import { toolsOf } from "./tool-choice";
+import { forgetTools, toolsOf } from "./tool-choice";
 import { refetch, conversationQuery, queryClient, sessionQuery } from "./queries";
 
 export type { BusyAction, OutboxMessage, Profile, DeliveryFailure };
@@ -77,6 +77,7 @@ const delivery = new Delivery({
   noticeSignOut,
   now: () => Date.now(),
   account,
+  forgetTools,
   fetchDownParts: fetchDownParts,
   changed(key, message) {
     const before = useOutbox.getState().list.find((one) => one.key === key);

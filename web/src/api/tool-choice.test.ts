@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseChoices, withChoice } from "./tool-choice";
+import { chooseTools, forgetTools, parseChoices, toolsOf, withChoice } from "./tool-choice";
 
 test("a conversation has a choice while something is off", () => {
   const one = withChoice({}, "a", { web_search: false, off: [] });
@@ -23,4 +23,11 @@ test("damaged choices are left out", () => {
   const good = { a: { web_search: false, off: ["calculate"] } };
   expect(parseChoices(JSON.stringify({ ...good, b: null, c: { off: [1] }, d: { web_search: "no" } }))).toEqual(good);
   for (const kept of [null, "", "{", "null", "7"]) expect(parseChoices(kept)).toEqual({});
+});
+
+test("tools that the service no longer has are removed from the choice of a conversation", () => {
+  chooseTools("a", { web_search: false, off: ["gone", "calculate"] });
+  chooseTools("b", { off: ["gone"] });
+  for (const conversation of ["a", "b", "c"]) forgetTools(conversation, ["gone"]);
+  expect(["a", "b", "c"].map(toolsOf)).toEqual([{ web_search: false, off: ["calculate"] }, undefined, undefined]);
 });

@@ -69,6 +69,18 @@ export function chooseTools(conversation: string, choice: ToolChoice): void {
   }
 }
 
+/** Returns a choice without some of the names of tools. */
+export function withoutTools({ off = [], ...rest }: ToolChoice, names: readonly string[]): ToolChoice {
+  const others = off.filter((name) => !names.includes(name));
+  return { ...rest, ...(others.length === 0 ? {} : { off: others }) };
+}
+
+/** Removes tools that the service no longer has from the choice of a conversation: it refuses messages that name them. */
+export function forgetTools(conversation: string, names: readonly string[]): void {
+  const choice = toolsOf(conversation);
+  if (choice !== undefined) chooseTools(conversation, withoutTools(choice, names));
+}
+
 /** Starts to follow the choices of other tabs. */
 export function startToolChoices(): void {
   window.addEventListener("storage", ({ key, newValue }) => {

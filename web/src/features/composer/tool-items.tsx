@@ -2,7 +2,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, body } from "../../api/client";
-import { chooseTools, useToolChoices, type ToolChoice } from "../../api/tool-choice";
+import { chooseTools, forgetTools, useToolChoices, type ToolChoice } from "../../api/tool-choice";
 import { MenuCheck, MenuItem, MenuLine } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 
@@ -21,10 +21,8 @@ export function ToolItems({ conversation, isStored }: { conversation: string; is
   const { data: tools, isError, refetch } = useQuery(toolsQuery(isStored ? conversation : null));
   const choice = useToolChoices(({ byID }) => byID[conversation] ?? everythingOn);
   useEffect(() => {
-    // The service refuses a message that names a tool that it no longer has.
-    const known = choice.off?.filter((name) => tools?.some((tool) => tool.name === name));
-    if (tools !== undefined && known?.length !== choice.off?.length)
-      chooseTools(conversation, { ...choice, ...(known === undefined ? {} : { off: known }) });
+    const unknown = choice.off?.filter((name) => tools?.every((tool) => tool.name !== name)) ?? [];
+    if (tools !== undefined && unknown.length > 0) forgetTools(conversation, unknown);
   }, [conversation, tools, choice]);
   if (tools === undefined)
     return (
