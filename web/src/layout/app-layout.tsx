@@ -18,7 +18,8 @@ import {
   useDeletion,
   useMoving,
   useSendWhenHidden,
-  useUnsentCount,
+  isUnsent,
+  useUnsent,
 } from "../features/sidebar";
 import { useKnownConversation } from "../api/known-conversation";
 import { ShareDialog, useSharing } from "../features/sharing";
@@ -37,7 +38,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   const notify = useDevice((device) => device.notify);
   const [drawer, setDrawer] = useState(false);
   const deleting = useDeletion((deletion) => deletion.confirming.length > 0 || deletion.serverConfirmations.length > 0);
-  const unsent = useUnsentCount(({ count }) => count > 0);
+  const unsent = useUnsent(isUnsent);
   const moving = useMoving((move) => move.conversations.length > 0);
   const sharing = useSharing((share) => share.conversation !== null);
   const branching = useBranching((branches) => branches.conversation !== null);

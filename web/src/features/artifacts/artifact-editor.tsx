@@ -2,7 +2,6 @@
 // a newer one, both texts are kept until the user decides.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { queryClient } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Icon } from "../../controls/icon";
@@ -12,7 +11,7 @@ import { announce } from "../../parts/announcements";
 import { ArtifactDiff } from "./artifact-diff";
 import { endEdit, replacedVersion, restoreEdit, settleEdit, storeEdits, typeText, type Edit } from "./edits";
 import { failureMessage } from "./failure";
-import { contentQuery, diffQuery, saveContent, type Artifact } from "./queries";
+import { cachedContent, diffQuery, saveContent, type Artifact } from "./queries";
 
 interface EditorProps {
   artifact: Artifact;
@@ -38,8 +37,10 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
   useEffect(() => field.current?.focus(), []);
   useEffect(() => {
     addEventListener("pagehide", storeEdits);
+    document.addEventListener("visibilitychange", storeEdits);
     return () => {
       removeEventListener("pagehide", storeEdits);
+      document.removeEventListener("visibilitychange", storeEdits);
       storeEdits();
     };
   }, []);
@@ -65,7 +66,7 @@ export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
   const discard = () => {
     endEdit(id);
     onEnd();
-    if (edit.text === queryClient.getQueryData(contentQuery(id, edit.base).queryKey)) return;
+    if (edit.text === cachedContent(id, edit.base)) return;
     toast(t("artifacts.discarded"), {
       action: { label: t("artifacts.undo"), run: () => restoreEdit(id, edit) },
     });

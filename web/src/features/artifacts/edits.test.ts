@@ -1,11 +1,14 @@
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   beginEdit,
+  countUnsaved,
+  discardEdits,
   endEdit,
   parseEdits,
   replacedVersion,
   restoreEdit,
   settleEdit,
+  storeEdits,
   typeText,
   useEdits,
   type Edit,
@@ -13,7 +16,15 @@ import {
 
 const edit = (artifact = "art_a"): Edit => useEdits.getState().byID[artifact]!;
 
-beforeEach(() => useEdits.setState({ byID: {} }));
+beforeEach(() => {
+  vi.useFakeTimers();
+  useEdits.setState({ byID: {} });
+});
+afterEach(() => {
+  storeEdits(); // ends the timer
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 test("damaged edits are left out", () => {
   const good = { art_a: { id: "one", base: 2, text: "Tides" } };
@@ -72,4 +83,34 @@ test("a save replaces the version whose difference is shown, even if there is a 
   expect(replacedVersion(2, 4, { from: 2, to: 3 }, false)).toBe(3);
   expect(replacedVersion(3, 4, { from: 2, to: 3 }, false)).toBeNull();
   expect(replacedVersion(2, 3, undefined, true)).toBe(3);
+});
+
+test("an edit is stored a second after typing, without another event", () => {
+  const stored = new Map<string, string>();
+  vi.stubGlobal("sessionStorage", { setItem: (key: string, text: string) => stored.set(key, text) });
+  const kept = () => parseEdits([...stored.values()][0] ?? null)["art_a"]?.text;
+  beginEdit("art_a", 1, "a");
+  typeText("art_a", "ab");
+  expect(kept()).toBeUndefined();
+  vi.advanceTimersByTime(1_000);
+  expect(kept()).toBe("ab");
+  typeText("art_a", "abc");
+  vi.advanceTimersByTime(1_000);
+  expect(kept()).toBe("abc");
+  discardEdits();
+  expect(kept()).toBeUndefined();
+  storeEdits();
+  expect(kept()).toBeUndefined();
+});
+
+test("an edit counts as unsaved if its text differs from that of its version, or if that is not known", () => {
+  const contents: Record<string, string> = { "art_a 1": "a", "art_b 2": "b" };
+  const count = () => countUnsaved((artifact, version) => contents[`${artifact} ${version}`]);
+  expect(count()).toBe(0);
+  beginEdit("art_a", 1, "a");
+  beginEdit("art_b", 2, "b");
+  beginEdit("art_c", 1, "c");
+  expect(count()).toBe(1);
+  typeText("art_b", "bb");
+  expect(count()).toBe(2);
 });

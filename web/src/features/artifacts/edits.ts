@@ -1,5 +1,6 @@
 // The texts that the user is typing, by artifact. They stay until they are saved or discarded, also while the panel is closed
-// and after a reload of the tab.
+// and after a reload of the tab. They are stored shortly after typing, and when the page is hidden or left: a browser may end a
+// hidden page without notice.
 import { create } from "zustand";
 
 export interface Edit {
@@ -11,6 +12,8 @@ export interface Edit {
 }
 
 const storageKey = "turnstone-artifact-edits";
+/** In milliseconds. A text can be long, so it is not stored at every key. */
+const storeDelay = 1_000;
 
 /** Parses the stored edits; damaged ones are left out. */
 export function parseEdits(kept: string | null): Readonly<Record<string, Edit>> {
@@ -38,8 +41,11 @@ function storedText(): string | null {
 
 export const useEdits = create<{ byID: Readonly<Record<string, Edit>> }>(() => ({ byID: parseEdits(storedText()) }));
 
+let timer: ReturnType<typeof setTimeout> | undefined;
+
 /** Sets the edit of an artifact; null: it ends. */
 function setEdit(artifact: string, edit: Edit | null): void {
+  timer ??= setTimeout(storeEdits, storeDelay);
   useEdits.setState(({ byID: { [artifact]: _, ...others } }) => ({
     byID: edit === null ? others : { ...others, [artifact]: edit },
   }));
@@ -91,11 +97,25 @@ export function replacedVersion(
   return failed ? newest : null;
 }
 
-/** Stores the edits in this tab. Called when the page may be left, because a text can be long. */
+/** Stores the edits in this tab. */
 export function storeEdits(): void {
+  clearTimeout(timer);
+  timer = undefined;
   try {
     sessionStorage.setItem(storageKey, JSON.stringify(useEdits.getState().byID));
   } catch {
     // The storage is full or not available; the texts last until the page is closed.
   }
+}
+
+/** Ends all edits, so that none is stored again after a sign-out has deleted them. */
+export function discardEdits(): void {
+  useEdits.setState({ byID: {} });
+  storeEdits();
+}
+
+/** Returns the number of edits whose text differs from that of their version; contentOf returns undefined if it is not known. */
+export function countUnsaved(contentOf: (artifact: string, version: number) => string | undefined): number {
+  const edits = Object.entries(useEdits.getState().byID);
+  return edits.filter(([artifact, { base, text }]) => text !== contentOf(artifact, base)).length;
 }

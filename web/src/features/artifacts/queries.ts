@@ -57,6 +57,10 @@ export const contentQuery = (artifact_id: string, version: number) =>
     staleTime: Infinity,
   });
 
+/** The content of a version if it was loaded. */
+export const cachedContent = (artifact: string, version: number): string | undefined =>
+  queryClient.getQueryData(contentQuery(artifact, version).queryKey);
+
 /** What differs between two versions, which never changes. */
 export const diffQuery = (artifact_id: string, from: number, to: number) =>
   queryOptions({

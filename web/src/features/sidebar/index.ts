@@ -2,7 +2,7 @@
 import { deferred } from "../../controls/deferred";
 import { cancelDeletions, useDeletion } from "./deletion";
 import { useMoving } from "./moving";
-import { useUnsentCount } from "./sign-out";
+import { closeSignOut, isUnsent, useUnsent } from "./sign-out";
 
 export { confirmDeletion, useSendWhenHidden } from "./deletion";
 export { SelectionToolbar } from "./conversations";
@@ -14,7 +14,7 @@ export { setSelectable, startSelecting, stopSelecting, useSelecting } from "./se
 export { SelectionRow } from "./selection-row";
 export { Sidebar } from "./sidebar";
 export { useSignOut } from "./sign-out";
-export { useDeletion, useMoving, useUnsentCount };
+export { useDeletion, useMoving, isUnsent, useUnsent };
 
 // The drawer and the dialogs are loaded when they are first opened.
 export const Drawer = deferred(() => import("./drawer").then((m) => m.Drawer), { onFailure: ({ onHide }) => onHide() });
@@ -29,5 +29,5 @@ export const MoveDialog = deferred(() => import("./move-dialog").then((m) => m.M
   onFailure: () => useMoving.setState({ conversations: [] }),
 });
 export const SignOutDialog = deferred(() => import("./sign-out-dialog").then((m) => m.SignOutDialog), {
-  onFailure: () => useUnsentCount.setState({ count: 0 }),
+  onFailure: closeSignOut,
 });

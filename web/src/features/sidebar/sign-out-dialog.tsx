@@ -1,24 +1,27 @@
-// The dialog that asks for confirmation before signing out with unsent messages.
+// The dialog that asks for confirmation before signing out with unsent messages or unsaved texts.
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { useLocalization } from "../../messages/localization";
-import { signOut, useUnsentCount } from "./sign-out";
+import { closeSignOut, isUnsent, signOut, useUnsent } from "./sign-out";
 
 export function SignOutDialog() {
   const { t } = useLocalization();
-  const { count } = useUnsentCount();
-  if (count === 0) return null;
-  const close = () => useUnsentCount.setState({ count: 0 });
+  const unsent = useUnsent();
+  if (!isUnsent(unsent)) return null;
   return (
-    <Dialog title={t("pages.sign_out.title")} description={t("pages.sign_out.unsent", { count })} onClose={close}>
+    <Dialog
+      title={t("pages.sign_out.title")}
+      description={t("pages.sign_out.unsent", { ...unsent })}
+      onClose={closeSignOut}
+    >
       <div className="flex justify-end gap-2">
-        <Button autoFocus onClick={close}>
+        <Button autoFocus onClick={closeSignOut}>
           {t("pages.cancel")}
         </Button>
         <Button
           look="danger"
           onClick={() => {
-            close();
+            closeSignOut();
             void signOut(t);
           }}
         >

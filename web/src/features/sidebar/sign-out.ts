@@ -1,14 +1,24 @@
-// Signing out, in every tab. The browser then deletes all data of the app, so unsent messages require a confirmation.
+// Signing out, in every tab. The browser then deletes all data of the app, so unsent messages and unsaved
+// texts of artifacts require a confirmation.
 import { create } from "zustand";
 import { handleSignOut } from "../../api/session-state";
 import { api, Refusal } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
 import { toast } from "../../controls/toast";
+import { countUnsavedArtifacts, discardEdits } from "../artifacts";
 import { sendDeletions } from "./deletion";
 import { useLocalization, type Localization } from "../../messages/localization";
 
-/** The number of messages that would be lost; 0: the dialog is closed. */
-export const useUnsentCount = create<{ count: number }>(() => ({ count: 0 }));
+/** The numbers of messages and of texts of artifacts that would be lost; without any, the dialog is closed. */
+export interface Unsent {
+  messages: number;
+  artifacts: number;
+}
+
+const nothing: Unsent = { messages: 0, artifacts: 0 };
+export const useUnsent = create<Unsent>(() => nothing);
+export const isUnsent = ({ messages, artifacts }: Unsent): boolean => messages + artifacts > 0;
+export const closeSignOut = (): void => useUnsent.setState(nothing);
 
 export async function signOut(t: Localization["t"]): Promise<void> {
   await sendDeletions();
@@ -19,14 +29,16 @@ export async function signOut(t: Localization["t"]): Promise<void> {
     if (!(refusal instanceof Refusal) || refusal.status !== 401)
       return void toast(t("pages.sign_out.failed"), { kind: "problem" });
   }
+  discardEdits();
   handleSignOut();
 }
 
 export function useSignOut(): () => void {
   const { t } = useLocalization();
   return () => {
-    const unsent = useOutbox.getState().list.filter((message) => message.state !== "accepted").length;
-    if (unsent > 0) useUnsentCount.setState({ count: unsent });
+    const messages = useOutbox.getState().list.filter((message) => message.state !== "accepted").length;
+    const unsent = { messages, artifacts: countUnsavedArtifacts() };
+    if (isUnsent(unsent)) useUnsent.setState(unsent);
     else void signOut(t);
   };
 }
