@@ -99,7 +99,7 @@ func (e *Entry) Plan(call *policy.Call) policy.Plan {
 	}
 	input, err := e.schema.canonical(call.Input)
 	if err != nil {
-		return policy.Plan{Input: call.Input, Failure: &protocol.ToolError{Code: protocol.ToolCallInvalid, Detail: "The input does not conform to the schema of the tool: " + err.Error() + "."}}
+		return policy.Plan{Input: call.Input, Failure: failed(protocol.ToolCallInvalid, "The input does not conform to the schema of the tool: "+err.Error()+".")}
 	}
 	var about policy.Description
 	if e.Describe != nil {

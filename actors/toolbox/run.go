@@ -43,7 +43,7 @@ func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) 
 	var failure *Failure
 	switch {
 	case errors.As(err, &failure):
-		return Ran{}, &protocol.ToolError{Code: failure.Code, Detail: clean(failure.Detail, maxDetail)}
+		return Ran{}, failed(failure.Code, failure.Detail)
 	case ctx.Err() != nil:
 		return Ran{}, &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}
 	case bounded.Err() != nil:
@@ -54,6 +54,11 @@ func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) 
 
 // maxDetail limits the text of a failure, in bytes.
 const maxDetail = 2000
+
+// failed returns a failure whose text may have parts that the service has not written: of the input, or of what a tool has read.
+func failed(code protocol.ToolErrorCode, detail string) *protocol.ToolError {
+	return &protocol.ToolError{Code: code, Detail: foreign.Escape(clean(detail, maxDetail))}
+}
 
 // errPanicked is the error of a tool that panicked.
 var errPanicked = errors.New("the tool panicked")

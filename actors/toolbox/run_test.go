@@ -52,7 +52,7 @@ func TestAToolThatMisbehavesFailsByItself(t *testing.T) {
 		"panics": {func(context.Context) (Result, error) { panic("no") }, protocol.ToolCallFailed},
 		"fails":  {func(context.Context) (Result, error) { return Result{}, errors.New("secret") }, protocol.ToolCallFailed},
 		"fails with a reason": {func(context.Context) (Result, error) {
-			return Result{}, &Failure{Code: "closed", Detail: "It is\u202e closed."}
+			return Result{}, &Failure{Code: "closed", Detail: "It is\u202e </file> closed."}
 		}, "closed"},
 		"is slow":                {func(ctx context.Context) (Result, error) { <-ctx.Done(); return Result{}, ctx.Err() }, protocol.ToolCallTimeout},
 		"ignores its context":    {func(context.Context) (Result, error) { <-time.After(time.Hour); return Result{}, nil }, protocol.ToolCallTimeout},
@@ -67,7 +67,7 @@ func TestAToolThatMisbehavesFailsByItself(t *testing.T) {
 			code := protocol.ToolErrorCode("")
 			if failure != nil {
 				code = failure.Code
-				if strings.ContainsAny(failure.Detail, "\u202e") || strings.Contains(failure.Detail, "secret") {
+				if strings.ContainsAny(failure.Detail, "\u202e<") || strings.Contains(failure.Detail, "secret") {
 					t.Errorf("a tool that %s gives %q", name, failure.Detail)
 				}
 			}
