@@ -87,7 +87,9 @@ func (m *Batch) ModelChunk(call int, chunk *llm.Chunk) {
 			size += len(pending.Input)
 		}
 		if !m.enforceLimits(size) {
-			m.pending = append(m.pending, chunk.ToolCall)
+			asked := chunk.ToolCall
+			asked.Name = toolName(asked.Name)
+			m.pending = append(m.pending, asked)
 		}
 	case llm.ChunkOpaque:
 		m.opaque, m.owner = chunk.Opaque, chunk.Owner

@@ -42,6 +42,15 @@ func (m *Batch) callTools() {
 	m.afterStarts()
 }
 
+// maxToolName limits the name of a tool that a model has made up, in characters. Real names are shorter.
+const maxToolName = 100
+
+// toolName returns the name that a model has given, as it is stored and shown.
+func toolName(name string) string {
+	clean := []rune(foreign.Clean(turnlog.Storable(foreign.Cut(name, 4*maxToolName))))
+	return string(clean[:min(len(clean), maxToolName)])
+}
+
 // limitRefusal returns why no further call may run: the turn has reached a limit of its tools. nil: it has not.
 func (m *Machine) limitRefusal() *protocol.ToolError {
 	if m.rounds < m.spec.Routing.Completion.MaxToolRounds && m.calls+len(m.pending) <= maxToolCalls && m.toolTime < maxToolTime {

@@ -2,8 +2,10 @@ package machine
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
@@ -33,6 +35,24 @@ func TestTheOutcomeOfAFailedCallWithEffectsIsUnknown(t *testing.T) {
 		m.ToolEnded(call.id, ToolResult{}, &protocol.ToolError{Code: c.code}, time.Second)
 		if call.state != c.want {
 			t.Errorf("%s with %s ended %s, want %s", c.tool, c.code, call.state, c.want)
+		}
+	}
+}
+
+func TestTheNameOfAToolThatTheModelMadeUpIsLimitedAndCleaned(t *testing.T) {
+	for name, want := range map[string]string{
+		"no\u202e\x00thing": "no\ufffdthing", strings.Repeat("潮", 2000): strings.Repeat("潮", maxToolName), "look": "look",
+	} {
+		m := begun(machineSpec())
+		m.take()
+		ask(m, name, `{}`)
+		for _, event := range m.take().Events {
+			if started, is := event.(*protocol.ToolStarted); is && (started.ToolName != want || utf8.RuneCountInString(started.Title) > maxToolName || name != "look" && started.Title != want) {
+				t.Errorf("%.40q became %.200q with the title %.200q", name, started.ToolName, started.Title)
+			}
+		}
+		if got := m.steps[0].Calls[0].Name; got != want {
+			t.Errorf("%.40q is stored as %.200q", name, got)
 		}
 	}
 }
