@@ -88,6 +88,7 @@ func (m *Batch) repeats(call *toolCall) bool {
 	m.moveTool(call, protocol.ToolRuns)
 	m.completeTool(call, protocol.ToolSucceeds, toolOutput{
 		text: entry.last.Output, bytes: entry.last.Bytes, empty: entry.last.Outcome == protocol.ResultEmpty, repeated: true,
+		resultID: entry.last.ResultID,
 	}, nil, 0)
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/policy"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -171,6 +172,26 @@ func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 		if wrong := ask(m, policy.ReadMore, input)[0]; wrong.state != protocol.ToolFailed {
 			t.Errorf("%s is %s", input, wrong.state)
 		}
+	}
+}
+
+func TestAModelReadsOnInACutResultThatItGetsFromTheLedger(t *testing.T) {
+	m := begun(machineSpec())
+	whole := foreign.Frame(foreign.WebPage, "", strings.Repeat("The tide rises. ", 200))
+	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true, RunsAgain: true}
+	for range answeredAfter {
+		m.ToolEnded(ask(m, "look", `{}`)[0].id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
+	}
+	call := ask(m, "look", `{}`)[0]
+	text := m.Prompt().results[call.id].text()
+	_, after, closed := strings.Cut(text, "\n</webpage>")
+	read := fmt.Sprintf("a result of %d bytes. To read on, call read_more with {\"result_id\": \"r1\", \"from\": 1600}", len(whole))
+	if !closed || !strings.Contains(after, read) || !strings.HasSuffix(after, repeatedNote) {
+		t.Errorf("the model gets %q", text[1500:])
+	}
+	more := ask(m, policy.ReadMore, `{"result_id":"r1","from":1600}`)[0]
+	if more.state != protocol.ToolSucceeded {
+		t.Errorf("the rest is %s", more.state)
 	}
 }
 
