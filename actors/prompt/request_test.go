@@ -60,7 +60,7 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 	spec := &turnlog.Spec{AccountID: protocol.NewAccountID(), TurnID: protocol.NewTurnID(), ParentMessageID: new(protocol.MessageID), Input: "and now?"}
 	spec.Routing.Completion = protocol.Completion{MaxOutputTokens: 200, MaxToolRounds: 8}
 	step := func(output string) machine.Prompt {
-		b := machine.New(spec, map[string]machine.Tool{"clock": {Kind: "compute", ReadOnly: true, RunsAgain: true}}, true).NewBatch()
+		b := machine.New(spec, map[string]machine.Tool{"clock": {Kind: "compute", ReadOnly: true}}, true).NewBatch()
 		b.Begin()
 		b.Proceed()
 		b.ModelText(1, "I look.")

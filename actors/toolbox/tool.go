@@ -30,8 +30,9 @@ type Spec struct {
 	Effect        protocol.ToolEffect
 	Risk          protocol.Risk
 	Reversibility protocol.Reversibility
-	// Repeatable means that two calls with the same Call.ToolID have one effect. Such a call, and one of a tool that only
-	// reads, is run again after a crash; any other never is.
+	// Repeatable means that two calls with the same Call.ToolID have one effect, and send nothing out of the service. Such a
+	// call is run again after a crash, and also one of a tool that only reads, unless the user has approved that call: the
+	// approval is for sending something once. Any other call never is.
 	Repeatable bool
 	// Private results contain data of the account other than the conversation itself: files, other conversations, the
 	// location.
@@ -79,9 +80,6 @@ func (s *Spec) Withheld(access *Access) string {
 	}
 	return ""
 }
-
-// RunsAgain reports whether a call whose result was lost is run again.
-func (s *Spec) RunsAgain() bool { return s.Effect == protocol.EffectRead || s.Repeatable }
 
 // Call is one call.
 type Call struct {

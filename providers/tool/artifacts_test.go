@@ -69,7 +69,7 @@ func TestAWriteReportsTheVersionToReaders(t *testing.T) {
 		t.Errorf("%+v, %q", event, result.Output)
 	}
 	spec := WriteArtifact{}.Spec()
-	if !spec.Repeatable || !spec.RunsAgain() || spec.Effect != protocol.EffectWrite {
+	if !spec.Repeatable || spec.Effect != protocol.EffectWrite {
 		t.Errorf("%+v", spec)
 	}
 	s.run(t, WriteArtifact{s}, map[string]any{"artifact_id": s.content.ArtifactID, "base_version": 3, "edits": []any{map[string]string{"old": "a", "new": "b"}}})

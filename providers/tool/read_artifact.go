@@ -28,7 +28,7 @@ const maxListedArtifacts = 50
 func (ReadArtifact) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "read_artifact", Kind: "artifact", Title: "Read an artifact", Description: readArtifactDescription,
-		Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible,
+		Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true,
 		// An artifact may have been written from files or pages that the model does not see any more.
 		Private: true, Untrusted: true,
 		Timeout: 15 * time.Second,

@@ -32,7 +32,7 @@ const maxPast = 10 // results of one call
 func (SearchConversations) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "search_conversations", Kind: "account_search", Title: "Search your conversations", Description: searchConversationsDescription,
-		Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Private: true, Untrusted: true, Consent: protocol.SourceConversations,
+		Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Private: true, Untrusted: true, Consent: protocol.SourceConversations,
 		Timeout: 30 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string","minLength":1,"maxLength":160,"description":"Words that the title or the message has."},` +

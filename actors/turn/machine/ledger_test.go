@@ -149,7 +149,7 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 	m := begun(machineSpec())
 	whole := strings.Repeat("The tide rises. ", 10_000)
-	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true, RunsAgain: true}
+	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
 	call := ask(m, "look", `{}`)[0]
 	m.ToolEnded(call.id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
 	if text := m.Prompt().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {
@@ -178,7 +178,7 @@ func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 func TestAModelReadsOnInACutResultThatItGetsFromTheLedger(t *testing.T) {
 	m := begun(machineSpec())
 	whole := foreign.Frame(foreign.WebPage, "", strings.Repeat("The tide rises. ", 200))
-	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true, RunsAgain: true}
+	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
 	for range answeredAfter {
 		m.ToolEnded(ask(m, "look", `{}`)[0].id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
 	}

@@ -77,9 +77,10 @@ type Tool struct {
 	Kind     string // a value of protocol.ToolStarted.Kind
 	Title    string
 	ReadOnly bool // it has no effect
-	// RunsAgain means that a second run has no second effect, so a call is run again after a crash; other calls never are.
-	RunsAgain bool
-	Plan      policy.Planner // nil: every call runs as it is
+	// Repeatable means that a second run has no second effect, so a call is run again after a crash. So is one of a tool that
+	// only reads, unless the user has approved that call: a read can send its input out of the service.
+	Repeatable bool
+	Plan       policy.Planner // nil: every call runs as it is
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
@@ -103,7 +104,7 @@ type toolCall struct {
 	state    protocol.ToolState
 	edited   json.RawMessage // the input after the user has changed it; nil: unchanged
 	readOnly bool
-	again    bool // see Tool.RunsAgain
+	again    bool // it is run again after a crash; see Tool.Repeatable
 	number   int  // of the call in the turn, from 1
 }
 
@@ -330,7 +331,7 @@ func (m *Machine) apply(payload protocol.Payload) {
 		m.output += len(p.Input)
 		m.toolCalls = append(m.toolCalls, &toolCall{
 			id: p.ToolID, part: p.PartID, name: p.ToolName, input: p.Input, state: p.State,
-			readOnly: m.tools[p.ToolName].ReadOnly, again: m.tools[p.ToolName].RunsAgain, number: m.calls,
+			readOnly: m.tools[p.ToolName].ReadOnly, again: m.tools[p.ToolName].ReadOnly || m.tools[p.ToolName].Repeatable, number: m.calls,
 		})
 	case *protocol.ToolStateChanged:
 		if call := m.tool(p.ToolID); call != nil {
@@ -347,8 +348,11 @@ func (m *Machine) apply(payload protocol.Payload) {
 		m.results[p.ToolID] = result
 		m.found = append(m.found, p.Sources...)
 	case *protocol.ApprovalResolved:
-		if call := m.tool(p.ToolID); call != nil && len(p.Input) > 0 {
-			call.input, call.edited = p.Input, p.Input
+		if call := m.tool(p.ToolID); call != nil {
+			call.again = m.tools[call.name].Repeatable
+			if len(p.Input) > 0 {
+				call.input, call.edited = p.Input, p.Input
+			}
 		}
 	case *protocol.SteeringAccepted:
 		m.inputs = append(m.inputs, &steeringInput{

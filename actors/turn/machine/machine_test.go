@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 var machineTools = map[string]Tool{
-	"look":  {Kind: "compute", Title: "Look", ReadOnly: true, RunsAgain: true},
+	"look":  {Kind: "compute", Title: "Look", ReadOnly: true},
 	"write": {Kind: "connector", Title: "Write"},
-	"put":   {Kind: "artifact", Title: "Put", RunsAgain: true},
+	"put":   {Kind: "artifact", Title: "Put", Repeatable: true},
 	"send":  {Kind: "connector", Title: "Send", Plan: planSend},
 }
 
