@@ -78,7 +78,7 @@ func (m *Batch) repeats(call *toolCall) bool {
 			Code: protocol.ToolCallRepeated, Detail: fmt.Sprintf("This call was made %d times with the same result. Tools are not available any more: answer with what you have.", earlier),
 		}, 0)
 		return true
-	case entry == nil || entry.calls < answeredAfter:
+	case entry == nil || entry.calls < answeredAfter || m.tools[call.name].Consented:
 		return false
 	case entry.last.Error != nil:
 		failure := *entry.last.Error

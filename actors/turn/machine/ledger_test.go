@@ -73,6 +73,23 @@ func TestACallWithAnotherResultRunsAgain(t *testing.T) {
 	}
 }
 
+// The account may have revoked its consent since the earlier calls. The tool checks that when it runs.
+func TestACallThatNeedsAConsentIsNeverAnsweredFromTheLedger(t *testing.T) {
+	m := newDriver(machineSpec(), map[string]Tool{"look": {Kind: "location", Title: "Look", ReadOnly: true, Consented: true}}, true)
+	m.Begin()
+	m.Proceed()
+	for n := 1; n <= repeatsEnd; n++ {
+		call := ask(m, "look", `{}`)[0]
+		if runs := call.state == protocol.ToolRunning; runs != (n < repeatsEnd) {
+			t.Fatalf("call %d is %s", n, call.state)
+		}
+		m.ToolEnded(call.id, ToolResult{Output: "Emden"}, nil, time.Second)
+	}
+	if !m.Prompt().WithoutTools {
+		t.Error("the fifth identical call does not end the use of tools")
+	}
+}
+
 // A look after a write may show something else, so it runs. The write itself still counts.
 func TestACallRunsAgainAfterOneWithAnEffect(t *testing.T) {
 	for failure, runs := range map[protocol.ToolErrorCode]bool{"": true, protocol.ToolCallTimeout: true, "no_such_page": false} {

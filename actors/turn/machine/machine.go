@@ -80,7 +80,9 @@ type Tool struct {
 	// Repeatable means that a second run has no second effect, so a call is run again after a crash. So is one of a tool that
 	// only reads, unless the user has approved that call: a read can send its input out of the service.
 	Repeatable bool
-	Plan       policy.Planner // nil: every call runs as it is
+	// Consented means that the account can revoke its consent to the results at any time, so none is given a second time.
+	Consented bool
+	Plan      policy.Planner // nil: every call runs as it is
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
