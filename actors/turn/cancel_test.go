@@ -3,7 +3,9 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +87,60 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 			})
 		})
 	}
+}
+
+// The clock is a fake one. A call that waits takes none of its own time, and has no effect when the turn is cancelled.
+func TestATurnRunsAtMostEightToolsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) })
+		const calls = 2*maxToolsAtOnce + 3
+		model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+			for i := range calls {
+				_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: fmt.Sprint(i), Name: "write", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))}})
+			}
+			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
+		}}
+		var started atomic.Int32
+		spec := toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true, Timeout: 30 * time.Second}
+		n := startNode(t, newMemory(), model, func(config *testConfig) {
+			config.Tools = catalogue(t, &probe{spec: spec, run: func() (string, error) {
+				started.Add(1)
+				<-time.After(20 * time.Second)
+				return "written", nil
+			}})
+		})
+		turn := startTurn(t, n, "hi")
+		for round := range int32(2) { // the second one begins after 20 s, and takes longer than 30 s after the start of the turn
+			synctest.Wait()
+			if got := started.Load(); got != (round+1)*maxToolsAtOnce {
+				t.Fatalf("%d calls have started in round %d", got, round)
+			}
+			if round == 0 {
+				<-time.After(20 * time.Second)
+			}
+		}
+		cancel := &machine.Command{Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+		if _, err := n.Command(t.Context(), turn.AccountID, turn.TurnID, cancel); err != nil {
+			t.Fatal(err)
+		}
+		all := string(read(t, n, turn, 0, nil))
+		for state, want := range map[protocol.ToolState]int{protocol.ToolSucceeded: maxToolsAtOnce, protocol.ToolOutcomeUnknown: maxToolsAtOnce, protocol.ToolCancelled: calls - 2*maxToolsAtOnce} {
+			ends := 0
+			for line := range protocol.FrameLines([]byte(all)) {
+				if _, payload, err := protocol.DecodeEvent(line); err != nil {
+					t.Fatal(err)
+				} else if end, is := payload.(*protocol.ToolCompleted); is && end.State == state {
+					ends++
+				}
+			}
+			if ends != want {
+				t.Errorf("%d calls are %s, want %d", ends, state, want)
+			}
+		}
+		if got := started.Load(); got != 2*maxToolsAtOnce {
+			t.Errorf("%d calls have started", got)
+		}
+	})
 }
 
 // endsOfTools returns the final states of the tools in a log, by their names.

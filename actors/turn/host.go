@@ -191,7 +191,7 @@ func (h *Host) spawn(m *machine.Machine, epoch int32, s *tail.Stream, first any)
 	s.Measure(h.observer.TokenDelay)
 	toolCtx, stopTool := context.WithCancel(h.Context())
 	r := &run{
-		host: h, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool,
+		host: h, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool, toolSlot: make(chan struct{}, maxToolsAtOnce),
 		log: h.log.Named("turn").With(zap.Stringer("turn", spec.TurnID), zap.Int32("epoch", epoch)),
 	}
 	r.shell = h.Shell(r, spec.TurnID, epoch, r.log)

@@ -26,6 +26,8 @@ const (
 	// approval that the user decides at once, finds it.
 	parkDelay   = 2 * time.Second
 	cancelGrace = 4 * time.Second // then calls and tools that still run are abandoned: with its commits, cancelling lasts at most 5 s
+	// maxToolsAtOnce limits the calls of a turn whose tools run at the same time, because of their memory: a step can have 50.
+	maxToolsAtOnce = 8
 )
 
 // run is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
@@ -52,6 +54,7 @@ type run struct {
 	stopCall context.CancelFunc
 	toolCtx  context.Context
 	stopTool context.CancelFunc
+	toolSlot chan struct{} // has a slot for each call whose tool runs
 	observed observe.Turn
 	parking  bool // parkDue comes
 }
@@ -72,6 +75,8 @@ type (
 		result  toolbox.Ran
 		failure *protocol.ToolError
 		took    time.Duration
+		// unstarted means that the turn ended before the tool ran.
+		unstarted bool
 	}
 	toolProgress struct {
 		id       protocol.ToolID
@@ -125,7 +130,7 @@ func (r *run) Decide(message any, status shell.Status) func(error) {
 	case toolDone:
 		b.ToolEnded(message.id, machine.ToolResult{
 			Output: message.result.Output, Whole: message.result.Whole, Bytes: message.result.Bytes, Empty: message.result.Empty,
-			Sources: message.result.Sources, Events: message.result.Events,
+			Sources: message.result.Sources, Events: message.result.Events, Unstarted: message.unstarted,
 		}, message.failure, message.took)
 	case toolProgress:
 		b.ToolProgressed(message.id, message.label, message.progress)
@@ -366,16 +371,26 @@ func (r *run) startCall() {
 	})
 }
 
-// startTool runs a tool call in a separate goroutine, which sends toolDone.
+// startTool runs a tool call in a separate goroutine, which sends toolDone. The time of the call begins when it has a slot.
 func (r *run) startTool(call machine.RunTool) {
 	tool, ctx, post := r.host.tools.Find(call.Name), r.observed.Context(r.toolCtx), r.shell.Post()
-	spec, began := r.machine.Spec(), time.Now()
+	spec := r.machine.Spec()
 	progress := &progressGate{send: func(label string, progress *protocol.Progress) { post(toolProgress{call.ID, label, progress}) }}
 	of := &toolbox.Call{
 		Scope:  turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID},
 		TurnID: spec.TurnID, ToolID: call.ID, Input: call.Input, FirstSource: call.FirstSource, Progress: progress.report,
 	}
 	r.host.Go(func() {
+		select {
+		case r.toolSlot <- struct{}{}:
+			defer func() { <-r.toolSlot }()
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			post(toolDone{id: call.ID, unstarted: true, failure: &protocol.ToolError{Code: protocol.ToolCallCancelled, Detail: "The turn ended first."}})
+			return
+		}
+		began := time.Now()
 		ctx, span := r.host.observer.StartToolCall(ctx, call.Name)
 		result, failure := toolbox.Run(ctx, tool.Tool, of)
 		progress.close()

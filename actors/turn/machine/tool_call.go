@@ -178,6 +178,8 @@ type ToolResult struct {
 	Empty   bool
 	Sources []protocol.Source
 	Events  []protocol.Payload // that are reported with the result
+	// Unstarted means that the tool did not run, because the turn ended first: the call had no effect.
+	Unstarted bool
 }
 
 // ToolProgressed reports the progress of a running call.
@@ -198,7 +200,7 @@ func (m *Batch) ToolEnded(id protocol.ToolID, result ToolResult, failure *protoc
 	switch {
 	case failure == nil:
 		m.succeed(call, result, took)
-	case failure.Code == protocol.ToolCallCancelled && call.readOnly:
+	case failure.Code == protocol.ToolCallCancelled && (call.readOnly || result.Unstarted):
 		m.completeTool(call, protocol.ToolCancel, toolOutput{}, failure, took)
 	case failure.Code == protocol.ToolCallCancelled:
 		m.completeTool(call, protocol.ToolLost, toolOutput{}, failure, took)
