@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
@@ -43,8 +46,12 @@ type Local interface {
 	Page(address *url.URL) (page *Page, known bool)
 }
 
-// atOnce limits the pages that a node parses at the same time, because of their memory.
-const atOnce = 4
+// What a node does at the same time, because of the memory.
+const (
+	maxPages  = 8                // pages that are fetched or parsed: each has up to 10 MiB
+	maxParsed = 4                // pages that are parsed: a parsed page is much larger
+	maxWait   = 30 * time.Second // for a slot to fetch a page; a fetch may take about as long
+)
 
 // Reader reads pages. Its methods may be called from any goroutine.
 type Reader struct {
@@ -52,12 +59,14 @@ type Reader struct {
 	documents Documents
 	local     Local // nil: none
 	robots    robotsCache
-	slots     chan struct{} // has a slot for each page that is parsed
+	pages     *semaphore.Weighted
+	parsed    *semaphore.Weighted
+	wait      time.Duration // for a slot to fetch a page
 }
 
 // NewReader returns a reader. local may be nil.
 func NewReader(client *outbound.Client, documents Documents, local Local) *Reader {
-	return &Reader{client: client, documents: documents, local: local, robots: newRobotsCache(), slots: make(chan struct{}, atOnce)}
+	return &Reader{client: client, documents: documents, local: local, robots: newRobotsCache(), pages: semaphore.NewWeighted(maxPages), parsed: semaphore.NewWeighted(maxParsed), wait: maxWait}
 }
 
 var accepted = http.Header{"Accept": {"text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"}}
@@ -80,6 +89,10 @@ func (r *Reader) Read(ctx context.Context, address string, progress func(label s
 	if err := r.mayRead(ctx, parsed); err != nil {
 		return nil, failure(err)
 	}
+	if err := r.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer r.pages.Release(1)
 	progress("Reading " + parsed.Hostname())
 	response, err := r.client.Get(ctx, outbound.Request{
 		Address: parsed.String(), Header: accepted, Redirect: func(to *url.URL) error { return r.mayRead(ctx, to) },
@@ -90,18 +103,32 @@ func (r *Reader) Read(ctx context.Context, address string, progress func(label s
 	if err := refusal(response); err != nil {
 		return nil, err
 	}
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := r.parsed.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
-	defer func() { <-r.slots }()
+	defer r.parsed.Release(1)
 	page, err := r.read(ctx, response)
 	if err != nil {
 		return nil, err
 	}
 	page.finish(response.Cut)
 	return page, nil
+}
+
+// enter waits for a slot to fetch a page. The slot is kept until the page was parsed, because its body is in memory until then.
+func (r *Reader) enter(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, r.wait)
+	defer cancel()
+	switch err := r.pages.Acquire(waiting, 1); {
+	case ctx.Err() != nil:
+		if err == nil {
+			r.pages.Release(1)
+		}
+		return ctx.Err()
+	case err != nil:
+		return &toolbox.Failure{Code: "busy", Detail: "Other pages are read at the moment, and no slot became free in time. Try again later."}
+	}
+	return nil
 }
 
 // failure returns an error of a request as one that users may see.

@@ -78,13 +78,16 @@ func (d *documents) Extract(_ context.Context, of io.Reader, mediaType string) (
 	return d.with, err
 }
 
-func newReader(t *testing.T) *Reader {
+func newReader(t *testing.T) *Reader { return readerWithin(t, 3*time.Second) }
+
+// readerWithin returns a reader whose requests have a timeout.
+func readerWithin(t *testing.T, timeout time.Duration) *Reader {
 	t.Helper()
 	allowed, err := outbound.ParseAllowed([]string{"127.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewReader(outbound.New(outbound.Config{Allowed: allowed, Timeout: 3 * time.Second, UserAgent: "Turnstone"}), &documents{}, nil)
+	return NewReader(outbound.New(outbound.Config{Allowed: allowed, Timeout: timeout, UserAgent: "Turnstone"}), &documents{}, nil)
 }
 
 func ignore(string) {}
@@ -113,6 +116,51 @@ func articlePage(body string) string {
 <nav><a href="/a">Home</a> <a href="/b">Birds</a> <a href="/c">Shop now</a></nav>
 <article><h1>Turnstones</h1><p>` + strings.Repeat(sentence, 8) + `</p>` + body + `<p>` + strings.Repeat(sentence, 8) + `</p></article>
 <footer>Imprint and more links</footer></body></html>`
+}
+
+func TestAPageIsFetchedOnceThereIsASlotForIt(t *testing.T) {
+	s, r := newSite(t), readerWithin(t, time.Minute)
+	hurried := &Reader{client: r.client, robots: newRobotsCache(), pages: r.pages, parsed: r.parsed, wait: time.Millisecond}
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	s.pages["/slow"] = func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-proceed
+		_, _ = io.WriteString(w, "tides")
+	}
+	s.page("/quick", "text/plain", "waves")
+	first, stop := context.WithCancel(t.Context())
+	var reads sync.WaitGroup
+	for i := range maxPages {
+		ctx := t.Context()
+		if i == 0 {
+			ctx = first
+		}
+		reads.Go(func() {
+			if page, err := r.Read(ctx, s.URL+"/slow", ignore); (err != nil) != (i == 0) || err == nil && page.Text != "tides" {
+				t.Errorf("read %d: %+v, %v", i, page, err)
+			}
+		})
+		<-arrived
+	}
+	if _, failed := read(t, hurried, s.URL+"/quick"); failed != "busy" {
+		t.Errorf("a page without a slot: %q", failed)
+	}
+	s.mu.Lock()
+	if slices.Contains(s.requests, "/quick") {
+		t.Error("a page was fetched without a slot")
+	}
+	s.mu.Unlock()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Read(over, s.URL+"/quick", ignore); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that has ended: %v", err)
+	}
+	stop() // frees a slot
+	if page, failed := read(t, r, s.URL+"/quick"); failed != "" || page.Text != "waves" {
+		t.Errorf("%+v, %q", page, failed)
+	}
+	close(proceed)
+	reads.Wait()
 }
 
 func TestAnArticleIsReadAsMarkdown(t *testing.T) {
