@@ -51,7 +51,11 @@ func (e *Engine) Run(ctx context.Context, account protocol.AccountID, task *Task
 			return nil, 0, &toolbox.Failure{Code: "unavailable", Detail: "Code cannot be run at the moment, because a disk of the server is nearly full. Try again later."}
 		}
 	}
-	encoded, err := json.Marshal(request{*task, e.budget})
+	loaded, err := task.loaded(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	encoded, err := json.Marshal(request{loaded, e.budget})
 	if err != nil {
 		return nil, 0, fmt.Errorf("storing code for its child: %w", err)
 	}

@@ -416,10 +416,26 @@ func TestTasksWaitBrieflyForASlot(t *testing.T) {
 	if got := busy(e, protocol.NewAccountID()); !strings.HasPrefix(got, "busy: Other accounts run code") {
 		t.Errorf("a task more than the node runs: %s", got)
 	}
+	task := &code.Task{Load: func(context.Context) ([]code.File, error) { return nil, errors.New("loaded") }}
+	if _, _, err := e.Run(t.Context(), protocol.NewAccountID(), task, silent); err == nil || !strings.HasPrefix(err.Error(), "busy: ") {
+		t.Errorf("files were loaded without a slot: %v", err)
+	}
 	endMine()
 	start(t, e, protocol.NewAccountID(), 1)()
 	endOther()
+	if _, _, err := e.Run(t.Context(), mine, task, silent); err == nil || err.Error() != "loaded" {
+		t.Errorf("files that cannot be loaded: %v", err)
+	}
 	if e.Open() != 0 {
 		t.Errorf("%d queues are left", e.Open())
+	}
+}
+
+func TestCodeReadsTheFilesThatAreLoaded(t *testing.T) {
+	task := &code.Task{Code: "files.a + files.b", Files: []code.File{{ID: "1", Name: "a", Text: "ebb"}}, Load: func(context.Context) ([]code.File, error) {
+		return []code.File{{ID: "2", Name: "b", Text: "flow"}}, nil
+	}}
+	if result, _, err := code.New(command("run")...).Run(t.Context(), protocol.NewAccountID(), task, silent); err != nil || result.Output != "Value: ebbflow\n" {
+		t.Errorf("%+v, %v", result, err)
 	}
 }

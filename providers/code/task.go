@@ -1,6 +1,8 @@
 package code
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"turnstone/protocol"
@@ -10,8 +12,21 @@ import (
 type Task struct {
 	Code  string
 	Files []File
-	Now   time.Time // what the code takes for the current time, from its start to its end
-	Seed  uint64    // of Math.random
+	// Load returns further files. It is called once there is a slot, so that no text is in memory while the task waits. nil:
+	// there are none.
+	Load func(ctx context.Context) ([]File, error) `json:"-"`
+	Now  time.Time                                 // what the code takes for the current time, from its start to its end
+	Seed uint64                                    // of Math.random
+}
+
+// loaded returns a task with all of its files.
+func (t Task) loaded(ctx context.Context) (Task, error) {
+	if t.Load == nil {
+		return t, nil
+	}
+	files, err := t.Load(ctx)
+	t.Files = slices.Concat(t.Files, files)
+	return t, err
 }
 
 // File is a text that code reads as files[Name], or as files[ID].

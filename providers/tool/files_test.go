@@ -21,6 +21,7 @@ type library struct {
 	blocks  []protocol.TextBlock
 	queries []string
 	finds   string // the query that finds the file
+	reads   int    // of the text
 }
 
 func newLibrary() *library {
@@ -49,6 +50,7 @@ func (l *library) ProjectFileHeads(context.Context, protocol.AccountID, protocol
 }
 
 func (l *library) FileContent(context.Context, protocol.AccountID, protocol.FileID) (string, []protocol.TextBlock, error) {
+	l.reads++
 	return l.text, l.blocks, nil
 }
 

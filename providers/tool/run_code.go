@@ -61,9 +61,11 @@ func (r RunCode) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, e
 	}
 	task := &code.Task{Code: in.Code}
 	task.Now, task.Seed = determined(call)
-	if task.Files, err = r.files(ctx, call, in.FileIDs); err != nil {
+	files, err := r.files(ctx, call, in.FileIDs)
+	if err != nil {
 		return toolbox.Result{}, err
 	}
+	task.Load = func(ctx context.Context) ([]code.File, error) { return files, r.read(ctx, call, in.FileIDs, files) }
 	made, err := r.Code.run(ctx, call, task)
 	if err != nil {
 		return toolbox.Result{}, err
@@ -77,7 +79,8 @@ func determined(call *toolbox.Call) (now time.Time, seed uint64) {
 	return call.TurnID.Time().UTC().Truncate(time.Second), binary.BigEndian.Uint64(call.ToolID[8:])
 }
 
-// files reads the texts of files in the scope of a call. Two files of one name get different ones.
+// files returns the files of a call without their texts. They are in its scope, and not too large together. Two files of one
+// name get different ones.
 func (r RunCode) files(ctx context.Context, call *toolbox.Call, ids []protocol.FileID) (files []code.File, err error) {
 	size := 0
 	names := map[string]bool{}
@@ -89,18 +92,24 @@ func (r RunCode) files(ctx context.Context, call *toolbox.Call, ids []protocol.F
 		if size += head.Size; size > code.MaxFileBytes {
 			return nil, &toolbox.Failure{Code: "too_large", Detail: fmt.Sprintf("The texts of the files have more than %d MiB together.", code.MaxFileBytes>>20)}
 		}
-		text, _, err := r.Files.FileContent(ctx, call.AccountID, id)
-		if err != nil {
-			return nil, err
-		}
 		name := head.Filename
 		for n := 2; names[name]; n++ {
 			name = fmt.Sprintf("%s (%d)", head.Filename, n)
 		}
 		names[name] = true
-		files = append(files, code.File{ID: id.String(), Name: name, Text: text})
+		files = append(files, code.File{ID: id.String(), Name: name})
 	}
 	return files, nil
+}
+
+// read reads the texts of files.
+func (r RunCode) read(ctx context.Context, call *toolbox.Call, ids []protocol.FileID, files []code.File) (err error) {
+	for i, id := range ids {
+		if files[i].Text, _, err = r.Files.FileContent(ctx, call.AccountID, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // store writes the tables and charts, and returns the result with a line about each. Each has its effect once, as that of

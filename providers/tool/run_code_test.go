@@ -14,16 +14,27 @@ import (
 	"turnstone/providers/code"
 )
 
-// runner is a CodeRunner that keeps its last task and returns what it has.
+// runner is a CodeRunner that keeps its last task, with its files, and returns what it has.
 type runner struct {
 	task   *code.Task
+	full   func() // is called before there is a slot; nil: not
 	result code.Result
 	used   time.Duration
 	err    error
 }
 
-func (r *runner) Run(_ context.Context, _ protocol.AccountID, task *code.Task, progress func(string)) (*code.Result, time.Duration, error) {
+func (r *runner) Run(ctx context.Context, _ protocol.AccountID, task *code.Task, progress func(string)) (*code.Result, time.Duration, error) {
 	progress("Running")
+	if r.full != nil {
+		r.full()
+	}
+	if task.Load != nil {
+		files, err := task.Load(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		task.Files = files
+	}
 	if r.task = task; r.err != nil {
 		return nil, r.used, r.err
 	}
@@ -67,6 +78,15 @@ func TestCodeGetsTheFilesOfItsScope(t *testing.T) {
 	other := RunCode{newLibrary(), newShelf(""), &Code{Runner: r}}
 	if _, failed := l.run(t, other, map[string]any{"code": "1", "file_ids": []string{id}}); failed != "not_found" {
 		t.Errorf("a file of another scope: %s", failed)
+	}
+}
+
+// Up to 8 MiB of texts of each call would be in memory while it waits.
+func TestTheTextsOfFilesAreReadOnceTheCodeHasASlot(t *testing.T) {
+	l, before := newLibrary(), -1
+	r := &runner{full: func() { before = l.reads }}
+	if _, failed := l.run(t, RunCode{l, newShelf(""), &Code{Runner: r}}, map[string]any{"code": "1", "file_ids": []string{l.head.FileID.String()}}); failed != "" || before != 0 || l.reads != 1 {
+		t.Errorf("%s; %d texts were read before there was a slot, %d in all", failed, before, l.reads)
 	}
 }
 
