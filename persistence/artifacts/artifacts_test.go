@@ -141,6 +141,20 @@ func TestAWriteOnAStaleBaseOverwritesNothingAndShowsWhatChanged(t *testing.T) {
 	storetest.WantCode(t, err, protocol.CodeStaleVersion)
 }
 
+func TestWhatACallHasWrittenIsFound(t *testing.T) {
+	f := newFixture(t)
+	w := f.write(protocol.ArtifactTable, "a,b\n")
+	for _, written := range []bool{false, true} {
+		if written {
+			f.written(w)
+		}
+		found, err := f.DB.Artifacts.WrittenByCall(t.Context(), w.Scope, w.ToolID)
+		if err != nil || (found != nil) != written || written && (found.Title != "Plan" || found.Version != 1) {
+			t.Errorf("written: %t: %+v, %v", written, found, err)
+		}
+	}
+}
+
 func TestACallThatRunsAgainWritesOnce(t *testing.T) {
 	f := newFixture(t)
 	create := f.write(protocol.ArtifactDocument, "one")

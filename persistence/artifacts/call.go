@@ -75,6 +75,15 @@ func earlier(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protoco
 	return found[0], nil
 }
 
+// WrittenByCall returns what a call has written under an identifier, as of that version; nil: nothing.
+func (s *Store) WrittenByCall(ctx context.Context, scope turnlog.Scope, by protocol.ToolID) (written *protocol.Artifact, err error) {
+	err = s.db.InTx(ctx, scope.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		written, err = earlier(ctx, tx, &turnlog.ArtifactWrite{Scope: scope, ToolID: by})
+		return err
+	})
+	return written, err
+}
+
 func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protocol.Artifact, error) {
 	d := &draft{title: w.Title, by: protocol.ByModel, tool: &w.ToolID}
 	var message protocol.MessageID

@@ -158,7 +158,7 @@ func (f *failure) after(output string) *toolbox.Failure {
 
 // valid reports whether a result is one that Child makes.
 func valid(r *Result) bool {
-	if len(r.Output) > maxOutput || r.Cut < 0 || len(r.Artifacts) > maxArtifacts {
+	if len(r.Output) > maxOutput || r.Cut < 0 || len(r.Artifacts) > MaxArtifacts {
 		return false
 	}
 	return !slices.ContainsFunc(r.Artifacts, func(a Artifact) bool {

@@ -18,10 +18,9 @@ var Default = budget
 
 // The limits of the engine.
 const (
-	MaxOutput    = maxOutput
-	MaxArtifacts = maxArtifacts
-	PerAccount   = perAccount
-	PerNode      = perNode
+	MaxOutput  = maxOutput
+	PerAccount = perAccount
+	PerNode    = perNode
 )
 
 // The times of the engine.

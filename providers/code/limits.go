@@ -19,11 +19,11 @@ const (
 const (
 	// maxOutput limits what is printed. With the lines about the artifacts, the model gets it in one piece.
 	maxOutput    = 60 << 10
-	maxArtifacts = 8
+	MaxArtifacts = 8      // of one run
 	maxPoints    = 10_000 // of a chart: about 500 kB of SVG
 	maxSeries    = 20
 	// maxReport is what the child prints, with the longest escapes of JSON.
-	maxReport = 6 * (maxArtifacts*(1<<20) + maxOutput + 16<<10)
+	maxReport = 6 * (MaxArtifacts*(1<<20) + maxOutput + 16<<10)
 )
 
 // The limits of a child process.

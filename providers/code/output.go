@@ -40,8 +40,8 @@ func (o *output) add(artifact *Artifact) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case len(o.artifacts) == maxArtifacts:
-		return fmt.Sprintf("A run makes at most %d tables and charts.", maxArtifacts)
+	case len(o.artifacts) == MaxArtifacts:
+		return fmt.Sprintf("A run makes at most %d tables and charts.", MaxArtifacts)
 	case len(artifact.Content) > protocol.MaxArtifactBytes:
 		return fmt.Sprintf("A table or a chart has at most %d MiB, and this one has %d bytes.", protocol.MaxArtifactBytes>>20, len(artifact.Content))
 	}

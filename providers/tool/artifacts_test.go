@@ -27,6 +27,10 @@ func (s *shelf) WriteByCall(_ context.Context, w *turnlog.ArtifactWrite) (*proto
 	return &protocol.Artifact{ArtifactID: s.content.ArtifactID, Version: 7, Kind: protocol.ArtifactCode, Title: "Tides", Language: &language, CreatedBy: protocol.ByModel, Bytes: 4}, nil
 }
 
+func (*shelf) WrittenByCall(context.Context, turnlog.Scope, protocol.ToolID) (*protocol.Artifact, error) {
+	return nil, nil //nolint:nilnil // nothing was written
+}
+
 func (s *shelf) ReadForCall(_ context.Context, _ turnlog.Scope, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error) {
 	if id != s.content.ArtifactID || version != nil && *version != s.content.Version {
 		return nil, protocol.Errorf(protocol.CodeNotFound, "none")

@@ -48,6 +48,9 @@ func (r RunCode) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, e
 		Code    string            `json:"code"`
 		FileIDs []protocol.FileID `json:"file_ids"`
 	}
+	if stored, err := r.stored(ctx, call); err != nil || stored.Output != "" {
+		return stored, err
+	}
 	err := json.Unmarshal(call.Input, &in)
 	switch {
 	case r.Code.Unavailable != "":
@@ -71,6 +74,26 @@ func (r RunCode) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, e
 		return toolbox.Result{}, err
 	}
 	return r.store(ctx, call, made)
+}
+
+// stored returns the result of a call that has stored artifacts before an interruption; without Output: it has not. Such a call
+// does not run again: a second run may fail, and then nothing would name the artifacts.
+func (r RunCode) stored(ctx context.Context, call *toolbox.Call) (result toolbox.Result, err error) {
+	for n := 1; n <= code.MaxArtifacts; n++ {
+		by := protocol.DeriveWriteID(call.ToolID, n)
+		written, err := r.Artifacts.WrittenByCall(ctx, call.Scope, by)
+		if err != nil {
+			return toolbox.Result{}, err
+		}
+		if written != nil {
+			result.Output += fmt.Sprintf("The user sees the %s %q as the artifact %s.\n", written.Kind, written.Title, written.ArtifactID)
+			result.Events = append(result.Events, updated(by, written))
+		}
+	}
+	if result.Output != "" {
+		result.Output = "The call ran before an interruption; its output is lost. Of its tables and charts, these were stored:\n" + result.Output
+	}
+	return result, nil
 }
 
 // determined returns the time and the seed of a call. They follow from its identifiers, so a call that is run again after a crash

@@ -104,6 +104,33 @@ func (s *several) WriteByCall(_ context.Context, w *turnlog.ArtifactWrite) (*pro
 	return &protocol.Artifact{ArtifactID: protocol.DeriveArtifactID(w.ToolID), Version: 1, Kind: w.Kind, Title: w.Title, CreatedBy: protocol.ByModel}, nil
 }
 
+// interrupted is a shelf on which an earlier run of a call has stored its third artifact.
+type interrupted struct {
+	several
+	by protocol.ToolID
+}
+
+func (s *interrupted) WrittenByCall(_ context.Context, _ turnlog.Scope, by protocol.ToolID) (*protocol.Artifact, error) {
+	if by != s.by {
+		return nil, nil //nolint:nilnil // nothing was written
+	}
+	return &protocol.Artifact{ArtifactID: protocol.DeriveArtifactID(by), Version: 1, Kind: protocol.ArtifactSVG, Title: "Curve"}, nil
+}
+
+func TestCodeThatHasStoredArtifactsIsNotRunAgain(t *testing.T) {
+	turn := protocol.NewTurnID()
+	call := &toolbox.Call{TurnID: turn, ToolID: protocol.DeriveToolID(turn, 1), Input: []byte(`{"code":"x"}`)}
+	by := protocol.DeriveWriteID(call.ToolID, 3)
+	r := &runner{err: errors.New("a file was deleted")}
+	result, err := RunCode{newLibrary(), &interrupted{by: by}, &Code{Runner: r}}.Run(t.Context(), call)
+	if err != nil || r.task != nil || len(result.Events) != 1 || !strings.HasPrefix(result.Output, "The call ran before an interruption; its output is lost.") || !strings.Contains(result.Output, protocol.DeriveArtifactID(by).String()) {
+		t.Fatalf("%v, %+v", err, result)
+	}
+	if event := result.Events[0].(*protocol.ArtifactUpdated); event.ArtifactID != protocol.DeriveArtifactID(by) || event.PartID != protocol.DeriveArtifactPartID(by) {
+		t.Errorf("%+v", event)
+	}
+}
+
 func TestTablesAndChartsBecomeArtifactsOnce(t *testing.T) {
 	shelf := &several{refused: "Refused"}
 	r := &runner{result: code.Result{Output: "printed\n", Cut: 9, Artifacts: []code.Artifact{
