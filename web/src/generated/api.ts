@@ -1262,7 +1262,7 @@ export interface paths {
         get: operations["getLocationContext"];
         /**
          * Set the location of a conversation
-         * @description Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then send no address as `place`. Without the consent to the source location, the request fails with 409 `consent_required`.
+         * @description Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then a `place` with a digit, as addresses have, is not stored. Without the consent to the source location, the request fails with 409 `consent_required`.
          */
         put: operations["putLocationContext"];
         post?: never;
@@ -1823,7 +1823,7 @@ export interface paths {
         };
         /**
          * List the sources of memory
-         * @description Lists every source with the consent of the account. Without a consent, nothing is read from a source for another conversation; none is granted by default. conversations: models search the titles and messages of other conversations (search_conversations), but never from a temporary conversation. projects: they also find conversations of other projects, except of projects with the memory scope `project`. location: a conversation can have a location context, which only the tool location reads. files and connectors: no tool reads them beyond its conversation and the project of that.
+         * @description Lists every source with the consent of the account. Without a consent, nothing is read from a source for another conversation; none is granted by default. conversations: models search the titles and messages of other conversations (search_conversations), but never from a temporary conversation. projects: they also find conversations of other projects, except of projects with the memory scope `project`. location: a conversation can have a location context, which only the tool location reads. files and connectors: no tool needs these consents yet; models read the files of their conversation, of its project and, outside of projects, of the library.
          */
         get: operations["listMemorySources"];
         put?: never;
