@@ -194,8 +194,10 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}}
 	for question, want := range map[string]string{
 		"Search my conversations for the spring tide": `search_conversations{"query":"the spring tide"} |tool_calls`,
+
 		"Where am I?":                    `location{} |tool_calls`,
 		"What is it about this project?": `project_context{} |tool_calls`,
+
 		"[[script tokens=2 tool=search_conversations:0:ok]]": `search_conversations{"query":"tides"} |tool_calls`,
 	} {
 		recalling.Messages = []llm.Message{user(question)}

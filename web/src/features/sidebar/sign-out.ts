@@ -5,7 +5,7 @@ import { handleSignOut } from "../../api/session-state";
 import { api, Refusal } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
 import { toast } from "../../controls/toast";
-import { countUnsavedArtifacts, discardEdits } from "../artifacts";
+import { loadUnsaved } from "../artifacts";
 import { sendDeletions } from "./deletion";
 import { useLocalization, type Localization } from "../../messages/localization";
 
@@ -29,16 +29,18 @@ export async function signOut(t: Localization["t"]): Promise<void> {
     if (!(refusal instanceof Refusal) || refusal.status !== 401)
       return void toast(t("pages.sign_out.failed"), { kind: "problem" });
   }
-  discardEdits();
+  (await loadUnsaved())?.discardEdits();
   handleSignOut();
 }
 
 export function useSignOut(): () => void {
   const { t } = useLocalization();
-  return () => {
+  return () => void ask();
+
+  async function ask(): Promise<void> {
     const messages = useOutbox.getState().list.filter((message) => message.state !== "accepted").length;
-    const unsent = { messages, artifacts: countUnsavedArtifacts() };
+    const unsent = { messages, artifacts: (await loadUnsaved())?.countUnsavedArtifacts() ?? 0 };
     if (isUnsent(unsent)) useUnsent.setState(unsent);
-    else void signOut(t);
-  };
+    else await signOut(t);
+  }
 }
