@@ -42,9 +42,9 @@ func TestAModelRunsCodeThatMakesATableAndAChart(t *testing.T) {
 			t.Errorf("%+v: %.100s", part, content)
 		}
 	}
-	// A failure is that of its call only.
-	parts = answerOf(t, u, conversation, "Run this code: ```js\nprint('before'); 'x'.repeat(2 ** 30).length\n```")
-	if len(parts) != 2 || parts[0].Error == nil || parts[0].Error.Code != "memory_limit" || !strings.Contains(parts[0].Error.Detail, "before") {
+	// A failure is that of its call only. The limits are tested in package code: here, which one is met first depends on the host computer.
+	parts = answerOf(t, u, conversation, "Run this code: ```js\nprint('before'); missing()\n```")
+	if len(parts) != 2 || parts[0].Error == nil || parts[0].Error.Code != "exception" || !strings.Contains(parts[0].Error.Detail, "before") {
 		t.Errorf("%+v", parts)
 	}
 	if parts = answerOf(t, u, conversation, "Run this code: ```js\n6 * 7\n```"); len(parts) != 3 || !strings.Contains(parts[2].Code, "Value: 42") {
