@@ -36,7 +36,7 @@ const (
 	// openProjectsSQL selects those of some projects whose memory is that of the account.
 	openProjectsSQL = `
 	select project_id from projects
-	where account_id = @account and project_id = any (@projects) and deleted_at is null and coalesce(settings ->> 'memory_scope' <> 'project', true)`
+	where account_id = @account and project_id = any (@projects) and state <> 'deleted' and coalesce(settings ->> 'memory_scope' <> 'project', true)`
 )
 
 var grantedSQL = `select ` + memory.GrantedSQL("@account")

@@ -39,6 +39,9 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   return { id, page, draft, fresh, change };
 }
 
+/** How long the page waits for the data of a new conversation before it shows that they are loading, in milliseconds. */
+const longestWait = 5_000;
+
 /** Once the draft of a new chat is on the service, navigates to the conversation's address. */
 function useMoveToConversation(fresh: string | null, draft: DraftState): void {
   const navigate = useNavigate();
@@ -48,7 +51,8 @@ function useMoveToConversation(fresh: string | null, draft: DraftState): void {
     if (fresh === null || !onService || moving.current) return;
     moving.current = true;
     const move = async () => {
-      await queryClient.fetchQuery(conversationQuery(fresh)).catch(() => {});
+      const loaded = queryClient.fetchQuery(conversationQuery(fresh)).catch(() => {});
+      await Promise.race([loaded, new Promise((resolve) => setTimeout(resolve, longestWait))]);
       endNewChat(fresh);
       void navigate({ to: "/c/$conversation", params: { conversation: fresh }, replace: true });
     };
