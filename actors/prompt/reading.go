@@ -22,8 +22,8 @@ func written(history []turnlog.HistoryMessage) (texts []string) {
 	return texts
 }
 
-// withoutFences returns a text without its fenced blocks: the user has rather copied than written what is in them, for example the
-// error of an artifact.
+// withoutFences returns a text without its fenced blocks. Users copy their content from elsewhere, for example the error of an
+// artifact.
 func withoutFences(text string) string {
 	if !strings.Contains(text, "```") {
 		return text

@@ -12,7 +12,7 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// private is a tool whose results are private. Its failures are if it has the name code.
+// private is a tool whose results are private. If its name is code, its failures are private too.
 type private struct{ named }
 
 func (p private) Spec() toolbox.Spec {

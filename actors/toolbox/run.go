@@ -55,7 +55,7 @@ func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) 
 // maxDetail limits the text of a failure, in bytes.
 const maxDetail = 2000
 
-// failed returns a failure whose text may have parts that the service has not written: of the input, or of what a tool has read.
+// failed returns a failure. Its text is cleaned and escaped, because it may quote the input or what a tool has read.
 func failed(code protocol.ToolErrorCode, detail string) *protocol.ToolError {
 	return &protocol.ToolError{Code: code, Detail: foreign.Escape(clean(detail, maxDetail))}
 }

@@ -26,7 +26,7 @@ const (
 	// approval that the user decides at once, finds it.
 	parkDelay   = 2 * time.Second
 	cancelGrace = 4 * time.Second // then calls and tools that still run are abandoned: with its commits, cancelling lasts at most 5 s
-	// maxToolsAtOnce limits the calls of a turn whose tools run at the same time, because of their memory: a step can have 50.
+	// maxToolsAtOnce limits how many tools of a turn run at the same time. A step can have 50 calls, and each tool needs memory.
 	maxToolsAtOnce = 8
 )
 
@@ -54,7 +54,7 @@ type run struct {
 	stopCall context.CancelFunc
 	toolCtx  context.Context
 	stopTool context.CancelFunc
-	toolSlot chan struct{} // has a slot for each call whose tool runs
+	toolSlot chan struct{} // a call puts a value in while its tool runs
 	observed observe.Turn
 	parking  bool // parkDue comes
 }

@@ -158,13 +158,7 @@ func TestWaitingTurnsAreNotReadByTheSearchForOrphans(t *testing.T) {
 	w := storetest.NewWorld(t)
 	turn := w.Start(w.Request(nil, "one"))
 	turn.Append(1)
-	w.Database.Admin(t, `do $$ declare columns text := (
-			select string_agg(quote_ident(column_name), ', ') from information_schema.columns
-			where table_name = 'turns' and is_generated = 'NEVER' and column_name not in ('turn_id', 'owner', 'state', 'parked_until'));
-		begin
-			execute format('insert into turns (turn_id, owner, state, parked_until, %1$s)
-				select gen_random_uuid(), null, ''requires_action'', now() + interval ''1 day'', %1$s from turns, generate_series(1, 10000)', columns);
-		end $$`)
+	w.CopyWaiting(10_000)
 	w.Database.Admin(t, `vacuum analyze turns`)
 	read := func() int {
 		return w.Count(`select idx_tup_fetch + seq_tup_read from pg_stat_user_tables where relname = 'turns'`)

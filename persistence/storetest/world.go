@@ -361,3 +361,15 @@ func Together(n int, work func(i int) error) []error {
 	all.Wait()
 	return failures
 }
+
+// CopyWaiting adds n copies of each turn that wait for an approval without an owner.
+func (w *World) CopyWaiting(n int) {
+	w.Helper()
+	w.Database.Admin(w.T, fmt.Sprintf(`do $$ declare columns text := (
+			select string_agg(quote_ident(column_name), ', ') from information_schema.columns
+			where table_name = 'turns' and is_generated = 'NEVER' and column_name not in ('turn_id', 'owner', 'state', 'parked_until'));
+		begin
+			execute format('insert into turns (turn_id, owner, state, parked_until, %%1$s)
+				select gen_random_uuid(), null, ''requires_action'', now() + interval ''1 day'', %%1$s from turns, generate_series(1, %d)', columns);
+		end $$`, n))
+}

@@ -506,13 +506,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestWaitingTurnsCountTowardsTheLimit(t *testing.T) {
 	w := storetest.NewWorld(t)
 	w.Start(w.Request(nil, "waits"))
-	w.Database.Admin(t, `do $$ declare columns text := (
-			select string_agg(quote_ident(column_name), ', ') from information_schema.columns
-			where table_name = 'turns' and is_generated = 'NEVER' and column_name not in ('turn_id', 'owner', 'state', 'parked_until'));
-		begin
-			execute format('insert into turns (turn_id, owner, state, parked_until, %1$s)
-				select gen_random_uuid(), null, ''requires_action'', now() + interval ''1 day'', %1$s from turns, generate_series(1, 19)', columns);
-		end $$`)
+	w.CopyWaiting(19)
 	w.Start(w.Request(nil, "the last one")) // two that run, and one for the nineteen
 	_, err := w.Try(w.Request(nil, "one too many"))
 	storetest.WantCode(t, err, protocol.CodeTooManyLiveTurns)

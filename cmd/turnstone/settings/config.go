@@ -96,7 +96,7 @@ type Limits struct {
 	TokensPerDay     int64    `env:"TURNSTONE_TOKENS_PER_DAY" envDefault:"0" help:"Model tokens (input and output, titles included) that an account may use per UTC day. When they are used up, running turns end with the stop reason budget_reached, and new turns get 429. 0: no limit."`
 	WebSearches      int      `env:"TURNSTONE_WEB_SEARCHES_PER_DAY" envDefault:"200" help:"Web searches of an account per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
 	WebPages         int      `env:"TURNSTONE_WEB_PAGES_PER_DAY" envDefault:"500" help:"Web pages that an account may read per UTC day. Further ones fail, and the turn goes on. 0: no limit."`
-	CodeSeconds      int      `env:"TURNSTONE_CODE_SECONDS_PER_DAY" envDefault:"600" help:"Processor time, in seconds, that the code of the models of an account (run_code) may use per UTC day. Further calls fail, and the turn goes on. 0: no limit."`
+	CodeSeconds      int      `env:"TURNSTONE_CODE_SECONDS_PER_DAY" envDefault:"600" help:"Processor time, in seconds per UTC day, that the calls of run_code of an account may use. Further calls fail, and the turn goes on. 0: no limit."`
 	MaxUploadBytes   int64    `env:"TURNSTONE_MAX_UPLOAD_BYTES" envDefault:"104857600" help:"Maximum size of one file, in bytes. A ClamAV daemon must accept as much: StreamMaxLength, MaxFileSize and MaxScanSize."`
 	UploadLifetime   duration `env:"TURNSTONE_UPLOAD_LIFETIME" envDefault:"1h" help:"How long an upload accepts its content after its start."`
 	MaxFileBytes     int64    `env:"TURNSTONE_MAX_FILE_BYTES" envDefault:"10737418240" help:"Maximum number of bytes that the files of one account have together."`
