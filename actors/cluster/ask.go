@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -42,10 +43,10 @@ var (
 	errTooMany     = &protocol.Error{Code: protocol.CodeUnavailable, Detail: "too many requests wait for other nodes", RetryAfter: 1}
 )
 
-// asks are the asks that wait for replies. Its zero value is ready to use.
+// asks are the asks that wait for replies.
 type asks struct {
 	mu      sync.Mutex
-	last    uint64                  // guarded by mu
+	last    uint64                  // guarded by mu; begins at a random number
 	waiting map[uint64]chan<- reply // guarded by mu; nil after fail
 	failed  bool                    // guarded by mu
 }
@@ -53,6 +54,15 @@ type asks struct {
 type reply struct {
 	body []byte
 	err  error
+}
+
+// newAsks returns asks whose numbers no other process uses. A node that restarts has the address of its predecessor, and so
+// receives the replies that its peers still send to the predecessor. If the numbers began anew, such a reply would settle an
+// ask of this process: a command of one account would get the receipt of another.
+func newAsks() asks {
+	var random [numberSize]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return asks{last: binary.BigEndian.Uint64(random[:])}
 }
 
 // add returns the number of a new ask, and the channel on which its reply arrives.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/tail"
+	"turnstone/protocol"
 )
 
 // maxFeeds limits the feeds of a node: more than all turns of a node, read on every other node of a large cluster.
@@ -19,6 +20,7 @@ type feed struct {
 	// Set by Hub.subscribe.
 	hub    *Hub
 	relay  *actor.PID
+	turn   protocol.TurnID
 	stream *tail.Stream
 	self   *actor.PID
 
@@ -51,7 +53,7 @@ func (h *Hub) subscribe(m Message) {
 		return
 	}
 	f := &feed{
-		hub: h, relay: m.From, stream: stream, cursor: tail.Cursor{After: s.After}, credit: min(s.Credit, windowBytes),
+		hub: h, relay: m.From, turn: s.TurnID, stream: stream, cursor: tail.Cursor{After: s.After}, credit: min(s.Credit, windowBytes),
 		heard: time.Now(),
 	}
 	started := make(chan struct{}) // closed when self is set, so that the actor does not run before
@@ -150,7 +152,7 @@ func (f *feed) run(run tail.Run, ended bool) bool {
 
 // frames sends events, or a beat.
 func (f *feed) frames(first, last int64, frames []byte, ended bool) {
-	body := append(append(encode(span{first, last, ended}), '\n'), frames...)
+	body := append(append(encode(span{f.turn, first, last, ended}), '\n'), frames...)
 	f.credit -= len(body)
 	f.sent = time.Now()
 	f.hub.link.Send(f.relay, f.self, kindFrames, body)

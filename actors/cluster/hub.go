@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"strconv"
 	"sync"
@@ -44,6 +45,9 @@ type Hub struct {
 	link *Link
 	find Find
 	log  *zap.Logger
+	// process is part of the names of this node's actors. A node that restarts has the address of its predecessor; if it had
+	// the names as well, it would receive what its peers still send to the predecessor: events of other turns, of any account.
+	process string
 
 	names atomic.Int64 // for the names of actors
 
@@ -60,8 +64,8 @@ type Stats struct{ Relays, Feeds int }
 // NewHub returns a hub without relays. It is called before link is started.
 func NewHub(link *Link, find Find, log *zap.Logger) *Hub {
 	h := &Hub{
-		link: link, find: find, log: log.Named("relay"), relays: map[protocol.TurnID]*Relay{}, feeds: map[*feed]struct{}{},
-		retry: map[protocol.TurnID]time.Time{},
+		link: link, find: find, log: log.Named("relay"), process: rand.Text(), relays: map[protocol.TurnID]*Relay{},
+		feeds: map[*feed]struct{}{}, retry: map[protocol.TurnID]time.Time{},
 	}
 	link.Handle(kindSubscribe, h.subscribe)
 	return h
@@ -184,8 +188,10 @@ func (h *Hub) remove(r *Relay) {
 	}
 }
 
-// name returns the name of a new actor.
-func (h *Hub) name(kind string) string { return kind + "/" + strconv.FormatInt(h.names.Add(1), 10) }
+// name returns the name of a new actor, which no actor of another process has.
+func (h *Hub) name(kind string) string {
+	return kind + "/" + h.process + "/" + strconv.FormatInt(h.names.Add(1), 10)
+}
 
 // The bodies of messages. That of kindFrames begins with one as a line; the events follow, one per line.
 type (
@@ -196,9 +202,10 @@ type (
 		Credit    int                `json:"credit"`
 	}
 	span struct {
-		First int64 `json:"first"` // of the events; the next one, without events
-		Last  int64 `json:"last"`
-		Ended bool  `json:"ended,omitempty"`
+		TurnID protocol.TurnID `json:"turn_id,omitzero"` // zero: sent by an earlier version
+		First  int64           `json:"first"`            // of the events; the next one, without events
+		Last   int64           `json:"last"`
+		Ended  bool            `json:"ended,omitempty"`
 	}
 	credit struct {
 		Bytes int `json:"bytes"`

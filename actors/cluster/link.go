@@ -77,7 +77,10 @@ type Message struct {
 
 // New returns a link that is not connected.
 func New(runtime *shell.Runtime, o Options) *Link {
-	return &Link{runtime: runtime, options: o, log: o.Logger.Named("cluster"), asks: map[string]AskHandler{}, messages: map[string]func(Message){}, sent: map[string]struct{}{}}
+	return &Link{
+		runtime: runtime, options: o, log: o.Logger.Named("cluster"), pending: newAsks(), asks: map[string]AskHandler{},
+		messages: map[string]func(Message){}, sent: map[string]struct{}{},
+	}
 }
 
 // HandleAsk registers what answers the asks of a kind. Call it before Start.

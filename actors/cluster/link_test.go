@@ -72,6 +72,38 @@ func TestAnAskIsAnsweredByThePeer(t *testing.T) {
 	}
 }
 
+// The reply to an ask of a node that was killed meanwhile reaches the node that was started on its address.
+func TestARestartedNodeGetsNoReplyThatWasForItsPredecessor(t *testing.T) {
+	authority := clustertest.NewAuthority(t)
+	replies := make(chan func([]byte), 2)
+	peer := start(t, optionsOf(t, authority), handlers{asks: map[string]AskHandler{"slow": func(_ []byte, reply func([]byte)) { replies <- reply }}})
+	before := newNode(t, authority, nil)
+	ask := func(n *node) <-chan string {
+		got := make(chan string, 1)
+		go func() {
+			text, err := n.Ask(t.Context(), peer.Address(), "slow", nil)
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			got <- string(text)
+		}()
+		return got
+	}
+	lost := ask(before)
+	late := <-replies
+	after := before.restart(t, authority)
+	if got := <-lost; got != errClosed.Error() {
+		t.Fatalf("the ask of the killed node: %q", got)
+	}
+	own := ask(after)
+	inTime := <-replies
+	late([]byte("theirs"))
+	inTime([]byte("own"))
+	if got := <-own; got != "own" {
+		t.Errorf("the restarted node got the reply %q", got)
+	}
+}
+
 func TestMessagesArriveInOrderAndCanBeAnswered(t *testing.T) {
 	authority := clustertest.NewAuthority(t)
 	const count = 2000

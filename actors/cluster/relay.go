@@ -101,6 +101,10 @@ func (r *Relay) frames(body []byte) {
 		r.end("unreadable frames")
 		return
 	}
+	if s.TurnID != r.turn && s.TurnID != (protocol.TurnID{}) {
+		r.end("frames of another turn")
+		return
+	}
 	if s.First > r.last+1 {
 		r.end("a message was lost")
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,14 +22,21 @@ type node struct {
 	*Link
 	*Hub
 	turns map[protocol.TurnID]*tail.Stream
+	kill  func() // ends the node as a crash does: it sends nothing more
 }
 
 // newNode starts a node. Without receive, its hub receives subscriptions.
 func newNode(t *testing.T, authority clustertest.Authority, receive func(Message)) *node {
 	t.Helper()
+	return newNodeOn(t, optionsOf(t, authority), receive)
+}
+
+// newNodeOn starts a node with some options.
+func newNodeOn(t *testing.T, o *Options, receive func(Message)) *node {
+	t.Helper()
 	runtime := shell.NewRuntime(clustertest.Log(t), 2)
 	n := &node{turns: map[protocol.TurnID]*tail.Stream{}}
-	n.Link = New(runtime, *optionsOf(t, authority))
+	n.Link = New(runtime, *o)
 	n.Hub = NewHub(n.Link, func(_ protocol.AccountID, turn protocol.TurnID) *tail.Stream { return n.turns[turn] }, clustertest.Log(t))
 	if receive != nil {
 		n.Handle(kindSubscribe, receive)
@@ -36,12 +44,24 @@ func newNode(t *testing.T, authority clustertest.Authority, receive func(Message
 	if err := n.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		n.Hub.Close()
+	n.kill = sync.OnceFunc(func() {
 		n.Link.Close()
 		runtime.Close()
 	})
+	t.Cleanup(func() {
+		n.Hub.Close()
+		n.kill()
+	})
 	return n
+}
+
+// restart kills a node and starts another one on its address.
+func (n *node) restart(t *testing.T, authority clustertest.Authority) *node {
+	t.Helper()
+	n.kill()
+	o := optionsOf(t, authority)
+	o.Listen = n.Address()
+	return newNodeOn(t, o, nil)
 }
 
 var account = protocol.NewAccountID()
@@ -167,7 +187,7 @@ func broken(t *testing.T, authority clustertest.Authority, kind string, bodies .
 }
 
 func framesOf(first, last int64, text string) []byte {
-	return append(append(encode(span{first, last, false}), '\n'), text...)
+	return append(append(encode(span{First: first, Last: last}), '\n'), text...)
 }
 
 func TestARelayEndsWhenItsFeedIsWrong(t *testing.T) {
@@ -179,7 +199,10 @@ func TestARelayEndsWhenItsFeedIsWrong(t *testing.T) {
 		"a lost message":                {kindFrames, [][]byte{framesOf(1, 1, "1\n"), framesOf(3, 3, "3\n")}, "1\n"},
 		"a lost message before a pause": {kindFrames, [][]byte{framesOf(1, 1, "1\n"), framesOf(3, 2, "")}, "1\n"},
 		"garbage":                       {kindFrames, [][]byte{framesOf(1, 1, "1\n"), []byte("{\n2\n")}, "1\n"},
-		"a turn that is not there":      {kindEnd, [][]byte{nil}, ""},
+		"frames of another turn": {kindFrames, [][]byte{
+			framesOf(1, 1, "1\n"), append(encode(span{TurnID: protocol.NewTurnID(), First: 2, Last: 2}), "\n2\n"...),
+		}, "1\n"},
+		"a turn that is not there": {kindEnd, [][]byte{nil}, ""},
 		"a repeat is left out, then an end": {kindFrames, [][]byte{
 			framesOf(1, 2, "1\n2\n"), framesOf(1, 1, "1\n"), framesOf(2, 3, "2\n3\n"), framesOf(9, 9, "9\n"),
 		}, "1\n2\n3\n"},
@@ -258,6 +281,31 @@ func TestARelayThatWaitsForALostOwnerEndsWhenTheTurnHasMoved(t *testing.T) {
 	}
 	if got, taken := take(t, next.Stream(), new(tail.Cursor)); len(got) == 0 {
 		t.Errorf("the next relay: %v", taken)
+	}
+}
+
+// A node that restarts has the address of its predecessor, and its peers send to that address until they have noticed.
+func TestARestartedNodeGetsNoFramesThatWereForItsPredecessor(t *testing.T) {
+	authority := clustertest.NewAuthority(t)
+	owner, before := newNode(t, authority, nil), newNode(t, authority, nil)
+	theirs, own := protocol.NewTurnID(), protocol.NewTurnID()
+	owner.turns[theirs], owner.turns[own] = tail.New(0), tail.New(0)
+	owner.turns[theirs].Publish(1, 1, []byte("theirs 1\n"), false)
+	lost := before.Follow(account, theirs, owner.Address(), 1, 0)
+	take(t, lost.Stream(), new(tail.Cursor))
+
+	after := before.restart(t, authority)
+	r := after.Follow(protocol.NewAccountID(), own, owner.Address(), 1, 0)
+	owner.turns[own].Publish(1, 1, []byte("own 1\n"), false)
+	c := new(tail.Cursor)
+	if got, _ := take(t, r.Stream(), c); string(got) != "own 1\n" {
+		t.Fatalf("the reader got %q first", got)
+	}
+	// As the feed for the predecessor would send it, and as an earlier version does, which does not name the turn.
+	owner.Send(lost.self, nil, kindFrames, framesOf(2, 2, "theirs 2\n"))
+	owner.turns[own].Publish(2, 2, []byte("own 2\n"), false)
+	if got, _ := take(t, r.Stream(), c); string(got) != "own 2\n" {
+		t.Errorf("the reader of the restarted node got %q", got)
 	}
 }
 
