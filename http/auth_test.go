@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/argon2id"
+	"github.com/jackc/pgx/v5"
+
 	"turnstone/http/auth"
 	"turnstone/http/ready"
 	"turnstone/http/route"
@@ -23,6 +26,7 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
+	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
@@ -56,6 +60,49 @@ func TestASignInHandsOutASessionAndNothingElseDoes(t *testing.T) {
 		string(audit.EventRegistered), string(audit.EventSessionCreated), string(audit.EventSignedIn), string(audit.EventSessionCreated),
 	}) {
 		t.Errorf("audit %v", events)
+	}
+}
+
+// A sign-in that was checked against the old password is checked against the new one. Here both have the same text, as after
+// two requests that set the same password.
+func TestASignInWhileThePasswordIsSet(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		next   string
+		status int
+	}{
+		"to the same text": {testPassword, 200},
+		"to another text":  {"two calm tides at noon", 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			owner := w.client().register("ada@example.com")
+			hash, err := argon2id.CreateHash(test.next, &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := pgx.Connect(t.Context(), w.database.AdminURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+			if _, err := conn.Exec(t.Context(), fmt.Sprintf(`begin; update accounts set password_hash = '%s' where account_id = '%s'`,
+				hash, protocol.NodeID(owner.account.AccountID))); err != nil {
+				t.Fatal(err)
+			}
+			signedIn := make(chan *reply)
+			go func() {
+				signedIn <- w.client().do("POST", "/auth/login", route.Object{"email": "ada@example.com", "password": testPassword})
+			}()
+			storetest.AwaitLocked(t, w.database, "select from accounts")
+			if _, err := conn.Exec(t.Context(), `commit`); err != nil {
+				t.Fatal(err)
+			}
+			if resp := <-signedIn; resp.status != test.status {
+				t.Errorf("%d %s, want %d", resp.status, resp.body, test.status)
+			}
+		})
 	}
 }
 

@@ -51,6 +51,9 @@ func (s *Service) newAccount(email, name string) *accounts.NewAccount {
 	}
 }
 
+// maxPasswordChanges limits how often a sign-in begins anew because the password was changed while it was checked.
+const maxPasswordChanges = 3
+
 // SignIn signs in with a password. It does not reveal, by its result or by its duration, whether the address is unknown
 // or the password is wrong.
 func (s *Service) SignIn(ctx context.Context, req *Request, email, password string) (protocol.SessionInfo, error) {
@@ -60,32 +63,41 @@ func (s *Service) SignIn(ctx context.Context, req *Request, email, password stri
 	if err := s.signIns.draw(ctx, req, try); err != nil {
 		return none, err
 	}
+	for changes := 0; ; changes++ {
+		found, matches, err := s.matchingAccount(ctx, try, name, password)
+		if err != nil {
+			return none, err
+		}
+		if !matches || found.Disabled || changes == maxPasswordChanges {
+			return none, s.refuseSignIn(req, found.AccountID)
+		}
+		token, session := s.newToken(req.Agent)
+		session.Checked = found.PasswordHash
+		err = s.sessions.CreateSession(ctx, found.AccountID, session, req.Requester())
+		if protocol.CodeOf(err) == protocol.CodeNotFound {
+			continue // the password was changed since it was checked; it may be changed to the one of this request
+		}
+		if err != nil {
+			return none, err
+		}
+		info := s.signIn(ctx, req, found.Account, token, session)
+		s.devices.add(req, name)
+		return info, nil
+	}
+}
+
+// matchingAccount returns the account that signs in with an address, and whether this is its password. Without such an
+// account, it takes the same time and returns empty credentials.
+func (s *Service) matchingAccount(ctx context.Context, try attempt, name, password string) (*accounts.Credentials, bool, error) {
 	found, err := s.credentials.CredentialsByEmail(ctx, name)
 	if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound {
-		return none, err
+		return nil, false, err
 	}
 	if found == nil {
 		found = &accounts.Credentials{}
 	}
 	matches, err := s.passwords.matches(ctx, try.hashCaller, password, found.PasswordHash)
-	if err != nil {
-		return none, err
-	}
-	if !matches || found.Disabled {
-		return none, s.refuseSignIn(req, found.AccountID)
-	}
-	token, session := s.newToken(req.Agent)
-	session.Checked = found.PasswordHash
-	err = s.sessions.CreateSession(ctx, found.AccountID, session, req.Requester())
-	if protocol.CodeOf(err) == protocol.CodeNotFound { // the password was changed meanwhile
-		return none, s.refuseSignIn(req, found.AccountID)
-	}
-	if err != nil {
-		return none, err
-	}
-	info := s.signIn(ctx, req, found.Account, token, session)
-	s.devices.add(req, name)
-	return info, nil
+	return found, matches, err
 }
 
 // refuseSignIn counts a failed sign-in, with or without an account. It does the same work in both cases: if it wrote a
