@@ -3,6 +3,7 @@ package http
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,20 @@ func TestADecisionOnAnApprovalCountsOnce(t *testing.T) {
 	wantField(t, u.do(200, "GET", "/approvals?state=decided&limit=1", nil), "data.0.turn_id", second.TurnID.String())
 	wantField(t, u.do(200, "GET", "/approvals?state=any&limit=1", nil), "has_more", true)
 
+	var events []string
+	for _, event := range u.events(u.account.AccountID) {
+		if strings.HasPrefix(event, "approval.") {
+			events = append(events, event)
+		}
+	}
+	if want := []string{"approval.requested", "approval.requested", "approval.approved", "approval.used", "approval.rejected"}; !slices.Equal(events, want) {
+		t.Errorf("the audit has %v, want %v", events, want)
+	}
+	if n := query[int64](u.world, `select count(*) from audit where event = 'approval.used' and detail ->> 'approval_id' = $1 and detail ->> 'tool_id' = $2`,
+		first.ApprovalID.String(), first.ToolID.String())[0]; n != 1 {
+		t.Errorf("the audit names the call that ran %d times", n)
+	}
+
 	other := &user{u.world.client().register("eve@example.com")}
 	other.decide(404, second, protocol.RejectCall, nil)
 	other.do(404, "GET", "/approvals/"+second.ApprovalID.String(), nil)
@@ -145,6 +160,9 @@ func TestACallThatIsApprovedForTheConversationIsNotAskedAgain(t *testing.T) {
 	})
 	if text := string(again.body); strings.Contains(text, "approval.requested") || !strings.Contains(text, `"outcome":"ok"`) {
 		t.Errorf("the second turn is %s", text)
+	}
+	if n := query[int64](u.world, `select count(*) from audit where event = 'approval.used' and not detail ? 'approval_id'`)[0]; n != 1 {
+		t.Errorf("the audit has %d calls that ran under the grant, want 1", n)
 	}
 	// Another conversation asks, and so does a risk that must not be approved in advance.
 	asked, finish := u.asks(1, route.Object{"conversation_id": pending[0].ConversationID}, "approval=critical:irreversible tokens=3")

@@ -32,6 +32,7 @@ type Plan struct {
 	Failure *protocol.ToolError // why the call fails without running; nil: it does not
 	// Ask is the request for an approval, without its identifier and its expiry; nil: the call runs at once.
 	Ask        *protocol.ApprovalRequest
+	Granted    bool   // the call would ask, but for a grant of the conversation
 	Definition string // digest of the definition of the tool
 }
 
@@ -81,6 +82,7 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 	granting := t.Effect != protocol.EffectDestructive && risk != protocol.RiskCritical && len(marked) == 0 && !call.AskAll
 	grant := turnlog.Grant{Tool: t.Name, Resource: about.Resource, Definition: t.Definition}
 	if granting && call.Reading != nil && slices.Contains(call.Grants, grant) {
+		plan.Granted = true
 		return plan
 	}
 	plan.Ask = &protocol.ApprovalRequest{

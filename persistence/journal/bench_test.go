@@ -80,7 +80,7 @@ func BenchmarkJournal(b *testing.B) {
 		grouped, delays = grouped+took, append(delays, waited...)
 		logged += logPosition(b, database) - before
 		took, _ = appendAll(b, live, benchRounds, func(a *turnlog.Append) error {
-			return journal.AppendAlone(context.Background(), db.DB, a)
+			return journal.AppendTogether(context.Background(), db.DB, a)
 		})
 		alone += took
 		appends += benchRounds * len(live)

@@ -2,20 +2,25 @@ package journal
 
 import (
 	"context"
+	"slices"
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol/turnlog"
 )
 
-// AppendAlone stores one append with its own statement. The benchmark compares the journal with it.
-func AppendAlone(ctx context.Context, db *pg.DB, a *turnlog.Append) error {
+// AppendTogether stores appends of different turns with one statement. The benchmark compares the journal with one for each.
+func AppendTogether(ctx context.Context, db *pg.DB, appends ...*turnlog.Append) error {
 	conn, err := pg.Acquire(ctx, db.Engine)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	stored, err := appendBatch(ctx, conn.Conn(), []*journalEntry{{Append: a}})
-	if err == nil && !stored[0] {
+	entries := make([]*journalEntry, len(appends))
+	for i, a := range appends {
+		entries[i] = &journalEntry{Append: a}
+	}
+	stored, err := appendBatch(ctx, conn.Conn(), entries)
+	if err == nil && slices.Contains(stored, false) {
 		return turnlog.ErrFenced
 	}
 	return err

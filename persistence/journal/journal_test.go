@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence"
+	"turnstone/persistence/audit"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
@@ -275,5 +277,46 @@ func TestRecordsAreNotComparedWithEveryAppend(t *testing.T) {
 	w.Must(err)
 	if text := strings.Join(plan, "\n"); !regexp.MustCompile(`Filter: \(\(hashed SubPlan \d+\) IS TRUE\)`).MatchString(text) {
 		t.Error(text)
+	}
+}
+
+// The approvals of several accounts lock their audits in the order of the accounts, whatever the order of the turns.
+func TestTheAuditsOfAStatementAreLockedInTheOrderOfTheAccounts(t *testing.T) {
+	w := storetest.NewWorld(t)
+	low, high := w.Account, pgtest.Account(t, w.DB)
+	request := w.Request(nil, "hello")
+	request.AccountID = high
+	turns := []*storetest.Turn{w.Start(request), w.Start(w.Request(nil, "hello"))}
+	for _, account := range []protocol.AccountID{low, high} {
+		w.Must(w.DB.Audit.Record(t.Context(), account, audit.EventSignedIn, nil, nil, audit.Requester{}))
+	}
+	conn, err := pgx.Connect(t.Context(), w.Database.AdminURL)
+	w.Must(err)
+	defer func() { w.Must(conn.Close(context.WithoutCancel(t.Context()))) }()
+	lock := func(account protocol.AccountID) error {
+		_, err := conn.Exec(t.Context(), `select from audit_heads where account_id = $1 for update nowait`, account)
+		return err
+	}
+	_, err = conn.Exec(t.Context(), `begin`)
+	w.Must(err)
+	w.Must(lock(low))
+	stored := make(chan error, 1)
+	go func() {
+		appends := make([]*turnlog.Append, len(turns))
+		for i, turn := range turns {
+			appends[i] = turn.Chunk(1)
+			appends[i].Records = []turnlog.Record{{Kind: turnlog.RecordUse, Key: "call", Sequence: appends[i].First, Body: []byte(`{}`)}}
+		}
+		stored <- journal.AppendTogether(t.Context(), w.DB.DB, appends...)
+	}()
+	storetest.AwaitLocked(t, w.Database, "with batch as")
+	if err := lock(high); err != nil {
+		t.Errorf("while the statement waits for the first account, the second one is locked: %v", err)
+	}
+	_, err = conn.Exec(t.Context(), `commit`)
+	w.Must(err)
+	w.Must(<-stored)
+	if n := w.Count(`select count(*) from audit where event = 'approval.used'`); n != 1 {
+		t.Errorf("the account has %d entries, want 1", n)
 	}
 }

@@ -44,13 +44,15 @@ const appendManySQL = appendEventsSQL + `
 select n from moved`
 
 // appendRecordsSQL stores private records together with the events. "is true" keeps Postgres from joining records and
-// turns, for which it has only a nested loop here (planSettings); in a condition it hashes the turns that moved.
+// turns, for which it has only a nested loop here (planSettings); in a condition it hashes the turns that moved. The order is
+// that in which the audits of the accounts are locked (audit_approval).
 const appendRecordsSQL = appendEventsSQL + `, records as (
     insert into turn_records (account_id, turn_id, kind, key, sequence, body)
     select r.account_id, r.turn_id, r.kind, r.key, r.sequence, r.body::json
     from unnest($10::uuid[], $11::uuid[], $12::text[], $13::text[], $14::bigint[], $15::text[])
-        as r (account_id, turn_id, kind, key, sequence, body)
+        with ordinality as r (account_id, turn_id, kind, key, sequence, body, n)
     where ((r.account_id, r.turn_id) in (select account_id, turn_id from moved)) is true
+    order by r.account_id, r.n
 )
 select n from moved`
 

@@ -120,7 +120,19 @@ func (f *turnFinish) run(ctx context.Context) error {
 			return err
 		}
 	}
+	f.queueRecords(batch)
 	return f.tx.CommitWith(ctx, batch)
+}
+
+// queueRecords adds the statement that stores the private records. It is the last one, because it may lock the audit of the
+// account: a transaction that holds this lock waits for no other.
+func (f *turnFinish) queueRecords(batch *pgx.Batch) {
+	if len(f.Records) == 0 {
+		return
+	}
+	var r journal.Records
+	r.Add(f.AccountID, f.TurnID, f.Records)
+	batch.Queue(insertRecordsSQL, r.Accounts, r.Turns, r.Kinds, r.Keys, r.Sequences, r.Bodies)
 }
 
 // read locks the conversation first, as every other transaction does, and then the turn, and reads what the finish
@@ -237,11 +249,6 @@ func (f *turnFinish) queue(batch *pgx.Batch) error {
 		"usage_id": protocol.NewUsageID(),
 	}
 	batch.Queue(insertEventsSQL, args)
-	if len(f.Records) > 0 {
-		var r journal.Records
-		r.Add(f.AccountID, f.TurnID, f.Records)
-		batch.Queue(insertRecordsSQL, r.Accounts, r.Turns, r.Kinds, r.Keys, r.Sequences, r.Bodies)
-	}
 	batch.Queue(endTurnSQL, args)
 	batch.Queue(insertReplaySQL, args)
 	batch.Queue(endMessageSQL, args)

@@ -181,6 +181,7 @@ const (
 	RecordApply    = "apply"    // Key: the steering_id; an input that the user wanted to be applied at once
 	RecordApproval = "approval" // Key: the approval_id; a request for an approval, an ApprovalRecord
 	RecordDecision = "decision" // Key: the approval_id; the decision on it, a DecisionRecord
+	RecordUse      = "use"      // Key: the tool_id; a call that runs under an approval, a UseRecord
 	RecordResult   = "result"   // Key: the result_id; the rest of a result that was cut, a ResultRecord
 )
 
@@ -199,6 +200,11 @@ type DecisionRecord struct {
 	By         protocol.DecidedBy  `json:"by"`
 	Hash       string              `json:"hash,omitempty"` // of the command of the user, to distinguish a repeat from another decision
 	At         time.Time           `json:"at"`
+}
+
+// UseRecord is the body of a record of a call that runs under an approval. Only the audit reads it.
+type UseRecord struct {
+	ApprovalID protocol.ApprovalID `json:"approval_id,omitzero"` // zero: a grant of the conversation
 }
 
 // Grant is the approval of every call of a tool with a resource, for the rest of a conversation.

@@ -145,6 +145,7 @@ func (m *Batch) runApproved(call *toolCall, a *approval, plan *policy.Plan) {
 			Code: protocol.ToolCallFailed, Detail: "The tool has changed since its call was approved, so the call did not run.",
 		}, 0)
 	default:
+		m.record(turnlog.RecordUse, call.id.String(), turnlog.UseRecord{ApprovalID: a.ApprovalID})
 		m.effect(call.run())
 	}
 }

@@ -84,6 +84,9 @@ func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 		m.ask(call, plan)
 	default:
 		m.moveTool(call, protocol.ToolRuns)
+		if plan.Granted {
+			m.record(turnlog.RecordUse, call.id.String(), turnlog.UseRecord{})
+		}
 		m.effect(call.run())
 	}
 }
