@@ -365,10 +365,10 @@ func TestProxiesWaitLongerThanHeartbeats(t *testing.T) {
 	}
 }
 
-// TestThePortsOfTheDeploymentAgree checks that every file uses the same three ports.
+// TestThePortsOfTheDeploymentAgree checks that every file uses the same four ports.
 func TestThePortsOfTheDeploymentAgree(t *testing.T) {
-	ports := map[string]string{"TURNSTONE_LISTEN": "8080", "TURNSTONE_INTERNAL_LISTEN": "9090", "TURNSTONE_CLUSTER_LISTEN": "7946", "TURNSTONE_CLUSTER_ADVERTISE": "7946"}
-	address := regexp.MustCompile(`(TURNSTONE_(?:LISTEN|INTERNAL_LISTEN|CLUSTER_LISTEN|CLUSTER_ADVERTISE))(?:=|: "?|\n\s+value: )\S+?:(\d+)`)
+	ports := map[string]string{"TURNSTONE_LISTEN": "8080", "TURNSTONE_CONTENT_LISTEN": "8082", "TURNSTONE_INTERNAL_LISTEN": "9090", "TURNSTONE_CLUSTER_LISTEN": "7946", "TURNSTONE_CLUSTER_ADVERTISE": "7946"}
+	address := regexp.MustCompile(`(TURNSTONE_(?:LISTEN|CONTENT_LISTEN|INTERNAL_LISTEN|CLUSTER_LISTEN|CLUSTER_ADVERTISE))(?:=|: "?|\n\s+value: )\S+?:(\d+)`)
 	server := regexp.MustCompile(`turnstone-\d:(\d+)`)
 	probe := regexp.MustCompile(`(?:check port|health_port) (\d+)`)
 	count := 0
@@ -382,7 +382,7 @@ func TestThePortsOfTheDeploymentAgree(t *testing.T) {
 			continue
 		}
 		for _, found := range server.FindAllStringSubmatch(text, -1) {
-			if count++; found[1] != ports["TURNSTONE_LISTEN"] {
+			if count++; found[1] != ports["TURNSTONE_LISTEN"] && found[1] != ports["TURNSTONE_CONTENT_LISTEN"] {
 				t.Errorf("%s has %s", at, found[0])
 			}
 		}
@@ -401,7 +401,7 @@ func TestThePortsOfTheDeploymentAgree(t *testing.T) {
 	for _, one := range list {
 		names[fmt.Sprint(dig(one, "name"))] = fmt.Sprint(dig(one, "containerPort"))
 	}
-	if want := map[string]string{"http": "8080", "internal": "9090", "cluster": "7946"}; !maps.Equal(names, want) {
+	if want := map[string]string{"http": "8080", "content": "8082", "internal": "9090", "cluster": "7946"}; !maps.Equal(names, want) {
 		t.Errorf("the ports of the pod are %v, want %v", names, want)
 	}
 	for name, want := range map[string]string{"readinessProbe": "/ready?exclude=cache&exclude=object_storage&exclude=malware_scanning&exclude=model_access", "livenessProbe": "/health", "startupProbe": "/health"} {
@@ -409,8 +409,67 @@ func TestThePortsOfTheDeploymentAgree(t *testing.T) {
 			t.Errorf("%s is %v, want %s of the internal listener", name, dig(pod, name, "httpGet"), want)
 		}
 	}
-	if exposed := regexp.MustCompile(`(?m)^EXPOSE (.*)$`).FindStringSubmatch(readPage(t, "deploy/container/Containerfile")); exposed == nil || exposed[1] != "8080 9090 7946" {
+	if exposed := regexp.MustCompile(`(?m)^EXPOSE (.*)$`).FindStringSubmatch(readPage(t, "deploy/container/Containerfile")); exposed == nil || exposed[1] != "8080 8082 9090 7946" {
 		t.Errorf("the image exposes %v", exposed)
+	}
+}
+
+// TestTheDeploymentServesTheSandboxOriginUnderItsOwnHost checks that every example has a listener, a URL and a rule of a proxy for
+// the sandbox origin, that the app has another host than it, and that no cookies reach it.
+func TestTheDeploymentServesTheSandboxOriginUnderItsOwnHost(t *testing.T) {
+	files := deployFiles(t)
+	for name, parts := range map[string][]string{
+		"systemd":    {"deploy/systemd/environment.example"},
+		"compose":    {"deploy/compose/compose.yaml"},
+		"kubernetes": {"deploy/kubernetes/base/settings.env", "deploy/kubernetes/overlays/example/settings.env"},
+	} {
+		var text string
+		for _, at := range parts {
+			text += files[at]
+		}
+		host := func(setting string) string {
+			found := regexp.MustCompile(`(?m)^ *` + setting + `[=:] ?\S*?https://([^\s}]+)`).FindStringSubmatch(text)
+			if found == nil {
+				t.Errorf("%s does not set %s", name, setting)
+				return ""
+			}
+			return found[1]
+		}
+		if app, content := host("TURNSTONE_BASE_URL"), host("TURNSTONE_CONTENT_URL"); app == content || !strings.HasPrefix(content, "usercontent.") {
+			t.Errorf("%s: the app has the host %s, the sandbox origin %s", name, app, content)
+		}
+		if !regexp.MustCompile(`(?m)^ *TURNSTONE_CONTENT_LISTEN[=:]`).MatchString(text) {
+			t.Errorf("%s does not set TURNSTONE_CONTENT_LISTEN", name)
+		}
+	}
+	for at, wants := range map[string][]string{
+		"deploy/proxy/nginx.conf":   {"server_name usercontent.example.net;", "proxy_pass http://turnstone_content;", `proxy_set_header Cookie "";`, ":8082 "},
+		"deploy/proxy/haproxy.cfg":  {"use_backend turnstone_content if { hdr_beg(host) -i usercontent. }", "backend turnstone_content\n", "http-request del-header Cookie", ":8082\n"},
+		"deploy/proxy/Caddyfile":    {"\nusercontent.example.net {", "reverse_proxy turnstone-1:8082 ", "header_up -Cookie"},
+		"deploy/compose/secrets.sh": {"DNS:usercontent.localhost"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(files[at], want) {
+				t.Errorf("%s has no %q", at, want)
+			}
+		}
+	}
+	service := fmt.Sprint(dig(documents(t, "deploy/kubernetes/base/service.yaml")[0], "spec", "ports"))
+	if !strings.Contains(service, "targetPort:content") {
+		t.Errorf("the Service has the ports %s", service)
+	}
+	ingress := dig(documents(t, "deploy/kubernetes/overlays/example/ingress.yaml")[0], "spec")
+	backends := map[string]string{}
+	rules, _ := dig(ingress, "rules").([]any)
+	for _, rule := range rules {
+		backends[fmt.Sprint(dig(rule, "host"))] = fmt.Sprint(dig(rule, "http", "paths", 0, "backend", "service", "port", "name"))
+	}
+	if want := map[string]string{"chat.example.org": "http", "usercontent.example.net": "content"}; !maps.Equal(backends, want) {
+		t.Errorf("the Ingress has %v, want %v", backends, want)
+	}
+	certificates, _ := dig(ingress, "tls").([]any)
+	if names := fmt.Sprint(certificates); !strings.Contains(names, "[chat.example.org]") || !strings.Contains(names, "[usercontent.example.net]") {
+		t.Errorf("the Ingress has the certificates %s", names)
 	}
 }
 
@@ -419,16 +478,20 @@ func TestOnlyTheirOwnPeersReachThePortsOfAPod(t *testing.T) {
 	rules, _ := dig(documents(t, "deploy/kubernetes/base/network-policy.yaml")[0], "spec", "ingress").([]any)
 	sources := map[string]string{}
 	for _, rule := range rules {
-		if port := fmt.Sprint(dig(rule, "ports", 0, "port")); dig(rule, "ports", 1) == nil && dig(rule, "from", 1) == nil && sources[port] == "" {
-			sources[port] = fmt.Sprint(dig(rule, "from", 0))
+		list, _ := dig(rule, "ports").([]any)
+		for _, one := range list {
+			if port := fmt.Sprint(dig(one, "port")); dig(rule, "from", 1) == nil && sources[port] == "" {
+				sources[port] = fmt.Sprint(dig(rule, "from", 0))
+			}
 		}
 	}
 	want := map[string]string{
 		"http":     "map[namespaceSelector:map[matchLabels:map[kubernetes.io/metadata.name:ingress-nginx]]]",
+		"content":  "map[namespaceSelector:map[matchLabels:map[kubernetes.io/metadata.name:ingress-nginx]]]",
 		"internal": "map[namespaceSelector:map[matchLabels:map[kubernetes.io/metadata.name:monitoring]]]",
 		"cluster":  "map[podSelector:map[matchLabels:map[app.kubernetes.io/component:node app.kubernetes.io/name:turnstone]]]",
 	}
-	if len(rules) != len(want) || !maps.Equal(sources, want) {
+	if len(rules) != 3 || !maps.Equal(sources, want) {
 		t.Errorf("%d rules: %v", len(rules), sources)
 	}
 }

@@ -57,6 +57,7 @@ func TestTheCommandsOfTheInstallationPageLeadToAnAnswer(t *testing.T) {
 		"SUPERUSER":       postgres.DSN(embedded.Superuser, "postgres"),
 		"DATABASE_SERVER": server.Host + server.Path + "?" + server.RawQuery,
 		"OWNER_PASSWORD":  "owner", "LOGIN_PASSWORD": "login", "REDIS": redis.URL(), "BASE_URL": "http://" + public,
+		"CONTENT_URL": "http://127.0.0.1:8082", "CONTENT": sitetest.FreeAddress(t),
 		"LISTEN": public, "INTERNAL": sitetest.FreeAddress(t), "ETC": filepath.Join(folder, "etc"), "DATA": filepath.Join(folder, "data"),
 	}
 	script := new(strings.Builder)

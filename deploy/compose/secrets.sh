@@ -55,7 +55,7 @@ chown "$TURNSTONE:$TURNSTONE" secrets/cluster
 # A certificate for a first try on this machine. Replace secrets/turnstone.pem (chain, then key) by a real one.
 if [[ ! -e secrets/turnstone.pem ]]; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 90 -subj /CN=localhost \
-		-addext subjectAltName=DNS:localhost -keyout secrets/try.key -out secrets/try.crt 2>/dev/null
+		-addext subjectAltName=DNS:localhost,DNS:usercontent.localhost -keyout secrets/try.key -out secrets/try.crt 2>/dev/null
 	cat secrets/try.crt secrets/try.key | store turnstone.pem "$PROXY"
 	rm secrets/try.crt secrets/try.key
 fi

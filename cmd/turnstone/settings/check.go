@@ -101,7 +101,8 @@ func (c *Config) checkWeb() error {
 // ContentOff is the value of TURNSTONE_CONTENT_LISTEN with which the sandbox origin is not served.
 const ContentOff = "off"
 
-// checkContent also derives the URL of the sandbox origin from the address on which it listens.
+// checkContent also derives the URL of the sandbox origin from the address on which it listens, if browsers reach the app on a
+// loopback address too. Other users would ask a server on their own computer for that address.
 func (c *Config) checkContent() error {
 	if address := c.Service.ContentListen; address != ContentOff {
 		host, port, err := net.SplitHostPort(address)
@@ -112,11 +113,20 @@ func (c *Config) checkContent() error {
 			if err != nil || !ip.IsLoopback() {
 				return errors.New("TURNSTONE_CONTENT_URL is needed because TURNSTONE_CONTENT_LISTEN is not a loopback address: set it to the URL at which browsers reach the sandbox origin")
 			}
-			c.Service.ContentURL = httpURL{&url.URL{Scheme: c.scheme(), Host: address}}
+			if isLoopback(c.Service.BaseURL.URL) {
+				c.Service.ContentURL = httpURL{&url.URL{Scheme: c.scheme(), Host: address}}
+			}
 		}
 	}
-	if content := c.Service.ContentURL.URL; content != nil && content.Host == c.Service.BaseURL.Host {
+	switch content, base := c.Service.ContentURL.URL, c.Service.BaseURL.URL; {
+	case content == nil:
+		return nil
+	case content.Host == base.Host:
 		return errors.New("TURNSTONE_CONTENT_URL must have another origin than TURNSTONE_BASE_URL: artifacts would have the session of their user")
+	case isLoopback(content) && !isLoopback(base):
+		return fmt.Errorf("TURNSTONE_CONTENT_URL: %s is a loopback address and TURNSTONE_BASE_URL is not: other computers cannot reach it", content)
+	case content.Scheme == "http" && base.Scheme == "https" && !isLoopback(content):
+		return fmt.Errorf("TURNSTONE_CONTENT_URL: %s is plain http and TURNSTONE_BASE_URL is not: browsers would not load it", content)
 	}
 	return nil
 }
@@ -296,6 +306,9 @@ func (c *Config) Notes() []string {
 	}
 	if c.Mail.URL == "" {
 		notes = append(notes, "no mail is sent, so passwords cannot be reset by mail: TURNSTONE_SMTP_URL is not set")
+	}
+	if c.Service.ContentURL.URL == nil {
+		notes = append(notes, "artifacts are shown but do not run: TURNSTONE_CONTENT_URL is not set")
 	}
 	if len(c.Web.Providers) == 0 {
 		notes = append(notes, "the web can be neither searched nor read: TURNSTONE_SEARCH_PROVIDERS is not set")

@@ -125,6 +125,43 @@ func TestServeRefusesWhatWouldNotBeSafe(t *testing.T) {
 	}
 }
 
+func TestTheURLOfTheSandboxOriginIsDerivedOnlyForBrowsersOfThisComputer(t *testing.T) {
+	const note = "artifacts are shown but do not run: TURNSTONE_CONTENT_URL is not set"
+	for _, c := range []struct{ base, listen, address, want string }{
+		{"http://127.0.0.1:8080", "127.0.0.1:8082", "", "http://127.0.0.1:8082"},
+		{"http://127.0.0.1:8080", "off", "", ""},
+		{"https://chat.example.org", "127.0.0.1:8082", "", ""},
+		{"https://chat.example.org", "127.0.0.1:8082", "https://usercontent.example.net", "https://usercontent.example.net"},
+		{"https://chat.example.org", "10.0.0.11:8082", "https://usercontent.example.net", "https://usercontent.example.net"},
+	} {
+		environment := map[string]string{"TURNSTONE_BASE_URL": c.base, "TURNSTONE_CONTENT_LISTEN": c.listen}
+		if c.address != "" {
+			environment["TURNSTONE_CONTENT_URL"] = c.address
+		}
+		config, _, err := Load(environment)
+		if err == nil {
+			err = config.Check()
+		}
+		if err != nil || config.Service.ContentURL.String() != c.want || slices.Contains(config.Notes(), note) != (c.want == "") {
+			t.Errorf("%v: %s, %v, notes %q", c, config.Service.ContentURL, err, config.Notes())
+		}
+	}
+	for want, environment := range map[string]map[string]string{
+		"TURNSTONE_CONTENT_URL is needed": {"TURNSTONE_BASE_URL": "https://chat.example.org", "TURNSTONE_CONTENT_LISTEN": "10.0.0.11:8082"},
+		"other computers cannot reach":    {"TURNSTONE_BASE_URL": "https://chat.example.org", "TURNSTONE_CONTENT_URL": "https://usercontent.localhost"},
+		"browsers would not load it":      {"TURNSTONE_BASE_URL": "https://chat.example.org", "TURNSTONE_CONTENT_URL": "http://usercontent.example.net"},
+		"must have another origin":        {"TURNSTONE_BASE_URL": "https://chat.example.org", "TURNSTONE_CONTENT_URL": "https://chat.example.org"},
+	} {
+		config, _, err := Load(environment)
+		if err == nil {
+			err = config.Check()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", environment, err, want)
+		}
+	}
+}
+
 func TestBaseURLDefaultsToTheListenAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":9000": "http://127.0.0.1:9000", "[::1]:7": "http://[::1]:7",
