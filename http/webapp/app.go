@@ -37,6 +37,10 @@ const (
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
 		"connect-src 'self'; frame-src %s; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
+	// permissions are the features of browsers that ask the user and that the app does not have. The app itself may ask for the
+	// location; a frame may not.
+	permissions = "geolocation=(self), accelerometer=(), camera=(), display-capture=(), gyroscope=(), hid=(), local-fonts=(), magnetometer=(), " +
+		"microphone=(), midi=(), payment=(), serial=(), usb=(), xr-spatial-tracking=()"
 	// assetPolicy is the policy of asset files. It applies to workers, which obey the policy of their own file instead
 	// of that of the page, and load grammars.
 	assetPolicy = "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -181,6 +185,7 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	).Replace(string(s.index))
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce, cmp.Or(s.content, "'none'")))
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+	w.Header().Set("Permissions-Policy", permissions)
 	w.Header().Set("Vary", "Cookie")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(document))

@@ -70,13 +70,6 @@ export const approvalsQuery = queryOptions({
   staleTime: Infinity, // the account feed reports changes
 });
 
-/** To which sources of memory the account consents. */
-export const consentsQuery = queryOptions({
-  queryKey: ["consents"],
-  queryFn: () => body(api.GET("/memory-sources")),
-  staleTime: 60_000,
-});
-
 export const identitiesQuery = pagedQuery(["identities"], 100, (query) =>
   api.GET("/account/identities", { params: { query } }),
 );

@@ -26,14 +26,16 @@ function createLocalization(
   messages: Messages,
   setLanguage: Localization["setLanguage"] = () => {},
 ): Localization {
+  return { language, setLanguage, ...createMessages(language, messages) };
+}
+
+function createMessages<Key extends string>(language: string, messages: Readonly<Record<Key, string>>) {
   const intl = createIntl({ locale: language, messages, defaultLocale: "en", onError: () => {} }, cache);
   const direction = languages[language]?.direction ?? "ltr";
   return {
-    language,
     direction,
     intl,
-    setLanguage,
-    t: (id, values) => {
+    t: (id: Key, values?: Values): string => {
       // The build parses the messages with values; the others are still strings.
       const message: unknown = messages[id];
       return typeof message === "string" ? message : intl.formatMessage({ id }, isolateValues(values, direction));
@@ -44,6 +46,12 @@ function createLocalization(
 const Current = createContext<Localization>(createLocalization("en", english));
 
 export const useLocalization = () => use(Current);
+
+/** Returns the function that formats the messages of a part of the app that is loaded later, which brings them in every language. */
+export function useMessages<Key extends string>(catalogs: Readonly<Record<string, Readonly<Record<Key, string>>>>) {
+  const { language } = useLocalization();
+  return useMemo(() => createMessages(language, catalogs[language]!).t, [language, catalogs]);
+}
 
 /** Stores a preference in a cookie, from which the server renders the document, so that its first frame is right. */
 export function storePreference(name: "language" | "theme", value: string): void {

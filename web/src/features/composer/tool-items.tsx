@@ -1,10 +1,12 @@
-// The items of the menu of tools: the web, and each other tool, with the reason if it is not available.
+// The items of the menu of tools: the web, each other tool, with the reason if it is not available, and the location.
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, body } from "../../api/client";
+import { locationQuery } from "../../api/consents";
 import { chooseTools, forgetTools, useToolChoices, type ToolChoice } from "../../api/tool-choice";
 import { MenuCheck, MenuItem, MenuLine } from "../../controls/menu";
-import { useLocalization } from "../../messages/localization";
+import { consentMessages } from "../../messages/consents";
+import { useLocalization, useMessages } from "../../messages/localization";
 
 /** The tools of a conversation; null: those of a conversation that the service does not have yet. */
 const toolsQuery = (conversation_id: string | null) =>
@@ -16,7 +18,15 @@ const toolsQuery = (conversation_id: string | null) =>
 
 const everythingOn: ToolChoice = {};
 
-export function ToolItems({ conversation, isStored }: { conversation: string; isStored: boolean }) {
+interface ToolItemsProps {
+  conversation: string;
+  /** Whether the service has the conversation. */
+  isStored: boolean;
+  /** Opens the dialog about the location. */
+  onLocation: () => void;
+}
+
+export function ToolItems({ conversation, isStored, onLocation }: ToolItemsProps) {
   const { t } = useLocalization();
   const { data: tools, isError, refetch } = useQuery(toolsQuery(isStored ? conversation : null));
   const choice = useToolChoices(({ byID }) => byID[conversation] ?? everythingOn);
@@ -61,7 +71,43 @@ export function ToolItems({ conversation, isStored }: { conversation: string; is
             {title}
           </Check>
         ))}
+      {tools.some(({ name }) => name === "location") && (
+        <>
+          <MenuLine />
+          <LocationItem conversation={conversation} isStored={isStored} onSelect={onLocation} />
+        </>
+      )}
     </>
+  );
+}
+
+interface LocationItemProps {
+  conversation: string;
+  isStored: boolean;
+  onSelect: () => void;
+}
+
+function LocationItem({ conversation, isStored, onSelect }: LocationItemProps) {
+  const { intl } = useLocalization();
+  const t = useMessages(consentMessages);
+  const { data: shared = null } = useQuery({ ...locationQuery(conversation), enabled: isStored });
+  if (!isStored)
+    return (
+      <MenuItem icon="globe" disabled hint={t("location.first_message")} onSelect={onSelect}>
+        {t("location.share")}
+      </MenuItem>
+    );
+  if (shared === null)
+    return (
+      <MenuItem icon="globe" onSelect={onSelect}>
+        {t("location.share")}
+      </MenuItem>
+    );
+  const time = intl.formatDate(shared.expires_at, { dateStyle: "medium", timeStyle: "short" });
+  return (
+    <MenuItem icon="globe" hint={t("location.until", { time })} onSelect={onSelect}>
+      {t("location.shared")}
+    </MenuItem>
   );
 }
 

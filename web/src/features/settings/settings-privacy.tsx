@@ -1,33 +1,29 @@
 // Settings: what models may use beyond a conversation. A change is stored at once.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, body, Refusal } from "../../api/client";
-import { consentsQuery, queryClient } from "../../api/queries";
+import { consentsQuery, storeConsent } from "../../api/consents";
+import { Refusal } from "../../api/client";
 import { Check } from "../../controls/form-controls";
 import { NotLoaded } from "../../controls/not-loaded";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { consentMessages } from "../../messages/consents";
+import { useLocalization, useMessages } from "../../messages/localization";
 
-/** The sources that the app offers, in this order. */
-const sources = ["conversations", "location"] as const;
+/** The sources that tools read, in this order. The others need no consent yet. */
+const sources = ["conversations", "projects", "location"] as const;
+type Source = (typeof sources)[number];
 
 export function Privacy() {
   const { t } = useLocalization();
+  const text = useMessages(consentMessages);
   const { data, isError, refetch } = useQuery(consentsQuery);
-  const [pending, setPending] = useState<Partial<Record<(typeof sources)[number], boolean>>>({});
-  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.privacy.not_loaded")}</NotLoaded>;
+  const [pending, setPending] = useState<Partial<Record<Source, { granted: boolean; precise: boolean }>>>({});
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{text("privacy.not_loaded")}</NotLoaded>;
   if (data === undefined) return null;
-  const put = async (source: (typeof sources)[number], granted: boolean) => {
-    setPending((before) => ({ ...before, [source]: granted }));
+  const put = async (source: Source, granted: boolean, precise = false) => {
+    setPending((before) => ({ ...before, [source]: { granted, precise } }));
     try {
-      const stored = await body(
-        api.PUT("/memory-sources/{source}/consent", { params: { path: { source } }, body: { granted } }),
-      );
-      await queryClient.cancelQueries({ queryKey: consentsQuery.queryKey });
-      queryClient.setQueryData(
-        consentsQuery.queryKey,
-        (list) => list && { ...list, data: list.data.map((one) => (one.source === source ? stored : one)) },
-      );
+      await storeConsent(source, granted, precise);
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
       toast(t(refusal.outcomeUnknown ? "pages.settings.outcome_unknown" : "pages.settings.refused"), {
@@ -38,17 +34,27 @@ export function Privacy() {
       setPending(({ [source]: _, ...others }) => others);
     }
   };
+  const consentTo = (source: Source) => pending[source] ?? data.data.find((one) => one.source === source);
+  const location = consentTo("location");
   return (
     <div className="py-2">
       {sources.map((source) => (
         <Check
           key={source}
-          label={t(`pages.privacy.${source}`)}
-          hint={t(`pages.privacy.${source}_hint`)}
-          checked={pending[source] ?? data.data.some((one) => one.source === source && one.granted)}
+          label={text(`privacy.${source}`)}
+          hint={text(`privacy.${source}_hint`)}
+          checked={consentTo(source)?.granted ?? false}
           onChange={(granted) => void put(source, granted)}
         />
       ))}
+      {location?.granted === true && (
+        <Check
+          label={text("privacy.precise")}
+          hint={text("privacy.precise_hint")}
+          checked={location.precise}
+          onChange={(precise) => void put("location", true, precise)}
+        />
+      )}
     </div>
   );
 }
