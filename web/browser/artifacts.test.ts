@@ -134,3 +134,34 @@ test("21 the panel lists the artifacts of a conversation and shows every kind, o
   await dialog.waitFor({ state: "detached" });
   await visit.close();
 });
+
+test("a sign-out counts the texts that are not saved in other tabs, also after a reload, and discards them", async () => {
+  const { account, conversation } = await write("html");
+  const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+  const { page } = visit;
+  const other = await visit.tab(`/c/${conversation}`);
+  await other.getByRole("link", { name: "Tides Page, version 1" }).press("Enter");
+  await button(other, "Edit").press("Enter");
+  const field = panel(other).getByRole("textbox", { name: "Content of Tides" });
+  const dialog = page.getByRole("dialog", { name: "Sign out now?" });
+  const signOut = async () => {
+    await page.getByRole("button", { name: "Account: Robin" }).press("Enter");
+    await page.getByRole("menuitem", { name: "Sign out" }).press("Enter");
+    await dialog.getByText(/^Your changes to 1 artifact aren't saved/).waitFor();
+  };
+  await field.fill("<h1>Mine</h1>\n");
+  await signOut();
+  await dialog.getByRole("button", { name: "Cancel" }).press("Enter");
+  await dialog.waitFor({ state: "hidden" });
+  await button(other, "Close artifacts").press("Enter");
+  await panel(other).waitFor({ state: "detached" });
+  await other.reload(); // the panel is closed, but its text is stored
+  await other.getByRole("link", { name: "Tides Page, version 1" }).waitFor();
+  const locks = () => other.evaluate(async () => (await navigator.locks.query()).held!.map(({ name }) => name));
+  await expect.poll(locks).toContainEqual(expect.stringMatching(/^turnstone-edit\//));
+  await signOut();
+  await dialog.getByRole("button", { name: "Sign out and discard" }).press("Enter");
+  await other.getByLabel("Email").waitFor();
+  expect(await other.evaluate(() => JSON.stringify({ ...sessionStorage }))).not.toContain("Mine");
+  await visit.close();
+});

@@ -3,6 +3,7 @@ import { startOutbox } from "./api/outbox";
 import { startQueries } from "./api/queries";
 import { startToolChoices } from "./api/tool-choice";
 import { onSignIn, startSessionState } from "./api/session-state";
+import { startEdits } from "./features/artifacts";
 import { startDrafts } from "./features/composer";
 import { startDevice } from "./controls/device";
 import { startInputModality } from "./controls/input-modality";
@@ -34,5 +35,6 @@ export function start(): void {
   startAccountFeed();
   startToolChoices();
   startDrafts();
+  startEdits();
   startOutbox();
 }

@@ -8,15 +8,19 @@ export const useSessionState = create<{ lost: boolean }>(() => ({ lost: false })
 
 let channel: BroadcastChannel | null = null;
 const listeners = new Set<() => void>();
+const signOutListeners = new Set<() => void>();
 
 /** Calls listener after each sign-in of this account, in every tab. */
 export const onSignIn = (listener: () => void): void => void listeners.add(listener);
+
+/** Calls listener in every tab after the account has signed out, before the page is left. */
+export const onSignOut = (listener: () => void): void => void signOutListeners.add(listener);
 
 /** Starts to track the session: in the responses to all requests, and in the other tabs. */
 export function startSessionState(): void {
   channel = new BroadcastChannel("turnstone-access");
   channel.onmessage = ({ data }: MessageEvent<"entered" | "left">) => {
-    if (data === "left") location.assign("/");
+    if (data === "left") leave(() => location.assign("/"));
     else
       void fetchSession().then(
         (session) => applySession(session),
@@ -63,5 +67,10 @@ function applySession(session: SessionInfo): void {
 /** Leaves the pages of the account in every tab, after it has signed out. load loads the next page of this tab. */
 export function handleSignOut(load = () => location.assign("/")): void {
   channel?.postMessage("left");
+  leave(load);
+}
+
+function leave(load: () => void): void {
+  signOutListeners.forEach((listener) => listener());
   load();
 }

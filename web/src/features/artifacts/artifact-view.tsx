@@ -17,6 +17,7 @@ import { ArtifactEditor } from "./artifact-editor";
 import { beginEdit, useEdits } from "./edits";
 import { failureMessage } from "./failure";
 import { fixText } from "./fix-text";
+import { startUnsaved } from "./unsaved";
 import { contentQuery, downloadPath, restoreVersion, versionsQuery, type Artifact } from "./queries";
 
 /** What is shown of an artifact. */
@@ -45,6 +46,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
   const edit = useEdits(({ byID }) => byID[id]);
   const version = selected ?? current;
   const { data: content, isError, refetch } = useQuery(contentQuery(id, version));
+  useEffect(() => void startUnsaved(), []);
   const editButton = useRef<HTMLButtonElement>(null);
   useAnnouncedVersion(title, current);
   const showCurrent = () => {

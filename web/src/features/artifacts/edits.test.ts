@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   beginEdit,
-  countUnsaved,
   discardEdits,
   endEdit,
   parseEdits,
@@ -10,6 +9,7 @@ import {
   settleEdit,
   storeEdits,
   typeText,
+  unsavedArtifacts,
   useEdits,
   type Edit,
 } from "./edits";
@@ -105,7 +105,7 @@ test("an edit is stored a second after typing, without another event", () => {
 
 test("an edit counts as unsaved if its text differs from that of its version, or if that is not known", () => {
   const contents: Record<string, string> = { "art_a 1": "a", "art_b 2": "b" };
-  const count = () => countUnsaved((artifact, version) => contents[`${artifact} ${version}`]);
+  const count = () => unsavedArtifacts((artifact, version) => contents[`${artifact} ${version}`]).size;
   expect(count()).toBe(0);
   beginEdit("art_a", 1, "a");
   beginEdit("art_b", 2, "b");

@@ -11,6 +11,7 @@ export interface Edit {
   text: string;
 }
 
+/** It is also in index.ts, which does not import this module. */
 const storageKey = "turnstone-artifact-edits";
 /** In milliseconds. A text can be long, so it is not stored at every key. */
 const storeDelay = 1_000;
@@ -114,8 +115,8 @@ export function discardEdits(): void {
   storeEdits();
 }
 
-/** Returns the number of edits whose text differs from that of their version; contentOf returns undefined if it is not known. */
-export function countUnsaved(contentOf: (artifact: string, version: number) => string | undefined): number {
+/** Returns the artifacts whose text differs from that of its version; contentOf returns undefined if it is not known. */
+export function unsavedArtifacts(contentOf: (artifact: string, version: number) => string | undefined): Set<string> {
   const edits = Object.entries(useEdits.getState().byID);
-  return edits.filter(([artifact, { base, text }]) => text !== contentOf(artifact, base)).length;
+  return new Set(edits.flatMap(([artifact, { base, text }]) => (text === contentOf(artifact, base) ? [] : [artifact])));
 }

@@ -29,7 +29,6 @@ export async function signOut(t: Localization["t"]): Promise<void> {
     if (!(refusal instanceof Refusal) || refusal.status !== 401)
       return void toast(t("pages.sign_out.failed"), { kind: "problem" });
   }
-  (await loadUnsaved())?.discardEdits();
   handleSignOut();
 }
 
@@ -39,7 +38,7 @@ export function useSignOut(): () => void {
 
   async function ask(): Promise<void> {
     const messages = useOutbox.getState().list.filter((message) => message.state !== "accepted").length;
-    const unsent = { messages, artifacts: (await loadUnsaved())?.countUnsavedArtifacts() ?? 0 };
+    const unsent = { messages, artifacts: (await (await loadUnsaved())?.countUnsavedArtifacts()) ?? 0 };
     if (isUnsent(unsent)) useUnsent.setState(unsent);
     else await signOut(t);
   }
