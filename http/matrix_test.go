@@ -208,7 +208,7 @@ var examples = map[string]example{
 	}},
 	"DELETE /conversations/{conversation_id}/feedback": {success: 204},
 	"POST /conversations/{conversation_id}/shares": {success: 201, names: []string{"message_id"}, body: func(_ *matrix, of identifiers) route.Object {
-		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "expires_in_days": 1}
+		return route.Object{"title": "For everybody", "message_id": of["message_id"], "file_ids": []any{}, "artifact_ids": []any{of["artifact_id"]}, "expires_in_days": 1}
 	}},
 	"GET /approvals":               {},
 	"GET /approvals/{approval_id}": {},
@@ -228,9 +228,10 @@ var examples = map[string]example{
 	"GET /conversations/{conversation_id}/shares/preview":   {},
 	"GET /shares/{share_id}":                                {},
 	"GET /shares":                                           {},
-	"DELETE /shares/{share_id}":                             {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
-	"GET /shared/{token}":                                   {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine) }},
+	"DELETE /shares/{share_id}":                             {success: 204, identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine, "file_ids") }},
+	"GET /shared/{token}":                                   {identifiers: func(m *matrix) identifiers { return m.share(m.owner, m.mine, "file_ids") }},
 	"GET /shared/{token}/files/{n}":                         {identifiers: func(m *matrix) identifiers { return m.shareFile(m.owner, m.mine) }},
+	"GET /shared/{token}/artifacts/{n}":                     {identifiers: func(m *matrix) identifiers { return m.shareArtifact(m.owner, m.mine) }},
 	"GET /conversations/{conversation_id}/usage":            {},
 	"GET /conversations/{conversation_id}/usage/{usage_id}": {},
 	"POST /conversations/{conversation_id}/usage": {success: 201, body: func(*matrix, identifiers) route.Object {
@@ -448,7 +449,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["artifact_id"] = c.storeArtifact(m.world, started.ConversationID).ArtifactID.String()
 	c.expect(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true})
 	c.expect(200, "PUT", "/conversations/"+of["conversation_id"]+"/location-context", route.Object{"latitude": 1, "longitude": 2, "accuracy_m": 3, "expires_at": m.clock.now().Add(time.Hour)})
-	return m.share(c, of)
+	return m.share(c, of, "file_ids")
 }
 
 // anotherProject returns the identifier of a new project.
@@ -491,11 +492,11 @@ func (m *matrix) picture(c *client) identifiers {
 	return of
 }
 
-// share shares a conversation, and returns its identifiers with those of the share.
-func (m *matrix) share(c *client, of identifiers, files ...protocol.FileID) identifiers {
+// share shares a conversation with what a member of the request names, and returns its identifiers with those of the share.
+func (m *matrix) share(c *client, of identifiers, member string, ids ...any) identifiers {
 	m.t.Helper()
 	var share protocol.CreatedShare
-	c.expect(201, "POST", "/conversations/"+of["conversation_id"]+"/shares", route.Object{"file_ids": append([]protocol.FileID{}, files...)}).into(m.t, &share)
+	c.expect(201, "POST", "/conversations/"+of["conversation_id"]+"/shares", route.Object{member: append([]any{}, ids...)}).into(m.t, &share)
 	shared := maps.Clone(of)
 	shared["share_id"], shared["token"], shared["n"] = share.ShareID.String(), share.Token, "1"
 	return shared
@@ -507,7 +508,13 @@ func (m *matrix) shareFile(c *client, of identifiers) identifiers {
 	u := &user{c}
 	file := c.storeFile("Shared.")
 	u.attach(of["message_id"], file)
-	return m.share(c, of, file.FileID)
+	return m.share(c, of, "file_ids", file.FileID)
+}
+
+// shareArtifact shares a conversation with an artifact.
+func (m *matrix) shareArtifact(c *client, of identifiers) identifiers {
+	m.t.Helper()
+	return m.share(c, of, "artifact_ids", of["artifact_id"])
 }
 
 // openImport returns the identifier of an import that can be cancelled.
@@ -638,7 +645,7 @@ func (m *matrix) send(c *client, r route.Route, of identifiers, content any, hea
 func (m *matrix) checkHeaders(r route.Route, resp *reply) {
 	m.t.Helper()
 	policy := apiPolicy
-	downloads := []string{"GET /files/{file_id}/content", "GET /files/{file_id}/thumbnail", "GET /shared/{token}/files/{n}", "GET /artifacts/{artifact_id}/content"}
+	downloads := []string{"GET /files/{file_id}/content", "GET /files/{file_id}/thumbnail", "GET /shared/{token}/files/{n}", "GET /shared/{token}/artifacts/{n}", "GET /artifacts/{artifact_id}/content"}
 	if slices.Contains(downloads, nameOf(r)) && resp.status < 300 {
 		policy = downloadPolicy
 	}

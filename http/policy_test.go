@@ -10,7 +10,7 @@ import (
 // publicRoutes lists the routes that need no session, as the contract defines them. All other routes need one.
 var publicRoutes = []string{
 	"GET /health",
-	"GET /shared/{token}", "GET /shared/{token}/files/{n}", "GET /s/{token}",
+	"GET /shared/{token}", "GET /shared/{token}/files/{n}", "GET /shared/{token}/artifacts/{n}", "GET /s/{token}",
 	"POST /auth/register", "POST /auth/login", "POST /auth/passkeys/sign-in/start", "POST /auth/passkeys/sign-in/finish", "GET /auth/oidc/{provider}/start", "GET /auth/oidc/{provider}/callback",
 	"POST /auth/password/forgot", "POST /auth/password/reset", "POST /auth/email/verify",
 	"GET /", "GET /c/*", "GET /p/*", "GET /library", "GET /settings", "GET /reset-password", "GET /confirm-email", "GET /assets/*", "GET /robots.txt",

@@ -4,10 +4,8 @@ package artifacts
 
 import (
 	"context"
-	"fmt"
 	stdhttp "net/http"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
@@ -194,14 +192,9 @@ func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*reso
 
 type contentInput struct {
 	InArtifact
-	Version int64  `query:"version" minimum:"1" doc:"Default: the current version."`
-	Format  string `query:"format" enum:"csv" doc:"Of a table: csv for spreadsheets. Default: the content as it is stored."`
+	Version int64 `query:"version" minimum:"1" doc:"Default: the current version."`
+	transfer.ArtifactInput
 }
-
-const (
-	plainText = "text/plain; charset=utf-8"
-	csvText   = "text/csv; charset=utf-8; header=absent"
-)
 
 // content sends the content of a version. It is never a page: the web app runs contents only on the sandbox origin.
 func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *contentInput) error {
@@ -215,17 +208,11 @@ func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *con
 	if err != nil {
 		return err
 	}
-	text, media := found.Content, plainText
-	if in.Format == "csv" {
-		if found.Kind != protocol.ArtifactTable {
-			return protocol.Invalid("query.format", "is only for tables")
-		}
-		if text, err = artifacts.GuardedTable(text); err != nil {
-			return fmt.Errorf("writing a table: %w", err)
-		}
-		media = csvText
+	text, media, err := in.Text(found.Kind, found.Content)
+	if err != nil {
+		return err
 	}
-	disposition := response.Attachment(found.Title, "artifact", Extension(found.Kind, found.Language))
+	disposition := response.Attachment(found.Title, "artifact", transfer.ArtifactExtension(found.Kind, found.Language))
 	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, disposition, media, func(_ context.Context, to *transfer.Download) error {
 		transfer.WriteSafeHeader(w.Header())
 		w.Header().Set("ETag", response.ETagOf(found.Version))
@@ -233,31 +220,6 @@ func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *con
 		_, err := to.Write([]byte(text))
 		return err
 	})
-}
-
-// extensions are those of the files as which artifacts are downloaded.
-var extensions = map[protocol.ArtifactKind]string{
-	protocol.ArtifactDocument: ".md", protocol.ArtifactHTML: ".html", protocol.ArtifactSVG: ".svg", protocol.ArtifactTable: ".csv", protocol.ArtifactDiagram: ".mmd",
-}
-
-// codeExtensions are those of code, by its language.
-var codeExtensions = map[string]string{
-	"bash": ".sh", "c": ".c", "c++": ".cpp", "cpp": ".cpp", "css": ".css", "go": ".go", "html": ".html", "java": ".java", "javascript": ".js", "json": ".json",
-	"kotlin": ".kt", "php": ".php", "python": ".py", "r": ".r", "ruby": ".rb", "rust": ".rs", "shell": ".sh", "sql": ".sql", "swift": ".swift", "toml": ".toml",
-	"typescript": ".ts", "xml": ".xml", "yaml": ".yaml",
-}
-
-// Extension returns the extension of the file as which an artifact is downloaded.
-func Extension(kind protocol.ArtifactKind, language *string) string {
-	if extension := extensions[kind]; extension != "" {
-		return extension
-	}
-	if language != nil {
-		if extension := codeExtensions[strings.ToLower(*language)]; extension != "" {
-			return extension
-		}
-	}
-	return ".txt"
 }
 
 // documentContent documents the response of a download.

@@ -55,13 +55,13 @@ var pathParams = map[string]pathParam{
 	"provider":        {parse: anyText},
 	"source":          {parse: sourceOfMemory, owned: ofEveryAccount},
 	"token":           {parse: anyText}, // whatever it is, the lookup of a share takes the same time
-	"n":               {parse: numberOfFile},
+	"n":               {parse: numberInShare},
 }
 
-// numberOfFile returns an error for a text that is not the number of a file of any share.
-func numberOfFile(text string) error {
+// numberInShare returns an error for a text that is not the number of a file or an artifact of any share.
+func numberInShare(text string) error {
 	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > protocol.MaxSharedFiles || text != strconv.Itoa(n) {
-		return protocol.Errorf(protocol.CodeNotFound, "No share has this file.")
+		return protocol.Errorf(protocol.CodeNotFound, "No share has this number.")
 	}
 	return nil
 }

@@ -37,14 +37,11 @@ type downloadInput struct {
 
 // download sends a file of a share, or one range of it. It needs no session, and ignores that of the caller.
 func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadInput) error {
-	address := auth.AddressKey(router.ExchangeOf(r.Context()).Address)
-	if !h.downloads.Take(address, maxDownloadsOfHost) {
-		return tooMany(maxDownloadsOfHost)
+	release, err := h.takeDownload(r)
+	if err != nil {
+		return err
 	}
-	defer h.downloads.Release(address)
-	if h.downloads.Open() > maxDownloads {
-		return tooMany(maxDownloads)
-	}
+	defer release()
 	bounded, cancel := router.UntilFirstByte(r.Context())
 	defer cancel()
 	hash := hashOf(in.Token)
@@ -52,7 +49,11 @@ func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *do
 	if err != nil {
 		return err
 	}
-	return transfer.SendFile(w, r, &grant{h.Store, r.Context(), hash, in.N, h.Recheck}, h.Log, &transfer.File{
+	find := func(ctx context.Context) error {
+		_, err := h.Store.OpenFile(ctx, hash, in.N)
+		return err
+	}
+	return transfer.SendFile(w, r, &grant{r.Context(), find, h.Recheck}, h.Log, &transfer.File{
 		Filename: file.Filename, MediaType: file.MediaType, Size: file.Size, SHA256: file.SHA256, CreatedAt: file.CreatedAt,
 		Open: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
 			return h.Files.Open(ctx, file.AccountID, file.FileID, offset, length)
@@ -60,16 +61,28 @@ func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *do
 	}, &in.FileInput)
 }
 
+// takeDownload takes a slot for a download, until release is called.
+func (h *Handlers) takeDownload(r *stdhttp.Request) (release func(), err error) {
+	address := auth.AddressKey(router.ExchangeOf(r.Context()).Address)
+	if !h.downloads.Take(address, maxDownloadsOfHost) {
+		return nil, tooMany(maxDownloadsOfHost)
+	}
+	release = func() { h.downloads.Release(address) }
+	if h.downloads.Open() > maxDownloads {
+		release()
+		return nil, tooMany(maxDownloads)
+	}
+	return release, nil
+}
+
 func tooMany(limit int) error {
 	return &protocol.Error{Code: protocol.CodeTooManyRequests, Detail: fmt.Sprintf("At most %d files of shares may be downloaded at once.", limit), RetryAfter: 1}
 }
 
-// grant permits the download of a file while its share has it.
+// grant permits the download of a file or an artifact while its share has it.
 type grant struct {
-	store    Store
-	ctx      context.Context //nolint:containedctx // of the request
-	hash     []byte
-	n        int
+	ctx      context.Context                 //nolint:containedctx // of the request
+	find     func(ctx context.Context) error // protocol.CodeNotFound: the share does not have it any more
 	interval time.Duration
 }
 
@@ -99,8 +112,7 @@ func (g *grant) Watch(end func()) (stop func()) {
 func (g *grant) hasEnded(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
-	_, err := g.store.OpenFile(ctx, g.hash, g.n)
-	return protocol.CodeOf(err) == protocol.CodeNotFound
+	return protocol.CodeOf(g.find(ctx)) == protocol.CodeNotFound
 }
 
 // Ended implements transfer.Grant.

@@ -69,13 +69,14 @@ func sizeOf(bytes int64) string {
 
 // document is what the template shows: a page of a share, or the reason why there is none.
 type document struct {
-	Texts   *texts
-	Shared  *protocol.SharedPage // nil: there is none
-	Heading string               // without a page
-	Detail  string               // without a page
-	Older   int                  // the number of the page before this one; 0: none
-	Newer   int                  // of the page after it; 0: none
-	Links   map[int]link         // by the numbers of the files
+	Texts     *texts
+	Shared    *protocol.SharedPage // nil: there is none
+	Heading   string               // without a page
+	Detail    string               // without a page
+	Older     int                  // the number of the page before this one; 0: none
+	Newer     int                  // of the page after it; 0: none
+	Links     map[int]link         // by the numbers of the files
+	Artifacts []artifactLink
 
 	key    pageKey
 	budget *budget
@@ -91,6 +92,16 @@ func (d *document) FileOf(attachment protocol.SharedAttachment) *link {
 	}
 	file := d.Links[*attachment.N]
 	return &file
+}
+
+// Artifact returns the artifact of a part, for the template; nil: the share does not have it.
+func (d *document) Artifact(n int) *artifactLink {
+	for i := range d.Artifacts {
+		if d.Artifacts[i].N == n {
+			return &d.Artifacts[i]
+		}
+	}
+	return nil
 }
 
 // GetPage responds with a page of a share as HTML. It needs no session, and ignores that of the caller.
@@ -139,6 +150,7 @@ func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhtt
 	h.opens.add(opened, h.Now())
 	shown.Shared, shown.Older = &opened.SharedPage, opened.Page-1
 	links, files := linksOf(token, opened)
+	shown.Artifacts = artifactsOf(token, shown.Shared)
 	shown.Links, shown.key = links, pageKey{opened.Ref, opened.Page, files, shown.Texts.Language}
 	if opened.Page < opened.PageCount {
 		shown.Newer = opened.Page + 1

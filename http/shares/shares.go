@@ -39,6 +39,8 @@ type Store interface {
 	Revoke(ctx context.Context, account protocol.AccountID, share protocol.ShareID, session protocol.SessionID, by audit.Requester) error
 	Open(ctx context.Context, hash []byte, page int) (*shares.Opened, error)
 	OpenFile(ctx context.Context, hash []byte, n int) (*shares.OpenedFile, error)
+	OpenArtifact(ctx context.Context, hash []byte, n int) (*shares.OpenedArtifact, error)
+	ArtifactContent(ctx context.Context, of *shares.OpenedArtifact) (string, error)
 	RecordOpens(ctx context.Context, share shares.Ref, count int64, at time.Time) error
 }
 
@@ -80,8 +82,9 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. "+
 				"The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. "+
 				"Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. "+
+				"Of the artifacts of the conversation, those in `artifact_ids` are included, each with a copy of its newest version, which does not change any more. An artifact that the conversation does not have gets 404. "+
 				"It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. "+
-				"A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. "+
+				"A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, artifacts included (422), and an account 1,000 shares. "+
 				"`token` and `url` are in this response and its replays only. See GET "+inConversation+"/preview for what a share would show.").
 			WithExample(route.Object{"title": "Six times seven", "expires_in_days": 7}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTurnInProgress, protocol.CodeTooManyShares).
@@ -103,16 +106,21 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Sends the content of a file that the share carries, or one range of it. Needs no session. Any other file, one that was deleted, and a token that grants no access get the same 404. An address may download 8 files at once. The download ends when the share ends or the file is deleted, and a client that accepts nothing for 30 seconds is disconnected.").
 			WithCodes(protocol.CodeRange, protocol.CodeTooManyRequests).
 			Documented(transfer.DocumentFile),
+		route.Stream("GET", "/shared/{token}/artifacts/{n}", "getSharedArtifact", "Download an artifact of a share", route.Shared, h.downloadArtifact).
+			DescribedAs("Sends the content of an artifact that the share carries, or one range of it, as a download of the type text/plain, which no browser runs. With `format=csv`, a table has line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula. Needs no session. Any other artifact, and a token that grants no access, get the same 404. It has the limits of the files of shares, and ends with the share as their downloads do.").
+			WithCodes(protocol.CodeRange, protocol.CodeTooManyRequests).
+			Documented(transfer.DocumentFile),
 	}
 }
 
 type createInput struct {
 	resource.InConversation
 	Body struct {
-		Title         string              `json:"title,omitempty" doc:"Up to 200 characters. Default: the title of the conversation."`
-		MessageID     *protocol.MessageID `json:"message_id,omitempty" nullable:"true" doc:"The last message of the snapshot. Default: the last finished message of the active branch."`
-		FileIDs       []protocol.FileID   `json:"file_ids,omitempty" maxItems:"50" doc:"The files of the messages that readers may download. Default: none."`
-		ExpiresInDays int                 `json:"expires_in_days,omitempty" enum:"1,7,30,90" default:"30"`
+		Title         string                `json:"title,omitempty" doc:"Up to 200 characters. Default: the title of the conversation."`
+		MessageID     *protocol.MessageID   `json:"message_id,omitempty" nullable:"true" doc:"The last message of the snapshot. Default: the last finished message of the active branch."`
+		FileIDs       []protocol.FileID     `json:"file_ids,omitempty" maxItems:"50" doc:"The files of the messages that readers may download. Default: none."`
+		ArtifactIDs   []protocol.ArtifactID `json:"artifact_ids,omitempty" maxItems:"20" doc:"The artifacts of the conversation of which readers may download a copy. Default: none."`
+		ExpiresInDays int                   `json:"expires_in_days,omitempty" enum:"1,7,30,90" default:"30"`
 	}
 }
 
@@ -121,12 +129,6 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	if utf8.RuneCountInString(title) > protocol.MaxTitle {
 		return nil, protocol.Invalid("body.title", fmt.Sprintf("must have at most %d characters", protocol.MaxTitle))
 	}
-	var files []protocol.FileID
-	for _, id := range in.Body.FileIDs {
-		if !slices.Contains(files, id) {
-			files = append(files, id)
-		}
-	}
 	days := in.Body.ExpiresInDays
 	if days == 0 {
 		days = defaultDays
@@ -134,7 +136,8 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	caller, id := router.CallerOf(ctx), protocol.NewShareID()
 	token, version := h.Keys.ShareToken(id)
 	share, err := h.Store.Create(ctx, caller.AccountID, &shares.NewShare{
-		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, FileIDs: files, Title: title, Days: days,
+		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, Title: title, Days: days,
+		FileIDs: eachOnce(in.Body.FileIDs), ArtifactIDs: eachOnce(in.Body.ArtifactIDs),
 		TokenHash: hashOf(token), KeyVersion: version, SessionID: caller.SessionID, By: router.AuthOf(ctx).Requester(),
 	})
 	if err != nil {
@@ -142,6 +145,15 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	}
 	created := h.withToken(share, token)
 	return resource.NewCreatedOnce("", &created), nil
+}
+
+func eachOnce[ID comparable](ids []ID) (distinct []ID) {
+	for _, id := range ids {
+		if !slices.Contains(distinct, id) {
+			distinct = append(distinct, id)
+		}
+	}
+	return distinct
 }
 
 func hashOf(token string) []byte {

@@ -136,6 +136,14 @@ var purgeSteps = []struct{ what, sql string }{
 				select share_id, n from share_files where account_id = @account and share_id = s.share_id limit @limit) w
 			limit @limit) x
 		where w.account_id = @account and w.share_id = x.share_id and w.n = x.n`},
+	{"artifacts of shares", `
+		delete from share_artifacts w using (
+			select w.share_id, w.n
+			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
+			cross join lateral (
+				select share_id, n from share_artifacts where account_id = @account and share_id = s.share_id limit @limit) w
+			limit @limit) x
+		where w.account_id = @account and w.share_id = x.share_id and w.n = x.n`},
 	{"shares", `
 		delete from shares s using (
 			select share_id from shares

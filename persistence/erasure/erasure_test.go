@@ -117,6 +117,8 @@ func populate(w *storetest.World) {
 			select account_id, gen_random_uuid(), conversation_id, 'document', 'canary-7f3a9', 1, 'user', 12, sha256('x') from conversations where account_id = $1 limit 1`,
 		`insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256)
 			select account_id, artifact_id, 1, 'canary-7f3a9', 'user', 'canary-7f3a9', 12, sha256('x') from artifacts where account_id = $1`,
+		`insert into share_artifacts (account_id, share_id, n, artifact_id, version, kind, title, content, bytes, sha256)
+			select s.account_id, s.share_id, 1, a.artifact_id, 1, 'document', 'canary-7f3a9', 'canary-7f3a9', 12, sha256('x') from shares s join artifacts a using (account_id) where s.account_id = $1`,
 		`insert into memory_consents (account_id, source, granted, precise) values ($1, 'location', true, true)`,
 		`insert into location_contexts (account_id, conversation_id, latitude, longitude, accuracy_m, place, precise, expires_at)
 			select account_id, conversation_id, 1, 2, 3, 'canary-7f3a9', true, now() + interval '1 hour' from conversations where account_id = $1 limit 1`,

@@ -41,11 +41,11 @@ func (s *Store) checkFiles(ctx context.Context, account protocol.AccountID, ids 
 	if err != nil {
 		return fmt.Errorf("finding the files of a share: %w", err)
 	}
-	return allFound(found, ids)
+	return allFound(found, len(ids))
 }
 
-func allFound(found int, ids []protocol.FileID) error {
-	if found < len(ids) {
+func allFound(found, wanted int) error {
+	if found < wanted {
 		return &protocol.Error{Code: protocol.CodeNotFound}
 	}
 	return nil
@@ -60,21 +60,31 @@ func insertFiles(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, ids []proto
 	if err != nil {
 		return fmt.Errorf("storing the files of a share: %w", err)
 	}
-	return allFound(int(tag.RowsAffected()), ids)
+	return allFound(int(tag.RowsAffected()), len(ids))
 }
 
-// carried are the files of a share whose snapshot is being taken. It belongs to one goroutine.
+// carried are the files and artifacts of a share whose snapshot is being taken. It belongs to one goroutine.
 type carried struct {
-	numbers map[protocol.FileID]int
+	numbers protocol.SharedNumbers
 	unused  map[int]bool // numbers of files that no message has, so far
 }
 
-func newCarried(files []protocol.FileID) *carried {
-	c := &carried{make(map[protocol.FileID]int, len(files)), make(map[int]bool, len(files))}
-	for i, id := range files {
-		c.numbers[id], c.unused[i+1] = i+1, true
+func newCarried(files []protocol.FileID, artifacts []protocol.ArtifactID) *carried {
+	c := &carried{unused: make(map[int]bool, len(files))}
+	c.numbers.Files, c.numbers.Artifacts = numbered(files), numbered(artifacts)
+	for _, n := range c.numbers.Files {
+		c.unused[n] = true
 	}
 	return c
+}
+
+// numbered returns the numbers of identifiers, from 1.
+func numbered[ID comparable](ids []ID) map[ID]int {
+	numbers := make(map[ID]int, len(ids))
+	for i, id := range ids {
+		numbers[id] = i + 1
+	}
+	return numbers
 }
 
 // use records the files of a message.

@@ -18,12 +18,14 @@ const (
 	openSQL     = `
 	select s.account_id, s.share_id, s.title, s.created_at, s.expires_at, s.message_count, s.page_count, p.page, p.messages,
 		(select coalesce(json_agg(json_build_object('n', f.n, 'filename', f.shared_as, 'media_type', f.media_type, 'size', f.size) order by f.n), '[]')
-			from ` + carriedFiles + `) as files
+			from ` + carriedFiles + `) as files,
+		(select coalesce(json_agg(json_build_object('n', a.n, 'kind', a.kind, 'title', a.title, 'language', a.language, 'version', a.version, 'bytes', a.bytes) order by a.n), '[]')
+			from ` + carriedArtifacts + `) as artifacts
 	from shares s
 	cross join lateral (
 		select page, messages from share_pages
 		where account_id = s.account_id and share_id = s.share_id and page = @page limit 1) p
-	join accounts a on a.account_id = s.account_id and a.disabled_at is null
+	join accounts o on o.account_id = s.account_id and o.disabled_at is null
 	where s.account_id = nullif(current_setting('turnstone.account_id', true), '')::uuid
 	  and s.token_hash = @hash and ` + readableSQL
 )
@@ -129,18 +131,27 @@ const (
 			select account_id, share_id, n from share_files where account_id = s.account_id and share_id = s.share_id limit $1) w
 		limit $1) x
 	where w.account_id = x.account_id and w.share_id = x.share_id and w.n = x.n`
-	// expireSharesSQL deletes a share only after its pages and files, so that no transaction grows with the size of a share.
+	expireArtifactsSQL = `
+	delete from share_artifacts a using (
+		select a.account_id, a.share_id, a.n
+		from (select account_id, share_id from shares where expires_at < now()) s
+		cross join lateral (
+			select account_id, share_id, n from share_artifacts where account_id = s.account_id and share_id = s.share_id limit $1) a
+		limit $1) x
+	where a.account_id = x.account_id and a.share_id = x.share_id and a.n = x.n`
+	// expireSharesSQL deletes a share only after its pages, files and artifacts, so that no transaction grows with the size of a share.
 	expireSharesSQL = `
 	delete from shares s using (
 		select s.account_id, s.share_id from shares s
 		where s.expires_at < now()
 		  and not exists (select from share_pages p where p.account_id = s.account_id and p.share_id = s.share_id)
 		  and not exists (select from share_files w where w.account_id = s.account_id and w.share_id = s.share_id)
+		  and not exists (select from share_artifacts a where a.account_id = s.account_id and a.share_id = s.share_id)
 		order by s.expires_at limit $1) x
 	where s.account_id = x.account_id and s.share_id = x.share_id`
 )
 
 // Expire erases the shares that have expired.
 func (s *Store) Expire(ctx context.Context) error {
-	return s.db.DeleteExpired(ctx, expirePagesSQL, expireFilesSQL, expireSharesSQL)
+	return s.db.DeleteExpired(ctx, expirePagesSQL, expireFilesSQL, expireArtifactsSQL, expireSharesSQL)
 }

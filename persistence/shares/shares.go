@@ -36,10 +36,11 @@ func New(db *pg.DB) *Store { return &Store{db} }
 type NewShare struct {
 	ShareID        protocol.ShareID
 	ConversationID protocol.ConversationID
-	MessageID      *protocol.MessageID // the last message of the snapshot; nil: the last finished one of the active branch
-	FileIDs        []protocol.FileID   // that the share carries, each once; their numbers follow their order
-	Title          string              // empty: the title of the conversation
-	Days           int                 // until the share expires
+	MessageID      *protocol.MessageID   // the last message of the snapshot; nil: the last finished one of the active branch
+	FileIDs        []protocol.FileID     // that the share carries, each once; their numbers follow their order
+	ArtifactIDs    []protocol.ArtifactID // as FileIDs
+	Title          string                // empty: the title of the conversation
+	Days           int                   // until the share expires
 	TokenHash      []byte
 	KeyVersion     int16 // of the key of the token
 	SessionID      protocol.SessionID
@@ -54,7 +55,8 @@ type Stored struct {
 
 const (
 	shareColumns = `s.share_id, s.conversation_id, s.title, s.message_count, s.open_count, s.last_opened_at, s.created_at, s.expires_at,
-	array(select f.file_id from ` + carriedFiles + ` order by f.n) as file_ids`
+	array(select f.file_id from ` + carriedFiles + ` order by f.n) as file_ids,
+	array(select a.artifact_id from ` + carriedArtifacts + ` order by a.n) as artifact_ids`
 
 	countSharesSQL = `
 	select count(*) from (select from shares where account_id = @account and expires_at > now() limit @most) s`
@@ -74,14 +76,14 @@ func (s *Store) Create(ctx context.Context, account protocol.AccountID, request 
 	if err := s.checkFiles(ctx, account, request.FileIDs); err != nil {
 		return nil, err
 	}
-	pages, err := s.take(ctx, account, t, request.FileIDs)
+	pages, size, err := s.take(ctx, account, t, newCarried(request.FileIDs, request.ArtifactIDs))
 	if err != nil {
 		return nil, err
 	}
 	args := pgx.NamedArgs{
 		"account": account, "share": request.ShareID, "conversation": request.ConversationID, "hash": request.TokenHash,
 		"title": request.Title, "messages": t.Depth, "pages": len(pages), "days": request.Days, "most": protocol.MaxShares,
-		"files": request.FileIDs,
+		"files": request.FileIDs, "artifacts": request.ArtifactIDs,
 	}
 	if request.Title == "" {
 		args["title"] = t.Title
@@ -100,7 +102,10 @@ func (s *Store) Create(ctx context.Context, account protocol.AccountID, request 
 		if err := insertFiles(ctx, tx, args, request.FileIDs); err != nil {
 			return err
 		}
-		share.FileIDs = append(share.FileIDs, request.FileIDs...)
+		if err := insertArtifacts(ctx, tx, args, request.ArtifactIDs, protocol.MaxSharedBytes-size); err != nil {
+			return err
+		}
+		share.FileIDs, share.ArtifactIDs = append(share.FileIDs, request.FileIDs...), append(share.ArtifactIDs, request.ArtifactIDs...)
 		batch := &pgx.Batch{}
 		for i, page := range pages {
 			batch.Queue(insertPageSQL, pgx.NamedArgs{"account": account, "share": request.ShareID, "page": i + 1, "messages": page})

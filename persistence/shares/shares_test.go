@@ -78,7 +78,7 @@ func (f *fixture) purge(limit int) {
 
 func (f *fixture) rows() int {
 	f.Helper()
-	return f.Count(`select (select count(*) from shares) + (select count(*) from share_pages) + (select count(*) from share_files)`)
+	return f.Count(`select (select count(*) from shares) + (select count(*) from share_pages) + (select count(*) from share_files) + (select count(*) from share_artifacts)`)
 }
 
 // attach makes a new file one of the first message, and returns it.
@@ -283,9 +283,12 @@ func TestSharesEndWithTheirConversation(t *testing.T) {
 	f := newFixture(t)
 	f.share("a")
 	f.Must(f.carry("b", f.attach(), f.attach()))
-	_, err := f.DB.Conversations.DeleteConversation(t.Context(), f.Account, &conversations.Deletion{ConversationID: f.id})
+	_, err := f.shareArtifacts("d", f.write(f.id, "Tides", "one").ArtifactID, f.write(f.id, "Winds", "two").ArtifactID)
+	f.Must(err)
+	_, err = f.DB.Conversations.DeleteConversation(t.Context(), f.Account, &conversations.Deletion{ConversationID: f.id})
 	f.Must(err)
 	f.wantEnded("a")
+	f.wantNoArtifact("d", 1)
 	_, err = f.DB.Shares.Create(t.Context(), f.Account, f.request("c"))
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	if f.rows() == 0 {
@@ -334,17 +337,23 @@ func TestExpiredSharesAreErased(t *testing.T) {
 	f := newFixture(t)
 	f.Must(f.carry("kept", f.attach()))
 	f.Must(f.carry("a", f.attach(), f.attach()))
-	f.share("b")
-	f.Database.Admin(t, `update shares set expires_at = now() where token_hash <> sha256('kept')`)
+	artifact := f.write(f.id, "Tides", "one").ArtifactID
+	for _, token := range []string{"b", "c"} {
+		_, err := f.shareArtifacts(token, artifact)
+		f.Must(err)
+	}
+	f.Database.Admin(t, `update shares set expires_at = now() where token_hash not in (sha256('kept'), sha256('c'))`)
 	f.wantEnded("a")
-	if page, _, err := f.DB.Shares.List(t.Context(), f.Account, nil, 20); err != nil || len(page) != 1 {
+	f.wantNoArtifact("b", 1)
+	if page, _, err := f.DB.Shares.List(t.Context(), f.Account, nil, 20); err != nil || len(page) != 2 {
 		t.Errorf("%+v, %v", page, err)
 	}
 	f.Must(f.DB.Shares.Expire(t.Context()))
-	if n := f.rows(); n != 3 {
-		t.Errorf("%d rows are left, want those of the share that has not expired", n)
+	if n := f.rows(); n != 6 {
+		t.Errorf("%d rows are left, want those of the shares that have not expired", n)
 	}
 	f.wantOpen("kept", 4)
+	f.wantArtifact("c", 1, "Tides", "one")
 }
 
 func TestTheTokenOfAShareIsUnique(t *testing.T) {
@@ -359,8 +368,10 @@ func TestTheTokenOfAShareIsUnique(t *testing.T) {
 func TestRowLevelSecurityHidesSharesFromOtherAccounts(t *testing.T) {
 	f := newFixture(t)
 	f.Must(f.carry("a", f.attach()))
+	_, err := f.shareArtifacts("b", f.write(f.id, "Tides", "one").ArtifactID)
+	f.Must(err)
 	stranger := f.OtherAccount()
-	for _, sql := range []string{`select count(*) from shares`, `select count(*) from share_pages`, `select count(*) from share_files`} {
+	for _, sql := range []string{`select count(*) from shares`, `select count(*) from share_pages`, `select count(*) from share_files`, `select count(*) from share_artifacts`} {
 		for _, account := range []protocol.AccountID{stranger, pg.NoAccount} {
 			if n, err := pg.Row(t.Context(), f.DB.DB, account, pgx.RowTo[int], sql); err != nil || n != 0 {
 				t.Errorf("%s: %d (%v)", sql, n, err)
@@ -372,5 +383,8 @@ func TestRowLevelSecurityHidesSharesFromOtherAccounts(t *testing.T) {
 	}
 	if _, err := f.DB.Engine.Exec(t.Context(), `select filename from share_files`); err == nil {
 		t.Error("the engine reads names of shared files")
+	}
+	if _, err := f.DB.Engine.Exec(t.Context(), `select content from share_artifacts`); err == nil {
+		t.Error("the engine reads shared artifacts")
 	}
 }

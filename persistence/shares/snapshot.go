@@ -140,8 +140,8 @@ type pathMessage struct {
 }
 
 // readPath returns the messages of a target after a depth, oldest first: at most limit, and no further ones once they have
-// bytes. last is the depth of the last one; after, if there is none. numbers are those of the files that the share carries.
-func (s *Store) readPath(ctx context.Context, account protocol.AccountID, t *target, numbers map[protocol.FileID]int, after, limit, bytes int) (messages []protocol.SharedMessage, last int, err error) {
+// bytes. last is the depth of the last one; after, if there is none. numbers are those of what the share carries.
+func (s *Store) readPath(ctx context.Context, account protocol.AccountID, t *target, numbers protocol.SharedNumbers, after, limit, bytes int) (messages []protocol.SharedMessage, last int, err error) {
 	rows, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByName[pathMessage], readPathSQL, pgx.NamedArgs{
 		"account": account, "branch": t.BranchID, "after": after, "until": min(t.Depth, after+limit), "bytes": bytes,
 	})
@@ -162,38 +162,37 @@ func errTooLarge() error {
 	return protocol.Invalid("body.message_id", fmt.Sprintf("has more than %d MiB of text before it", protocol.MaxSharedBytes>>20))
 }
 
-// take returns the snapshot of a target in pages. The messages have ended, so they do not change while it reads them. Each
-// of the files must be one of a message.
-func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target, files []protocol.FileID) (pages [][]byte, err error) {
+// take returns the snapshot of a target in pages, and its size. The messages have ended, so they do not change while it reads
+// them. Each of the files must be one of a message.
+func (s *Store) take(ctx context.Context, account protocol.AccountID, t *target, carried *carried) (pages [][]byte, total int, err error) {
 	var page []protocol.SharedMessage
-	carried := newCarried(files)
-	total, size := 0, 0
+	size := 0
 	for after := 0; after < t.Depth; {
 		messages, last, err := s.readPath(ctx, account, t, carried.numbers, after, readMessages, readBytes)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if last == after { // the conversation was purged in the meantime
-			return nil, &protocol.Error{Code: protocol.CodeNotFound}
+			return nil, 0, &protocol.Error{Code: protocol.CodeNotFound}
 		}
 		after = last
 		for i := range messages {
 			carried.use(&messages[i])
 			n := sizeOf(&messages[i])
 			if total += n; total > protocol.MaxSharedBytes {
-				return nil, errTooLarge()
+				return nil, 0, errTooLarge()
 			}
 			page, size = append(page, messages[i]), size+n
 			if len(page) == pageMessages || size >= pageBytes || after == t.Depth && i == len(messages)-1 {
 				text, err := pg.JSONText(page)
 				if err != nil {
-					return nil, err
+					return nil, 0, err
 				}
 				pages, page, size = append(pages, text), nil, 0
 			}
 		}
 	}
-	return pages, carried.check()
+	return pages, total, carried.check()
 }
 
 // sizeOf returns about how many bytes a message takes.
@@ -225,18 +224,22 @@ func (s *Store) Preview(ctx context.Context, account protocol.AccountID, convers
 	if err != nil {
 		return nil, nil, err
 	}
-	messages, last, err := s.readPath(ctx, account, t, nil, after.Depth, limit, pg.PageBytes)
+	messages, last, err := s.readPath(ctx, account, t, protocol.SharedNumbers{}, after.Depth, limit, pg.PageBytes)
 	if err != nil {
 		return nil, nil, err
 	}
 	if last < t.Depth && len(messages) > 0 {
 		next = &PreviewPosition{MessageID: *t.MessageID, Depth: last}
 	}
-	files, count := []protocol.ShareableFile{}, 0
-	if after.Depth == 0 {
-		if files, count, err = s.shareable(ctx, account, conversation, t); err != nil {
-			return nil, nil, err
-		}
+	preview = &protocol.SharePreview{
+		Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Files: []protocol.ShareableFile{}, Artifacts: []protocol.ShareableArtifact{}, Data: messages,
 	}
-	return &protocol.SharePreview{Title: t.Title, MessageID: *t.MessageID, MessageCount: t.Depth, Files: files, FileCount: count, Data: messages}, next, nil
+	if after.Depth > 0 {
+		return preview, next, nil
+	}
+	if preview.Files, preview.FileCount, err = s.shareable(ctx, account, conversation, t); err != nil {
+		return nil, nil, err
+	}
+	preview.Artifacts, preview.ArtifactCount, err = s.shareableArtifacts(ctx, account, conversation)
+	return preview, next, err
 }

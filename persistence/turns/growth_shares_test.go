@@ -36,6 +36,13 @@ func sharesReadOnlyWhatTheyShow(t *testing.T, w meteredWorld) {
 	w.Database.Admin(t, `
 		insert into share_files (account_id, share_id, n, file_id, filename)
 		select $1, md5('share' || n)::uuid, m, md5('file' || (1 + (n * 7 + m) % $2::int))::uuid, 'x' from generate_series(1, $2::int) n, generate_series(1, 2) m`, w.Account, size)
+	w.Database.Admin(t, `
+		insert into artifacts (account_id, artifact_id, conversation_id, kind, title, version, created_by, bytes, sha256)
+		select $1, md5('artifact' || n)::uuid, case n when 1 then $2 else (select conversation_id from conversations where account_id = $1 and conversation_id <> $2 limit 1) end,
+			'code', 'x', 1, 'model', 1, sha256('x') from generate_series(1, $3::int) n`, w.Account, id, size)
+	w.Database.Admin(t, `
+		insert into share_artifacts (account_id, share_id, n, artifact_id, version, kind, title, content, bytes, sha256)
+		select $1, md5('share' || n)::uuid, m, md5('artifact' || n)::uuid, 1, 'code', 'x', 'x', 1, sha256('x') from generate_series(1, $2::int) n, generate_series(1, 2) m`, w.Account, size)
 	w.Database.Admin(t, `update messages set attachments = array[md5('file1')::uuid] where message_id = $1`, turn.Spec.UserMessageID)
 	w.analyze()
 	create := func() *shares.NewShare {
@@ -58,12 +65,19 @@ func sharesReadOnlyWhatTheyShow(t *testing.T, w meteredWorld) {
 				t.Error(err)
 			}
 		}},
+		{"an artifact of a share", 60, func() {
+			opened, err := w.DB.Shares.OpenArtifact(t.Context(), token[:], 1)
+			w.Must(err)
+			if content, err := w.DB.Shares.ArtifactContent(t.Context(), opened); err != nil || content != "x" {
+				t.Errorf("%q, %v", content, err)
+			}
+		}},
 		{"an unknown token", 20, func() {
 			_, err := w.DB.Shares.Open(t.Context(), token[:31], 1)
 			storetest.WantCode(t, err, protocol.CodeNotFound)
 		}},
 		{"a preview", 60, func() {
-			if preview, _, err := w.DB.Shares.Preview(t.Context(), w.Account, id, nil, nil, 20); err != nil || preview.MessageCount != 2 || len(preview.Files) != 1 {
+			if preview, _, err := w.DB.Shares.Preview(t.Context(), w.Account, id, nil, nil, 20); err != nil || preview.MessageCount != 2 || len(preview.Files) != 1 || preview.ArtifactCount != 1 {
 				t.Errorf("%+v, %v", preview, err)
 			}
 		}},

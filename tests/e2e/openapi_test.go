@@ -305,6 +305,12 @@ func (w *walk) tools() {
 	w.call("listArtifactVersions", artifact, nil).Value(w.t, http.StatusOK, "data", 1)
 	w.call("diffArtifact", args{"artifact_id": artifact["artifact_id"], "from": "1", "to": "2"}, nil).Value(w.t, http.StatusOK, "to")
 	w.call("restoreArtifact", artifact, map[string]any{"version": 1, "base_version": 2}).Value(w.t, http.StatusOK, "version")
+	share := w.call("createShare", args{"conversation_id": conversation}, map[string]any{"artifact_ids": []any{artifact["artifact_id"]}})
+	content := w.newGuest().call(w.t, "getSharedArtifact", args{"token": share.Text(w.t, http.StatusCreated, "token"), "n": "1"}, nil)
+	if string(content.Body) != "one\n" {
+		w.t.Errorf("the shared artifact is %q", content.Body)
+	}
+	w.call("revokeShare", args{"share_id": share.Text(w.t, http.StatusCreated, "share_id")}, nil).Want(w.t, http.StatusNoContent, nil)
 }
 
 // memory grants the consent to the location, and sets and removes that of the conversation.

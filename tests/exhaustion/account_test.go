@@ -52,6 +52,7 @@ func (a *attack) prepare() {
 	queued := a.user.Do(a.t, "POST", "/chat", sitetest.NewChatBody("later").In(busy).With("if_busy", "queue")).Text(a.t, http.StatusAccepted, "follow_up_id")
 	a.knownOf = map[string]map[string]string{
 		"GET /shared/{token}/files/{n}":                                           {"token": a.shareFile(a.known["file_id"]), "n": "1"},
+		"GET /shared/{token}/artifacts/{n}":                                       {"token": a.shareArtifact(), "n": "1"},
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": {"conversation_id": busy, "follow_up_id": queued},
 	}
 	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
@@ -65,6 +66,17 @@ func (a *attack) shareFile(file string) (token string) {
 	a.user.Chat(a.t, sitetest.ChatBody{"input": input}.In(conversation)).ReadToEnd(a.t)
 	share := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/shares", map[string]any{"file_ids": []string{file}})
 	return share.Text(a.t, http.StatusCreated, "token")
+}
+
+// shareArtifact shares a conversation with a table that the model has written and returns the token of the share.
+func (a *attack) shareArtifact() (token string) {
+	a.t.Helper()
+	conversation := a.user.NewConversation(a.t)
+	a.user.Chat(a.t, sitetest.NewChatBody("[[script tokens=1 artifact=table]]").In(conversation)).ReadToEnd(a.t)
+	path := "/conversations/" + conversation
+	var written protocol.List[protocol.Artifact]
+	a.user.Get(a.t, path+"/artifacts", &written)
+	return a.user.Do(a.t, "POST", path+"/shares", map[string]any{"artifact_ids": []any{written.Data[0].ArtifactID}}).Text(a.t, http.StatusCreated, "token")
 }
 
 // store uploads a file to the library and returns its identifier.

@@ -66,7 +66,10 @@ var changed = map[string]func(l *largest, body map[string]any){
 		delete(body, "sha256")
 		body["media_type"] = "text/plain"
 	},
-	"POST /conversations/{conversation_id}/shares":                     func(_ *largest, body map[string]any) { delete(body, "file_ids") },
+	"POST /conversations/{conversation_id}/shares": func(_ *largest, body map[string]any) {
+		delete(body, "file_ids")
+		delete(body, "artifact_ids")
+	},
 	"PATCH /conversations/{conversation_id}/follow-ups/{follow_up_id}": func(_ *largest, body map[string]any) { body["state"] = "held" },
 	"PUT /memory-sources/{source}/consent":                             func(_ *largest, body map[string]any) { body["granted"], body["precise"] = true, false },
 	"PUT /conversations/{conversation_id}/location-context":            func(_ *largest, body map[string]any) { body["expires_at"] = time.Now().Add(time.Hour) },

@@ -1411,7 +1411,7 @@ export interface paths {
         put?: never;
         /**
          * Share a conversation
-         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
+         * @description Takes a snapshot of the conversation that everybody who has its address can read until it expires or is revoked. Later messages are not included. The snapshot has the title, and the role, time, text, code and profile of each message; it has no identifiers, reasoning, tool calls, notices, usage or feedback. Of the files of the messages, readers may download those in `file_ids`; the others are only counted. A file that the account does not have, or that was deleted, gets 404, and one that no message of the snapshot has, 422. A share does not keep its files: deleting one ends its downloads. Of the artifacts of the conversation, those in `artifact_ids` are included, each with a copy of its newest version, which does not change any more. An artifact that the conversation does not have gets 404. It ends at `message_id`, on the path on which this message was written, or at the last finished message of the active branch. A conversation without a finished message, and a temporary one, get 409. The snapshot has at most 20,000 messages with 8 MiB of text, artifacts included (422), and an account 1,000 shares. `token` and `url` are in this response and its replays only. See GET /conversations/{conversation_id}/shares/preview for what a share would show.
          */
         post: operations["createShare"];
         delete?: never;
@@ -2198,6 +2198,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/shared/{token}/artifacts/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download an artifact of a share
+         * @description Sends the content of an artifact that the share carries, or one range of it, as a download of the type text/plain, which no browser runs. With `format=csv`, a table has line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula. Needs no session. Any other artifact, and a token that grants no access, get the same 404. It has the limits of the files of shares, and ends with the share as their downloads do.
+         */
+        get: operations["getSharedArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/shared/{token}/files/{n}": {
         parameters: {
             query?: never;
@@ -2762,6 +2782,8 @@ export interface components {
             title?: string;
         };
         CreatedShare: {
+            /** @description The artifacts of which readers may download a copy, by their numbers. */
+            artifact_ids: string[];
             conversation_id: string;
             /** Format: date-time */
             created_at: string;
@@ -2800,6 +2822,8 @@ export interface components {
             tools?: components["schemas"]["ToolChoice"];
         };
         CreateInputBody: {
+            /** @description The artifacts of the conversation of which readers may download a copy. Default: none. */
+            artifact_ids?: string[];
             /**
              * Format: int64
              * @default 30
@@ -5103,6 +5127,8 @@ export interface components {
             version?: number;
         };
         Share: {
+            /** @description The artifacts of which readers may download a copy, by their numbers. */
+            artifact_ids: string[];
             conversation_id: string;
             /** Format: date-time */
             created_at: string;
@@ -5123,6 +5149,16 @@ export interface components {
             /** @description The title that readers see. */
             title: string;
         };
+        ShareableArtifact: {
+            artifact_id: string;
+            /** Format: int64 */
+            bytes: number;
+            /** @enum {string} */
+            kind: "document" | "code" | "html" | "svg" | "table" | "diagram";
+            title: string;
+            /** Format: int64 */
+            version: number;
+        };
         ShareableFile: {
             file_id: string;
             filename: string;
@@ -5132,6 +5168,22 @@ export interface components {
              * @description Bytes.
              */
             size: number;
+        };
+        SharedArtifact: {
+            /** Format: int64 */
+            bytes: number;
+            /** @enum {string} */
+            kind: "document" | "code" | "html" | "svg" | "table" | "diagram";
+            /** @description Of code; null: unknown, or not code. */
+            language: string | null;
+            /**
+             * Format: int64
+             * @description The number of the artifact, for GET /shared/{token}/artifacts/{n}.
+             */
+            n: number;
+            title: string;
+            /** Format: int64 */
+            version: number;
         };
         SharedAttachment: {
             /**
@@ -5167,6 +5219,8 @@ export interface components {
             role: "user" | "assistant";
         };
         SharedPage: {
+            /** @description The artifacts of the share, on every page. */
+            artifacts: components["schemas"]["SharedArtifact"][];
             /**
              * Format: date-time
              * @description When the snapshot was taken.
@@ -5199,15 +5253,27 @@ export interface components {
             filename?: string;
             /** @description For code. */
             language?: string;
+            /**
+             * Format: int64
+             * @description For artifact: its number in the artifacts of the share. An artifact that is not shared has no part.
+             */
+            n?: number;
             /** @description For text. That of an answer is Markdown. */
             text?: string;
             /** @description The part was cut off before its end. */
             truncated?: boolean;
             /** @enum {string} */
-            type: "text" | "code";
+            type: "text" | "code" | "artifact";
         };
         SharePreview: {
-            /** @description The messages of this page, oldest first. No file is chosen yet, so their attachments have no numbers. */
+            /**
+             * Format: int64
+             * @description The number of all artifacts that a share may carry, also of those that are not listed. Only the first page has it; it is 0 on the others.
+             */
+            artifact_count: number;
+            /** @description The artifacts of the conversation, on all of its branches, at most 200, newest first. Only the first page has them. */
+            artifacts: components["schemas"]["ShareableArtifact"][];
+            /** @description The messages of this page, oldest first. No file and no artifact is chosen yet, so their attachments have no numbers, and they have no parts of artifacts. */
             data: components["schemas"]["SharedMessage"][];
             /**
              * Format: int64
@@ -29061,6 +29127,9 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "artifact_ids": [
+                     *             "art_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
@@ -29303,6 +29372,9 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifact_ids": [
+                     *         "art_01h2xcejqtf2nbrexx3vqjhp41"
+                     *       ],
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
@@ -29622,6 +29694,16 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifact_count": 1,
+                     *       "artifacts": [
+                     *         {
+                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "bytes": 1,
+                     *           "kind": "document",
+                     *           "title": "Six times seven",
+                     *           "version": 3
+                     *         }
+                     *       ],
                      *       "data": [
                      *         {
                      *           "attachments": [
@@ -29635,6 +29717,7 @@ export interface operations {
                      *               "code": "a code",
                      *               "filename": "a filename",
                      *               "language": "en",
+                     *               "n": 1,
                      *               "text": "What is 6*7?",
                      *               "truncated": false,
                      *               "type": "text"
@@ -41550,6 +41633,16 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifacts": [
+                     *         {
+                     *           "bytes": 1,
+                     *           "kind": "document",
+                     *           "language": "en",
+                     *           "n": 1,
+                     *           "title": "Six times seven",
+                     *           "version": 3
+                     *         }
+                     *       ],
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
                      *       "files": [
@@ -41574,6 +41667,7 @@ export interface operations {
                      *               "code": "a code",
                      *               "filename": "a filename",
                      *               "language": "en",
+                     *               "n": 1,
                      *               "text": "What is 6*7?",
                      *               "truncated": false,
                      *               "type": "text"
@@ -41688,6 +41782,268 @@ export interface operations {
                 };
             };
             /** @description Too Many Requests. Codes: `rate_limited`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getSharedArtifact: {
+        parameters: {
+            query?: {
+                /** @description Of a table: csv for spreadsheets. Default: the content as it is stored. */
+                format?: "csv";
+            };
+            header?: {
+                /** @description An ETag or a Last-Modified of the content: if it has another one, all of it is sent instead of the range. */
+                "If-Range"?: string;
+                /** @description One range of bytes, for example bytes=0-1023. */
+                Range?: string;
+            };
+            path: {
+                /** @description The number of the artifact in the artifacts of the share, at most 20. Others get 404. */
+                n: number;
+                /** @description The token of the share. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
+                };
+            };
+            /** @description The range. */
+            206: {
+                headers: {
+                    "Accept-Ranges": components["headers"]["Accept-Ranges"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    "Content-Range": components["headers"]["Content-Range"];
+                    ETag: components["headers"]["ETag"];
+                    "Last-Modified": components["headers"]["Last-Modified"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example a */
+                    "application/octet-stream": string;
+                    /** @example a */
+                    "image/gif": string;
+                    /** @example a */
+                    "image/jpeg": string;
+                    /** @example a */
+                    "image/png": string;
+                    /** @example a */
+                    "image/webp": string;
+                    /** @example a */
+                    "text/plain": string;
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Requested Range Not Satisfiable. Codes: `range_not_satisfiable`. */
+            416: {
+                headers: {
+                    "Content-Range": components["headers"]["Content-Range"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "range_not_satisfiable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 416,
+                     *       "title": "Requested Range Not Satisfiable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -42037,6 +42393,9 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
+                     *           "artifact_ids": [
+                     *             "art_01h2xcejqtf2nbrexx3vqjhp41"
+                     *           ],
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
@@ -42240,6 +42599,9 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "artifact_ids": [
+                     *         "art_01h2xcejqtf2nbrexx3vqjhp41"
+                     *       ],
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",

@@ -1,0 +1,85 @@
+package shares
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	stdhttp "net/http"
+	"strings"
+
+	"turnstone/http/router"
+	"turnstone/http/transfer"
+	"turnstone/protocol"
+)
+
+type downloadArtifactInput struct {
+	Token string `path:"token" doc:"The token of the share."`
+	N     int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the artifact in the artifacts of the share, at most 20. Others get 404."`
+	transfer.ArtifactInput
+	transfer.FileInput
+}
+
+// downloadArtifact sends the content of an artifact of a share, or one range of it. It needs no session, and ignores that of the
+// caller.
+func (h *Handlers) downloadArtifact(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadArtifactInput) error {
+	release, err := h.takeDownload(r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	hash := hashOf(in.Token)
+	opened, err := h.Store.OpenArtifact(bounded, hash, in.N)
+	if err != nil {
+		return err
+	}
+	content, err := h.Store.ArtifactContent(bounded, opened)
+	if err != nil {
+		return err
+	}
+	text, _, err := in.Text(opened.Kind, content)
+	if err != nil {
+		return err
+	}
+	if in.Format != "" {
+		opened.SHA256 = sumOf(text)
+	}
+	find := func(ctx context.Context) error {
+		_, err := h.Store.OpenArtifact(ctx, hash, in.N)
+		return err
+	}
+	return transfer.SendFile(w, r, &grant{r.Context(), find, h.Recheck}, h.Log, &transfer.File{
+		Filename: opened.Title + transfer.ArtifactExtension(opened.Kind, opened.Language), MediaType: "text/plain", Size: int64(len(text)),
+		SHA256: opened.SHA256, CreatedAt: opened.CreatedAt,
+		Open: func(_ context.Context, offset, length int64) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(text[offset : offset+length])), nil
+		},
+	}, &in.FileInput)
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// artifactLink is an artifact of a share as its page shows it.
+type artifactLink struct {
+	protocol.SharedArtifact
+	Path string
+}
+
+// artifactsOf returns the artifacts of a page. A table is downloaded as spreadsheets read it.
+func artifactsOf(token string, page *protocol.SharedPage) []artifactLink {
+	links := make([]artifactLink, len(page.Artifacts))
+	for i, artifact := range page.Artifacts {
+		path := fmt.Sprintf("/shared/%s/artifacts/%d", token, artifact.N)
+		if artifact.Kind == protocol.ArtifactTable {
+			path += "?format=csv"
+		}
+		links[i] = artifactLink{artifact, path}
+	}
+	return links
+}
