@@ -3,17 +3,26 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Refusal, type Conversation, type Schemas } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
-import { createShare, maxSharedFiles, shareDays, sharePreviewQuery, type CreatedShare, type ShareDays } from "./shares";
+import {
+  createShare,
+  maxSharedArtifacts,
+  maxSharedFiles,
+  shareDays,
+  sharePreviewQuery,
+  type CreatedShare,
+  type ShareDays,
+} from "./shares";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
-import { Check, Segmented } from "../../controls/form-controls";
+import { Segmented } from "../../controls/form-controls";
 import { Icon } from "../../controls/icon";
 import { byteSize } from "../../messages/byte-size";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
 import { Disclosure } from "../../parts/disclosure";
 import { copyText } from "../../parts/export-text";
+import { Choices } from "./choices";
 import { ShareList } from "./share-list";
 import { useSharing } from "./sharing";
 
@@ -37,7 +46,9 @@ function reasonOf(refusal: unknown, conversation: Conversation): MessageKey {
       return conversation.temporary ? "pages.share.temporary" : "pages.share.empty";
   }
   if (refusal.status === 404) return "pages.share.gone";
-  return refusal.status === 422 ? "pages.share.too_long" : "pages.share.failed";
+  if (refusal.status !== 422) return "pages.share.failed";
+  const ofArtifacts = refusal.problem?.errors?.some(({ field }) => field === "body.artifact_ids");
+  return ofArtifacts === true ? "pages.share.artifacts_too_large" : "pages.share.too_long";
 }
 
 function OpenDialog({ conversation }: { conversation: Conversation }) {
@@ -46,6 +57,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
   const preview = useInfiniteQuery(sharePreviewQuery(id));
   const [days, setDays] = useState<ShareDays>(30);
   const [files, setFiles] = useState<readonly string[]>([]);
+  const [artifacts, setArtifacts] = useState<readonly string[]>([]);
   const [busy, setBusy] = useState(false);
   const [created, setCreated] = useState<CreatedShare | null>(null);
   const [copied, setCopied] = useState<boolean | null>(null);
@@ -57,7 +69,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
     setRefusal(null);
     setCopied(null);
     try {
-      setCreated(await createShare(id, { message: first.message_id, files, days }));
+      setCreated(await createShare(id, { message: first.message_id, files, artifacts, days }));
     } catch (refused) {
       noticeSignOut(refused);
       setRefusal(refused);
@@ -93,9 +105,8 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
               void create();
             }}
           >
-            {first.files.length > 0 && (
-              <Files files={first.files} count={first.file_count} chosen={files} onChange={setFiles} />
-            )}
+            {first.files.length > 0 && <Files preview={first} chosen={files} onChange={setFiles} />}
+            {first.artifacts.length > 0 && <Artifacts preview={first} chosen={artifacts} onChange={setArtifacts} />}
             <Segmented
               label={t("pages.share.expiry")}
               value={`${days}`}
@@ -146,39 +157,49 @@ function Explanation({ reason, children }: { reason: MessageKey; children?: Reac
   );
 }
 
-interface FilesProps {
-  files: readonly Schemas["ShareableFile"][];
-  /** The number of all files; the service lists the first ones. */
-  count: number;
+interface ChosenProps {
+  preview: Schemas["SharePreview"];
   chosen: readonly string[];
   onChange: (chosen: readonly string[]) => void;
 }
 
-/** The files of the messages, of which none is shared unless it is chosen. */
-function Files({ files, count, chosen, onChange }: FilesProps) {
+/** The files of the messages. The service lists the first ones. */
+function Files({ preview: { files, file_count: count }, chosen, onChange }: ChosenProps) {
   const { t, intl } = useLocalization();
+  const hints = [t("pages.share.files_hint", { count: maxSharedFiles })];
+  if (count > files.length) hints.push(t("pages.share.files_first", { shown: files.length, count }));
   return (
-    <fieldset aria-describedby="files-of-share" className="min-w-0 pt-3">
-      <legend className="float-start w-full text-sm font-medium">{t("pages.share.files")}</legend>
-      <p id="files-of-share" className="clear-both text-sm text-soft">
-        {t("pages.share.files_hint", { count: maxSharedFiles })}
-        {count > files.length && ` ${t("pages.share.files_first", { shown: files.length, count })}`}
-      </p>
-      <div className="max-h-40 overflow-y-auto px-2">
-        {files.map((file) => (
-          <Check
-            key={file.file_id}
-            label={file.filename}
-            hint={byteSize(intl, file.size)}
-            checked={chosen.includes(file.file_id)}
-            onChange={(checked) => {
-              const others = chosen.filter((id) => id !== file.file_id);
-              onChange(checked ? [...others, file.file_id].slice(0, maxSharedFiles) : others);
-            }}
-          />
-        ))}
-      </div>
-    </fieldset>
+    <Choices
+      legend={t("pages.share.files")}
+      hint={hints.join(" ")}
+      choices={files.map(({ file_id, filename, size }) => ({
+        id: file_id,
+        label: filename,
+        hint: byteSize(intl, size),
+      }))}
+      most={maxSharedFiles}
+      {...{ chosen, onChange }}
+    />
+  );
+}
+
+/** The artifacts of the conversation. The service lists the newest ones. */
+function Artifacts({ preview: { artifacts, artifact_count: count }, chosen, onChange }: ChosenProps) {
+  const { t, intl } = useLocalization();
+  const hints = [t("pages.share.artifacts_hint", { count: maxSharedArtifacts })];
+  if (count > artifacts.length) hints.push(t("pages.share.artifacts_first", { shown: artifacts.length, count }));
+  return (
+    <Choices
+      legend={t("pages.share.artifacts")}
+      hint={hints.join(" ")}
+      choices={artifacts.map(({ artifact_id, kind, title, version, bytes }) => ({
+        id: artifact_id,
+        label: title,
+        hint: [t("artifacts.card", { kind: t(`artifacts.kind.${kind}`), version }), byteSize(intl, bytes)].join(" · "),
+      }))}
+      most={maxSharedArtifacts}
+      {...{ chosen, onChange }}
+    />
   );
 }
 

@@ -132,6 +132,7 @@ function Row({ share, titled, busy, onRevoke }: RowProps) {
           <span>{t("pages.shares.expires", { when: intl.formatDate(share.expires_at, { dateStyle: "medium" }) })}</span>
           <span>{t("pages.shares.opened", { count: share.open_count })}</span>
           {share.file_ids.length > 0 && <span>{t("pages.share.attached", { count: share.file_ids.length })}</span>}
+          {share.artifact_ids.length > 0 && <span>{t("artifacts.count", { count: share.artifact_ids.length })}</span>}
         </span>
       </span>
       <Button

@@ -37,19 +37,29 @@ export const sharePreviewQuery = (conversation_id: string) =>
 /** The creation may be repeated with the same key. */
 const attempt = attempts();
 
-/** How many files a share can carry. */
+/** How many files and artifacts a share can carry. */
 export const maxSharedFiles = 50;
+export const maxSharedArtifacts = 20;
 
-/** What a share shows: the messages of a conversation up to one, and which of their files. */
+/** What a share shows: the messages of a conversation up to one, which of their files, and which artifacts. */
 export interface ShareContent {
   message: string;
   files: readonly string[];
+  artifacts: readonly string[];
   days: ShareDays;
 }
 
 /** Creates a share of a conversation. */
-export async function createShare(conversation: string, { message, files, days }: ShareContent): Promise<CreatedShare> {
-  const content = { message_id: message, file_ids: [...files], expires_in_days: days };
+export async function createShare(
+  conversation: string,
+  { message, files, artifacts, days }: ShareContent,
+): Promise<CreatedShare> {
+  const content = {
+    message_id: message,
+    file_ids: [...files],
+    artifact_ids: [...artifacts],
+    expires_in_days: days,
+  };
   try {
     return await attempt(JSON.stringify([conversation, content]), (key) =>
       body(
