@@ -34,13 +34,18 @@ async function accountWithoutShares(): Promise<Account> {
 const days = ({ created_at, expires_at }: Share) => (Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000;
 
 /** The title comes first, so that the service generates none, whose tokens would be counted at any later time. */
-async function titledConversation(account: Account, title: string, files: readonly string[] = []): Promise<string> {
+async function titledConversation(
+  account: Account,
+  title: string,
+  files: readonly string[] = [],
+  script = fast(5),
+): Promise<string> {
   const response = await account.request("POST", "/conversations", { title });
   const { conversation_id } = (await response.json()) as { conversation_id: string };
   for (const name of files) await account.storeFile(name);
   const { data } = await account.read<{ data: { file_id: string; filename: string }[] }>("/files");
   const input = [
-    { type: "text", text: `How many tides are there? ${fast(5)}` },
+    { type: "text", text: `How many tides are there? ${script}` },
     ...data.filter(({ filename }) => files.includes(filename)).map(({ file_id }) => ({ type: "file", file_id })),
   ];
   return account.chat("", { conversation_id, input });
@@ -55,7 +60,8 @@ async function openDialog(page: Page): Promise<void> {
 describe("sharing", () => {
   test("33 a link is created by keyboard, opens without a session, and shows nothing after it was revoked", async () => {
     const account = await accountWithoutShares();
-    const conversation = await titledConversation(account, "Tides", ["private.txt", "tides.txt"]);
+    const script = "[[script tokens=5 artifact=table artifact=html]]";
+    const conversation = await titledConversation(account, "Tides", ["private.txt", "tides.txt"], script);
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
@@ -70,6 +76,9 @@ describe("sharing", () => {
     const files = dialog.getByRole("group", { name: "Files to include" });
     expect(await files.getByRole("checkbox", { checked: true }).count()).toBe(0);
     await files.getByRole("checkbox", { name: "tides.txt" }).press("Space");
+    const artifacts = dialog.getByRole("group", { name: "Artifacts to include" });
+    expect(await artifacts.getByRole("checkbox", { checked: true }).count()).toBe(0);
+    await artifacts.getByRole("checkbox", { name: /Table, version 1/ }).press("Space");
     await dialog.getByRole("radio", { name: "30 days" }).press("ArrowLeft");
     await expect.poll(() => dialog.getByRole("radio", { name: "7 days" }).isChecked()).toBe(true);
     await expectAccessibleInBothColorSchemes(page, "the share dialog");
@@ -86,12 +95,23 @@ describe("sharing", () => {
       ["Tides", 2, 7],
     ]);
     await sharedLinks(page).getByText("1 file", { exact: true }).waitFor();
+    await sharedLinks(page).getByText("1 artifact", { exact: true }).waitFor();
 
     const reader = await BrowserWindow.open(pathOf(link));
     await reader.page.getByRole("heading", { name: "Tides" }).waitFor();
     await reader.page.getByText("How many tides are there?").waitFor();
-    expect(await reader.page.locator(".files li").allInnerTexts()).toEqual(["tides.txt 24 B", "File not shared"]);
-    await expectAccessibleInBothColorSchemes(reader.page, "a shared page with files");
+    expect(await reader.page.locator(".files li").allInnerTexts()).toEqual([
+      "tides.txt 24 B",
+      "File not shared",
+      "Tides Table · 39 B",
+    ]);
+    await expectAccessibleInBothColorSchemes(reader.page, "a shared page with files and an artifact");
+    const [table] = await Promise.all([
+      reader.page.waitForEvent("download"),
+      reader.page.getByRole("article").getByRole("link", { name: "Tides", exact: true }).click(), // in the answer
+    ]);
+    expect(table.suggestedFilename()).toBe("Tides.csv");
+    expect(readFileSync(await table.path(), "utf8")).toBe("Shore,Low tide\r\nNorth,06:10\r\nSouth,06:40\r\n");
     const [download] = await Promise.all([
       reader.page.waitForEvent("download"),
       reader.page.getByRole("link", { name: "tides.txt" }).click(),
