@@ -56,8 +56,8 @@ type receivedValues struct {
 	tokens        []string            // tokens of shares
 	openUploads   []string            // uploads that wait for their content
 	ofProject     identifiers         // the file of a project that was received last, and its project
-	shareable     identifiers         // a file of a conversation that was received last, and its conversation
-	sharedFile    identifiers         // a file of a share that was received last: its number, and the token
+	shareable     identifiers         // a file of a conversation that was received last, its conversation, and an artifact of it
+	sharedFile    identifiers         // a file of a share that was received last: its number, which its artifact has too, and the token
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -106,6 +106,9 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		Files      []struct {
 			FileID string `json:"file_id"`
 		} `json:"files"`
+		Artifacts []struct {
+			ArtifactID string `json:"artifact_id"`
+		} `json:"artifacts"`
 		Current struct {
 			Version      int64 `json:"version"`
 			Confirmation struct {
@@ -128,8 +131,8 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	if len(decoded.ProjectIDs) > 0 {
 		e.ofProject = identifiers{"file_id": decoded.FileID, "project_id": decoded.ProjectIDs[0]}
 	}
-	if len(decoded.Files) > 0 && path["conversation_id"] != "" {
-		e.shareable = identifiers{"file_id": decoded.Files[0].FileID, "conversation_id": path["conversation_id"]}
+	if len(decoded.Files) > 0 && len(decoded.Artifacts) > 0 && path["conversation_id"] != "" {
+		e.shareable = identifiers{"file_id": decoded.Files[0].FileID, "artifact_id": decoded.Artifacts[0].ArtifactID, "conversation_id": path["conversation_id"]}
 	}
 	if len(decoded.FileIDs) > 0 && decoded.Token != "" {
 		e.sharedFile = identifiers{"token": decoded.Token, "n": "1"}
@@ -740,7 +743,7 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 		body = d.content(schema)
 	}
 	if d.op.OperationID == "createShare" && d.path["file_id"] != "" && d.sharedKey == 0 {
-		body = route.Object{"title": d.w.canary(), "file_ids": []string{d.path["file_id"]}}
+		body = route.Object{"title": d.w.canary(), "file_ids": []string{d.path["file_id"]}, "artifact_ids": []string{d.path["artifact_id"]}}
 	}
 	content, err := json.Marshal(body)
 	if err != nil {
