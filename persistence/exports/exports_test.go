@@ -203,6 +203,24 @@ func TestAnAccountHasOneExportAtATime(t *testing.T) {
 	}
 }
 
+// An export that ends while another one starts is a reason to start, not to fail.
+func TestAnExportStartsOrAnotherOneIsRunning(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const callers, rounds = 8, 50
+	w.Must(errors.Join(storetest.Together(callers, func(int) error {
+		for range rounds {
+			export, err := w.DB.Exports.Begin(t.Context(), w.Account)
+			switch {
+			case err == nil:
+				export.Close()
+			case protocol.CodeOf(err) != protocol.CodeConflict:
+				return err
+			}
+		}
+		return nil
+	})...))
+}
+
 // onWrite is a writer that calls a function before the first write that contains a text.
 type onWrite struct {
 	bytes.Buffer

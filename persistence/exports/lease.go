@@ -47,27 +47,32 @@ type lease struct {
 	done sync.WaitGroup
 }
 
+// maxTakes limits how often a lease is tried, each time because the export that had it has ended meanwhile.
+const maxTakes = 10
+
 // take takes the lease of an account and keeps it until release. ctx of the result ends when the lease is lost. If
 // another export of the account is running, the error is protocol.CodeConflict with a Running.
 func take(ctx context.Context, db *pg.DB, account protocol.AccountID) (context.Context, *lease, error) {
 	l := &lease{db: db, id: account, args: pgx.NamedArgs{"account": account, "export": uuid.New(), "time": leaseTime}}
-	started, err := pg.Rows(ctx, db, account, pgx.RowTo[time.Time], takeLeaseSQL, l.args)
-	if err != nil {
-		return nil, nil, fmt.Errorf("starting an export: %w", err)
-	}
-	if len(started) == 0 {
+	for range maxTakes {
+		taken, err := pg.Rows(ctx, db, account, pgx.RowTo[time.Time], takeLeaseSQL, l.args)
+		if err != nil {
+			return nil, nil, fmt.Errorf("starting an export: %w", err)
+		}
+		if len(taken) > 0 {
+			ctx, l.stop = context.WithCancel(ctx)
+			l.done.Go(func() { l.keep(ctx) })
+			return ctx, l, nil
+		}
 		other, err := pg.Rows(ctx, db, account, pgx.RowTo[time.Time], runningSQL, l.args)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the running export: %w", err)
 		}
-		if len(other) == 0 { // it has ended since
-			return nil, nil, &protocol.Error{Code: protocol.CodeUnavailable, RetryAfter: pg.RetrySeconds}
+		if len(other) > 0 {
+			return nil, nil, protocol.Conflict(protocol.CodeConflict, &Running{other[0]}, "An export of this account is already running. Wait until it has ended.")
 		}
-		return nil, nil, protocol.Conflict(protocol.CodeConflict, &Running{other[0]}, "An export of this account is already running. Wait until it has ended.")
 	}
-	ctx, l.stop = context.WithCancel(ctx)
-	l.done.Go(func() { l.keep(ctx) })
-	return ctx, l, nil
+	return nil, nil, &protocol.Error{Code: protocol.CodeUnavailable, RetryAfter: pg.RetrySeconds}
 }
 
 // keep renews the lease until ctx ends. While the database is unavailable, it tries again: the export cannot go on
