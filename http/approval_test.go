@@ -28,7 +28,13 @@ func approvalWorld(t *testing.T) *user {
 // function that waits for the end of the stream and returns its body.
 func (u *user) asks(n int, body route.Object, directive string) (pending []protocol.Approval, end func() string) {
 	u.t.Helper()
-	body["input"] = []route.Object{{"type": "text", "text": "[[script " + directive + "]]"}}
+	return u.asksAfter(n, body, "[[script "+directive+"]]")
+}
+
+// asksAfter does the same with a text of the user.
+func (u *user) asksAfter(n int, body route.Object, text string) (pending []protocol.Approval, end func() string) {
+	u.t.Helper()
+	body["input"] = []route.Object{{"type": "text", "text": text}}
 	ended := make(chan string, 1)
 	go func() { ended <- string(u.client.do("POST", "/chat", body).body) }()
 	var list protocol.List[protocol.Approval]
@@ -135,6 +141,50 @@ func TestADecisionOnAnApprovalCountsOnce(t *testing.T) {
 	other.do(404, "GET", "/approvals/"+second.ApprovalID.String(), nil)
 }
 
+// A deletion hides the approvals of a conversation at once, also from decisions.
+func TestADecisionOnAnApprovalOfADeletedConversationIsNotFound(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	pending, end := u.asks(1, route.Object{}, "approval=medium:compensable tokens=3")
+	// The row alone, so that the turn still waits as it does while the deletion is on its way to its node.
+	u.world.database.Admin(t, `update conversations set deleted_at = now() where conversation_id = $1`, pending[0].ConversationID)
+	u.decide(404, &pending[0], protocol.ApproveOnce, nil)
+	u.world.database.Admin(t, `update conversations set deleted_at = null where conversation_id = $1`, pending[0].ConversationID)
+	u.decide(202, &pending[0], protocol.RejectCall, nil)
+	end()
+}
+
+// An input with characters that JSON may escape is the one that was asked about, unless the user has edited it.
+func TestOnlyAnEditChangesTheInputOfACall(t *testing.T) {
+	t.Parallel()
+	u := approvalWorld(t)
+	for name, test := range map[string]struct {
+		decision protocol.Decision
+		edit     func(input map[string]any) // nil: the request has no input
+		edited   bool
+	}{
+		"approved":                     {protocol.ApproveOnce, nil, false},
+		"rejected":                     {protocol.RejectCall, nil, false},
+		"approved with the same input": {protocol.ApproveWithEdits, func(map[string]any) {}, false},
+		"edited":                       {protocol.ApproveWithEdits, func(input map[string]any) { input["note"] = "a<b" }, true},
+	} {
+		pending, end := u.asksAfter(1, route.Object{}, "Send a message to the crew: a<b & c>d")
+		more := route.Object{}
+		if test.edit != nil {
+			var input map[string]any
+			if err := json.Unmarshal(pending[0].Input, &input); err != nil || !strings.Contains(fmt.Sprint(input["note"]), "a<b & c>d") {
+				t.Fatalf("%s: %s, %v", name, pending[0].Input, err)
+			}
+			test.edit(input)
+			more["edited_input"] = input
+		}
+		u.decide(202, &pending[0], test.decision, more)
+		if text := end(); strings.Contains(text, `"by":"user","input"`) != test.edited {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 func TestACancelEndsATurnThatWaitsForAnApproval(t *testing.T) {
 	t.Parallel()
 	u := approvalWorld(t)
@@ -233,7 +283,7 @@ func TestProvidersAcceptHistoriesWithRejectedUnknownAndRepeatedCalls(t *testing.
 					return modeltest.Step{ToolCalls: []llm.ToolCall{
 						call("c1", "demo_action", `{"note":"one"}`), call("c2", "demo_action", `{"note":"two","recipient":"Ada"}`), call("c3", "invented", `{}`), call("c4", "calculate", `{"sum":1}`),
 					}}
-				case len(request.Tools) > 0 && results < 9 && !strings.Contains(string(request.Raw), "tool_choice"):
+				case len(request.Tools) > 0: // whatever tool_choice says
 					return modeltest.Step{ToolCalls: []llm.ToolCall{call(fmt.Sprint("d", results), "calculate", `{"expression":"6*7"}`)}}
 				}
 				return modeltest.Step{Text: []string{"Done."}}
@@ -252,8 +302,11 @@ func TestProvidersAcceptHistoriesWithRejectedUnknownAndRepeatedCalls(t *testing.
 				}
 			}
 			last := server.Requests()[len(server.Requests())-1]
-			if !strings.Contains(string(last.Raw), "tool_choice") {
-				t.Errorf("the last request lets the model call tools: %s", last.Raw)
+			if before := server.Requests()[len(server.Requests())-2]; !strings.Contains(string(before.Raw), "tool_choice") {
+				t.Errorf("the model may call tools: %s", before.Raw)
+			}
+			if len(last.Tools) > 0 {
+				t.Errorf("the model sees tools although it has ignored that it may not call any: %s", last.Raw)
 			}
 		})
 	}

@@ -56,8 +56,9 @@ type receivedValues struct {
 	tokens        []string            // tokens of shares
 	openUploads   []string            // uploads that wait for their content
 	ofProject     identifiers         // the file of a project that was received last, and its project
-	shareable     identifiers         // a file of a conversation that was received last, its conversation, and an artifact of it
-	sharedFile    identifiers         // a file of a share that was received last: its number, which its artifact has too, and the token
+	shareable     identifiers         // an artifact of a conversation that was received last, its conversation and, if it has one, a file of it
+	sharedFile    identifiers         // an artifact of a share that was received last: its number, which its file has too, and the token
+	sharesFile    bool                // the share of sharedFile has a file
 	started       string              // the turn whose stream started last
 	startedAt     time.Time
 }
@@ -106,7 +107,8 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 		Files      []struct {
 			FileID string `json:"file_id"`
 		} `json:"files"`
-		Artifacts []struct {
+		ArtifactIDs []string `json:"artifact_ids"`
+		Artifacts   []struct {
 			ArtifactID string `json:"artifact_id"`
 		} `json:"artifacts"`
 		Current struct {
@@ -131,11 +133,14 @@ func (e *receivedValues) learn(pattern string, path identifiers, body []byte) {
 	if len(decoded.ProjectIDs) > 0 {
 		e.ofProject = identifiers{"file_id": decoded.FileID, "project_id": decoded.ProjectIDs[0]}
 	}
-	if len(decoded.Files) > 0 && len(decoded.Artifacts) > 0 && path["conversation_id"] != "" {
-		e.shareable = identifiers{"file_id": decoded.Files[0].FileID, "artifact_id": decoded.Artifacts[0].ArtifactID, "conversation_id": path["conversation_id"]}
+	if hasFile := len(decoded.Files) > 0; len(decoded.Artifacts) > 0 && path["conversation_id"] != "" && (hasFile || e.shareable["file_id"] == "") {
+		e.shareable = identifiers{"artifact_id": decoded.Artifacts[0].ArtifactID, "conversation_id": path["conversation_id"]}
+		if hasFile {
+			e.shareable["file_id"] = decoded.Files[0].FileID
+		}
 	}
-	if len(decoded.FileIDs) > 0 && decoded.Token != "" {
-		e.sharedFile = identifiers{"token": decoded.Token, "n": "1"}
+	if hasFile := len(decoded.FileIDs) > 0; len(decoded.ArtifactIDs) > 0 && decoded.Token != "" && (hasFile || !e.sharesFile) {
+		e.sharedFile, e.sharesFile = identifiers{"token": decoded.Token, "n": "1"}, hasFile
 	}
 	e.confirms = appendRecent(e.confirms, decoded.Current.Confirmation.Token, maxOfKind)
 	of := (*conversationIDs)(nil)
@@ -742,8 +747,12 @@ func (d *draft) fillBody(request *stdhttp.Request) {
 	if schema := d.w.bodyOf(d.op); schema != nil {
 		body = d.content(schema)
 	}
-	if d.op.OperationID == "createShare" && d.path["file_id"] != "" && d.sharedKey == 0 {
-		body = route.Object{"title": d.w.canary(), "file_ids": []string{d.path["file_id"]}, "artifact_ids": []string{d.path["artifact_id"]}}
+	if d.op.OperationID == "createShare" && d.path["artifact_id"] != "" && d.sharedKey == 0 {
+		share := route.Object{"title": d.w.canary(), "artifact_ids": []string{d.path["artifact_id"]}}
+		if file := d.path["file_id"]; file != "" {
+			share["file_ids"] = []string{file}
+		}
+		body = share
 	}
 	content, err := json.Marshal(body)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -86,15 +87,12 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 		return plan
 	}
 	plan.Ask = &protocol.ApprovalRequest{
-		Action: t.Title, Summary: about.Summary, Risk: risk, Reversibility: reversibility, Effects: about.Effects,
+		Action: t.Title, Summary: foreign.Clean(about.Summary), Risk: risk, Reversibility: reversibility, Effects: cleaned(about.Effects),
 		Scope: protocol.ApprovalScope{Resource: about.Resource}, Reasons: reasons, Marked: marked, Input: input,
 		InputDigest: t.digest(call.Turn, input), Options: []protocol.Decision{protocol.ApproveOnce},
 	}
 	if plan.Ask.Summary == "" {
 		plan.Ask.Summary = t.Title + "."
-	}
-	if plan.Ask.Effects == nil {
-		plan.Ask.Effects = []string{}
 	}
 	if granting {
 		plan.Ask.Options = append(plan.Ask.Options, protocol.ApproveForConversation)
@@ -104,6 +102,16 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 	}
 	plan.Ask.Options = append(plan.Ask.Options, protocol.RejectCall)
 	return plan
+}
+
+// cleaned returns texts without characters that are not seen, or that change the order in which others are. The input of the
+// approval has them.
+func cleaned(texts []string) []string {
+	clean := make([]string, len(texts))
+	for i, text := range texts {
+		clean[i] = foreign.Clean(text)
+	}
+	return clean
 }
 
 // maxEditable is the size of an input, in bytes, up to which it can be edited: the edited one has to fit into a request.

@@ -178,3 +178,16 @@ func TestManyCallsWithLongAddressesAreDecidedQuickly(t *testing.T) {
 		}
 	}
 }
+
+// What a user reads before a decision cannot be written backwards, nor hide a part; the input shows every character.
+func TestTheTextsOfARequestAreClean(t *testing.T) {
+	plan := sendMail.Decide(&Call{Reading: &Reading{}}, json.RawMessage(`{}`), Description{
+		Summary: "Sends \u202ecba\u202c to \u200bAda.", Effects: []string{"Ada\u2066 reads it."},
+	})
+	if plan.Ask == nil || plan.Ask.Summary != "Sends cba to Ada." || !slices.Equal(plan.Ask.Effects, []string{"Ada reads it."}) {
+		t.Errorf("%+v", plan.Ask)
+	}
+	if plain := sendMail.Decide(&Call{Reading: &Reading{}}, json.RawMessage(`{}`), Description{}); plain.Ask.Effects == nil {
+		t.Error("a request without effects has no list of them")
+	}
+}

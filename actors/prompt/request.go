@@ -77,7 +77,7 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 	trimmed = trimmed || older
 	messages, input := p.Messages(history, trimmed)
 	var offered []llm.Tool
-	if !route.WithoutTools {
+	if !route.WithoutTools && !p.HideTools {
 		access, err := b.access(ctx, p.Spec)
 		if err != nil {
 			return nil, err

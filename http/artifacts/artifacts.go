@@ -166,7 +166,7 @@ func (h *Handlers) put(ctx context.Context, in *putArtifactInput) (*resource.Ver
 	if err != nil {
 		return nil, err
 	}
-	version, err := in.Version(in.Body.Version)
+	version, err := in.RequiredVersion(in.Body.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ type restoreArtifactInput struct {
 }
 
 func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*resource.Versioned[protocol.Artifact], error) {
-	base, err := in.Version(in.Body.BaseVersion)
+	base, err := in.RequiredVersion(in.Body.BaseVersion)
 	if err != nil {
 		return nil, err
 	}

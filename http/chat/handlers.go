@@ -43,6 +43,11 @@ type Messages interface {
 	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
 }
 
+// Approvals reads approvals; see package persistence/approvals.
+type Approvals interface {
+	Get(ctx context.Context, account protocol.AccountID, id protocol.ApprovalID) (*protocol.Approval, error)
+}
+
 // FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
 type FollowUps interface {
 	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
@@ -56,6 +61,7 @@ type Handlers struct {
 	Store     Store
 	Messages  Messages
 	FollowUps FollowUps
+	Approvals Approvals
 	Tools     *toolbox.Catalogue
 	Streams   *router.Streams
 	Limits    *router.Limits

@@ -71,6 +71,12 @@ func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 	if err := h.drawCommand(w, r, command, account); err != nil {
 		return err
 	}
+	if command.Kind == machine.CommandDecide {
+		// An approval of a deleted conversation cannot be decided any more, also if its turn is still ending.
+		if _, err := h.Approvals.Get(r.Context(), account, command.ApprovalID); err != nil {
+			return err
+		}
+	}
 	return h.command(w, r, in.Body.TurnID, command)
 }
 

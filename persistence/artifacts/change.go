@@ -18,14 +18,14 @@ import (
 // Change is a change that the user makes.
 type Change struct {
 	ArtifactID protocol.ArtifactID
-	Version    *int64 // that the user saw; nil: the client sent none
+	Version    *int64 // that the user saw, or protocol.AnyVersion; nil: the client sent none
 }
 
 // checkVersion returns a conflict with the current artifact unless the client sent its version. A repetition of what is stored
 // needs no version.
 func (c *Change) checkVersion(current *protocol.Artifact, same bool) error {
 	switch {
-	case c.Version != nil && *c.Version == current.Version, c.Version == nil && same:
+	case c.Version != nil && protocol.MatchesVersion(*c.Version, current.Version), c.Version == nil && same:
 		return nil
 	case c.Version == nil:
 		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version of the artifact that you change in If-Match.")

@@ -118,9 +118,9 @@ func (t *Store) ListTurns(ctx context.Context, account protocol.AccountID, id pr
 	return page, &page[len(page)-1].TurnID, nil
 }
 
-const countLiveSQL = `select count(*) from turns where account_id = $1 and ` + conversations.LiveStates
+var countLiveSQL = `select ` + conversations.LiveTurnsOf("$1")
 
-// CountLive returns the number of live turns of an account.
+// CountLive returns the number of live turns of an account, as its limit counts them.
 func (t *Store) CountLive(ctx context.Context, account protocol.AccountID) (int64, error) {
 	return pg.Row(ctx, t.db, account, pgx.RowTo[int64], countLiveSQL, account)
 }

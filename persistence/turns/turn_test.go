@@ -508,6 +508,9 @@ func TestWaitingTurnsCountTowardsTheLimit(t *testing.T) {
 	w.Start(w.Request(nil, "waits"))
 	w.CopyWaiting(19)
 	w.Start(w.Request(nil, "the last one")) // two that run, and one for the nineteen
+	if live, err := w.Turns.CountLive(t.Context(), w.Account); err != nil || live != int64(w.Runner.MaxLiveTurns) {
+		t.Errorf("%d live turns are counted (%v), want the limit of %d", live, err, w.Runner.MaxLiveTurns)
+	}
 	_, err := w.Try(w.Request(nil, "one too many"))
 	storetest.WantCode(t, err, protocol.CodeTooManyLiveTurns)
 }

@@ -2,9 +2,9 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,8 +121,8 @@ func (c *toolCalls) join(index int, id, name, arguments string) (number int, res
 		}
 		return i, piece.arguments.add(arguments)
 	}
-	if name == "" && arguments != "" && len(c.pieces) > 0 {
-		name = c.pieces[len(c.pieces)-1].name
+	if last := len(c.pieces) - 1; name == "" && arguments != "" && last >= 0 && (id == "" || id == c.pieces[last].id) {
+		name = c.pieces[last].name
 	}
 	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name})
 	number = len(c.pieces) - 1
@@ -173,13 +173,14 @@ func (c *Call) ToolPieces() error {
 // HasToolPieces reports whether pieces of tool calls were collected.
 func (c *Call) HasToolPieces() bool { return len(c.tools.pieces) > 0 }
 
+// unnamed is the name of a call without one. No tool has it, so the call fails, and the model is told so.
+const unnamed = "unnamed"
+
 // ToolCall adds one complete tool call. Stop emits it, because only the end of the answer shows whether a limit has cut
 // the call. An identifier that is missing, too long or used before is replaced. Arguments that are not a JSON object are
 // wrapped in one as text, so that the tool refuses them and the model gets the reason.
 func (c *Call) ToolCall(id, name, arguments string) error {
-	if name = c.tools.toolName(name); name == "" {
-		return Protocol(errors.New("a tool call without a name"))
-	}
+	name = cmp.Or(c.tools.toolName(name), unnamed)
 	if err := c.tools.bound(len(c.tools.calls)); err != nil {
 		return err
 	}

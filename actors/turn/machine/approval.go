@@ -116,7 +116,8 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 	resolved := protocol.ApprovalResolved{
 		PartID: call.part, ToolID: call.id, ApprovalID: c.ApprovalID, Decision: c.Decision, By: protocol.DecidedByUser, Reason: c.Reason,
 	}
-	if string(input) != string(a.Input) {
+	// The input that was asked about has been encoded again since, so it is compared in its canonical form.
+	if c.Decision == protocol.ApproveWithEdits && string(input) != string(m.plan(a.ToolName, a.Input).Input) {
 		resolved.Input = input
 	}
 	m.emit(&resolved)

@@ -121,7 +121,7 @@ func TestACallRunsAgainAfterOneWithAnEffect(t *testing.T) {
 func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 	for name, exceed := range map[string]func(*driver){
 		"rounds": func(m *driver) {
-			for n := range 9 {
+			for n := 0; !m.Prompt().WithoutTools; n++ {
 				if call := ask(m, "look", fmt.Sprintf(`{"n":%d}`, n))[0]; call.state == protocol.ToolRunning {
 					m.ToolEnded(call.id, ToolResult{Output: "x"}, nil, time.Second)
 				}
@@ -132,7 +132,19 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 			for n := range maxToolCalls + 10 {
 				inputs = append(inputs, fmt.Sprintf(`{"n":%d}`, n))
 			}
-			ask(m, "look", inputs...)
+			ran := 0
+			for n, call := range ask(m, "look", inputs...) {
+				if call.state != protocol.ToolRunning {
+					continue
+				}
+				if ran++; n >= maxToolCalls {
+					t.Errorf("call %d runs", n+1)
+				}
+				m.ToolEnded(call.id, ToolResult{Output: "x"}, nil, time.Millisecond)
+			}
+			if ran != maxToolCalls {
+				t.Errorf("%d of %d calls run, want %d", ran, len(inputs), maxToolCalls)
+			}
 		},
 		"seconds": func(m *driver) {
 			m.ToolEnded(ask(m, "look", `{"n":1}`)[0].id, ToolResult{Output: "x"}, nil, maxToolTime)
@@ -154,6 +166,13 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 		}
 		if calls != results {
 			t.Errorf("%s: %d calls have %d results", name, calls, results)
+		}
+		if prompt.HideTools {
+			t.Errorf("%s: the tools are hidden at once", name)
+		}
+		ask(m, "look", `{"ignores":"that no tool may be called"}`)
+		if prompt := m.Prompt(); m.ended || !prompt.HideTools {
+			t.Fatalf("%s: a model that calls a tool all the same is not asked without seeing any", name)
 		}
 		m.ModelText(m.call, "That is what I have.")
 		m.ModelStopped(m.call, llm.StopEndTurn)

@@ -23,6 +23,7 @@ type Prompt struct {
 	Found   bool             // results of tools have files
 
 	WithoutTools bool          // the model may call no tool any more
+	HideTools    bool          // and has ignored that, so it must not see any
 	Waited       time.Duration // for approvals
 	Cut          bool          // results were cut, so that the model can read on in them
 
@@ -68,7 +69,7 @@ func (r toolResult) text() string {
 func (m *Machine) Prompt() Prompt {
 	c := Prompt{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
-		WithoutTools: m.over != "", Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
+		WithoutTools: m.over != "", HideTools: m.over != "" && m.retried, Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
 	}
 	for _, input := range m.inputs {
 		switch {

@@ -13,15 +13,14 @@ import (
 
 // callTools records the finished step and announces its tool calls, which run once this is durable.
 func (m *Batch) callTools() {
-	refused := m.limitRefusal()
-	m.pending = m.pending[:min(len(m.pending), maxToolCalls)]
-	pending := m.pending
+	m.pending = m.pending[:min(len(m.pending), 2*maxToolCalls)]
+	pending, calls := m.pending, m.calls
 	m.endStep(false)
 	first := len(m.toolCalls)
 	plans := make([]policy.Plan, len(pending))
 	for i, call := range pending {
 		plans[i] = m.plan(call.Name, call.Input)
-		if refused != nil {
+		if refused := m.limitRefusal(calls + i); refused != nil {
 			plans[i].Failure = refused
 		}
 		id := protocol.DeriveToolID(m.spec.TurnID, m.calls+1)
@@ -51,9 +50,9 @@ func toolName(name string) string {
 	return string(clean[:min(len(clean), maxToolName)])
 }
 
-// limitRefusal returns why no further call may run: the turn has reached a limit of its tools. nil: it has not.
-func (m *Machine) limitRefusal() *protocol.ToolError {
-	if m.rounds < m.spec.Routing.Completion.MaxToolRounds && m.calls+len(m.pending) <= maxToolCalls && m.toolTime < maxToolTime {
+// limitRefusal returns why a call may not run after a number of others: the turn has reached a limit of its tools. nil: it has not.
+func (m *Machine) limitRefusal(calls int) *protocol.ToolError {
+	if m.rounds < m.spec.Routing.Completion.MaxToolRounds && calls < maxToolCalls && m.toolTime < maxToolTime {
 		return nil
 	}
 	return &protocol.ToolError{

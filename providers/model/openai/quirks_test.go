@@ -128,9 +128,6 @@ func TestChatRefusesStreamsWithoutAnAnswer(t *testing.T) {
 		"an error with 200":         {"application/json", []string{}, "model_unavailable"},
 		"the finish reason error":   {stream, []string{choice(`{}`, `"error"`), "[DONE]"}, "model_unavailable"},
 		"an error, then the marker": {stream, []string{`{"error":{"message":"boom","type":"server_error"}}`, "[DONE]"}, "model_unavailable"},
-		"a call without a name": {stream, []string{
-			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`, `"tool_calls"`), "[DONE]",
-		}, "model_protocol"},
 	} {
 		_, err := ask(t, openai.APIChat, each.contentType, each.lines...)
 		var failure *llm.Error

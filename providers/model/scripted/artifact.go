@@ -13,6 +13,9 @@ var artifacts = map[string]string{
 	"diagram":  "flowchart LR\n  low[Low tide] --> high[High tide]\n  high --> low\n",
 }
 
+// kindsOfArtifacts are the kinds of artifacts by the words that people use for them.
+var kindsOfArtifacts = map[string]string{"document": "document", "page": "html", "table": "table", "diagram": "diagram", "picture": "svg"}
+
 // artifactInput returns the input of a call that writes an artifact of a kind.
 func artifactInput(kind string) map[string]any {
 	content, known := artifacts[kind]

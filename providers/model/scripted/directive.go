@@ -197,7 +197,10 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 	if tool.Name == toolWrite {
 		return artifactInput(tool.Kind)
 	}
-	if tool.Name == toolSearch || tool.Name == toolPast {
+	if tool.Name == toolPage {
+		return map[string]any{"url": "https://corpus.turnstone.example/flyways"}
+	}
+	if tool.Name == toolSearch || tool.Name == toolPast || tool.Name == toolWeb {
 		return map[string]any{inputName(request, tool.Name, "query"): "tides"}
 	}
 	return map[string]any{}

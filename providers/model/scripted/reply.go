@@ -3,6 +3,7 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"regexp"
 	"slices"
@@ -23,6 +24,8 @@ const (
 	toolLocation  = "location"
 	toolProject   = "project_context"
 	toolCode      = "run_code"
+	toolWeb       = "web_search"
+	toolPage      = "read_page"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -35,11 +38,14 @@ var (
 	thanking      = regexp.MustCompile(`(?i)^\W*(thanks|thank you|cheers)\b`)
 	aboutSelf     = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
 	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
+	webAsked      = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:web|internet|online)\b`)
+	pageAsked     = regexp.MustCompile(`(?i)\b(?:read|open|summari[sz]e)\b.*?(https?://\S+[\w/])`)
+	writeAsked    = regexp.MustCompile(`(?i)\b(?:write|draw|create)\b[^.?!]{0,40}\b(document|page|table|diagram|picture)\b`)
 	searchAsked   = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:files?|library|documents?)\b`)
 	pastAsked     = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\bconversations\b`)
 	placeAsked    = regexp.MustCompile(`(?i)\bwhere am i\b|\bmy (?:location|position)\b`)
 	projectAsked  = regexp.MustCompile(`(?i)\b(?:about|describe|instructions of|files of) (?:this|the|my) project\b`)
-	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: in (?:my|the|all) .*)?$`)
+	searchedFor   = regexp.MustCompile(`(?i)\bfor (.+?)(?: (?:in|on) (?:my|the|all) .*)?$`)
 	actionAsked   = regexp.MustCompile(`(?i)\b(approv(al|e)|permission)\b|\bsend\b.*\b(message|note|mail|e-mail)\b`)
 	runAsked      = regexp.MustCompile(`(?i)\b(?:run|execute|calculate with)\b[^.?!]{0,40}\b(?:code|javascript|program|script)\b`)
 	codeAsked     = regexp.MustCompile(`(?i)\b(code|function|script|program|snippet|implement|algorithm)\b`)
@@ -107,7 +113,8 @@ const sayAbout = "Turnstone runs conversations with language models so that noth
 	"- **Close the page** while I write and come back: the answer is there, to the byte.\n" +
 	"- **Steer me**: write something while I am still answering, and I will take it into account.\n" +
 	"- **Stop me**: the answer ends, and what was said stays.\n" +
-	"- **Give me a sum** or ask for the time, and watch me use a tool.\n\n" +
+	"- **Give me a sum** or ask for the time, and watch me use a tool.\n" +
+	"- **Let me search the web** for tides, run some code, write a document, or send a message: I need your approval for the last one.\n\n" +
 	"What you are talking to is a script that stands in for a model. Give the service the address of a real one and the rest stays the same."
 
 func sayExplanation(about string) string {
@@ -164,10 +171,16 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 	if actionAsked.MatchString(about) && offered(request, toolAction) && !turn.calledTools {
 		return newCall(request, 0, toolAction, map[string]any{"note": clip(about, 400), "recipient": "the crew of the Turnstone"}), true
 	}
+	if address := pageAsked.FindStringSubmatch(about); address != nil && offered(request, toolPage) && !turn.calledTools {
+		return newCall(request, 0, toolPage, map[string]any{"url": address[1]}), true
+	}
+	if kind := writeAsked.FindStringSubmatch(about); kind != nil && offered(request, toolWrite) && !turn.calledTools {
+		return newCall(request, 0, toolWrite, artifactInput(kindsOfArtifacts[strings.ToLower(kind[1])])), true
+	}
 	for _, search := range []struct {
 		tool  string
 		asked *regexp.Regexp
-	}{{toolPast, pastAsked}, {toolSearch, searchAsked}} {
+	}{{toolPast, pastAsked}, {toolWeb, webAsked}, {toolSearch, searchAsked}} {
 		if search.asked.MatchString(about) && offered(request, search.tool) && !turn.calledTools {
 			return newCall(request, 0, search.tool, map[string]any{inputName(request, search.tool, "query"): wordsIn(about)}), true
 		}
@@ -266,10 +279,31 @@ func fromResult(call llm.ToolCall, result llm.Message) string {
 		return fmt.Sprintf("By the clock of the service it is **%s** (%s).", value, asked)
 	case call.Name == toolCode:
 		return "I ran the code. It printed:\n\n```\n" + value + "\n```"
+	case call.Name == toolWrite:
+		return "I wrote it. You can read, change and download it beside the conversation."
+	case call.Name == toolWeb || call.Name == toolPage:
+		return fromWeb(result.Text)
 	case call.Name == toolSearch || call.Name == toolRead:
 		return fromFound(result.Text, asked)
 	}
 	return "The tool answered: " + value
+}
+
+// webPage is a page in the result of a tool, with its number, its title and the beginning of its text.
+var webPage = regexp.MustCompile(`(?s)<webpage number="(\d+)" title="([^"]*)"[^>]*>\s*(.*?)\s*</webpage>`)
+
+// fromWeb quotes the beginnings of the first pages.
+func fromWeb(result string) string {
+	const most = 3
+	var quotes []string
+	for _, found := range webPage.FindAllStringSubmatch(result, most) {
+		page := file{number: found[1], name: html.UnescapeString(found[2])}
+		quotes = append(quotes, fmt.Sprintf("- “%s”: %s%s", page.name, clip(html.UnescapeString(found[3]), 160), page.marker("")))
+	}
+	if len(quotes) == 0 {
+		return "I found nothing that I could read: " + clip(result, 200)
+	}
+	return "This is what I found:\n\n" + strings.Join(quotes, "\n")
 }
 
 // plainResult extracts the value from a result that is a small JSON object.

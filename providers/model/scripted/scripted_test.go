@@ -183,6 +183,9 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 		"a sum in words":     {step(2, append(sum, result("a", "84", false))...), "`12*7` is **84**.|end_turn"},
 		"code":               {step(2, user("run code"), calls("a", "run_code", "{}"), result("a", "Value: 7", false)), "I ran the code. It printed:\n\n```\nValue: 7\n```|end_turn"},
 		"a failed sum":       {step(2, append(sum, result("a", "division by zero", true))...), "I tried to find that out with a tool, but it could not help: division by zero|end_turn"},
+		"a page":             {step(2, user("read it"), calls("a", "read_page", "{}"), result("a", "From the corpus.\n\n<webpage number=\"200\" title=\"Tides &amp; winds\" url=\"https://x.example/\">\nThe tide rises.\n</webpage>", false)), "This is what I found:\n\n- “Tides & winds”: The tide rises. [200]|end_turn"},
+		"no page":            {step(2, user("read it"), calls("a", "read_page", "{}"), result("a", "The page has no text.", false)), "I found nothing that I could read: The page has no text.|end_turn"},
+		"a document":         {step(2, user("write it"), calls("a", "write_artifact", "{}"), result("a", "ok", false)), "I wrote it. You can read, change and download it beside the conversation.|end_turn"},
 		"steered at a tool":  {step(2, append(sum, result("a", "84", false), user("be brief"))...), "Taking into account: be brief\n\n`12*7` is **84**.|end_turn"},
 		"steered at the end": {step(2, user("hello"), assistant("Hello!"), user("what is 2+3")), `calculate{"expression":"2+3"} |tool_calls`},
 	} {
@@ -191,8 +194,11 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 		}
 	}
 	recalling := step(1)
-	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}}
+	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}, {Name: "web_search"}, {Name: "read_page"}, {Name: "write_artifact"}}
 	for question, want := range map[string]string{
+		"Search the web for tides":                    `web_search{"query":"tides"} |tool_calls`,
+		"Summarise https://example.org/tides, please": `read_page{"url":"https://example.org/tides"} |tool_calls`,
+		"Draw a table of the tides":                   `write_artifact{"content":"Shore,Low tide\nNorth,06:10\nSouth,06:40\n","kind":"table","title":"Tides"} |tool_calls`,
 		"Search my conversations for the spring tide": `search_conversations{"query":"the spring tide"} |tool_calls`,
 
 		"Where am I?":                    `location{} |tool_calls`,
