@@ -118,9 +118,12 @@ func TestTheLargestValidRequestsOfAnAccount(t *testing.T) {
 
 func (op *operation) name() string { return op.Method + " " + op.Path }
 
-// order puts the operations that end something last, those of parts before those of the whole.
+// order puts the operations that end something last, those of parts before those of the whole. The steering of the live turn
+// comes first: a follow-up that is promoted may interrupt it.
 func (op *operation) order() int {
 	switch {
+	case op.Path == "/chat/steering":
+		return -1
 	case op.Method == "DELETE":
 		return 100 - strings.Count(op.Path, "/")
 	case strings.HasSuffix(op.Path, "/archive") || strings.HasSuffix(op.Path, "/restore"):
