@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"turnstone/actors/llm"
 	"turnstone/actors/toolbox"
@@ -68,31 +70,40 @@ func TestNothingIsAcknowledgedThatWasNotStored(t *testing.T) {
 	read(t, n, spec, 0, nil)
 }
 
-// The store refuses the batch with tool.started: the tool runs only after the turn's next actor has called the model
-// again.
+// The store refuses the batch with tool.started, after a pause: the tool runs only after the turn's next actor has called the
+// model again. The clock is a fake one, so whatever would run before the batch is stored has run when the pause ends.
 func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
-	intent := []byte(`"type":"tool.started"`)
-	store := refusingOnce(func(batch *turnlog.Append) bool { return bytes.Contains(batch.Frames, intent) })
-	model := &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
-		if request.Messages[len(request.Messages)-1].ToolCallID != "" {
-			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) }) // ends the remaining timers of the actor system
+		intent := []byte(`"type":"tool.started"`)
+		store := refusingOnce(func(batch *turnlog.Append) bool {
+			announces := bytes.Contains(batch.Frames, intent)
+			if announces {
+				<-time.After(time.Second)
+			}
+			return announces
+		})
+		model := &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+			if request.Messages[len(request.Messages)-1].ToolCallID != "" {
+				return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+			}
+			call := llm.ToolCall{ID: "p1", Name: "write", Input: json.RawMessage(`{}`)}
+			if err := emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: call}); err != nil {
+				return err
+			}
+			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
+		}}
+		var runs atomic.Int32
+		tool := &probe{spec: toolbox.Spec{Name: "write", Kind: "connector", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: func() (string, error) {
+			runs.Add(1)
+			return "done", nil
+		}}
+		n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
+		all := read(t, n, startTurn(t, n, "hi"), 0, nil)
+		if intents := bytes.Count(all, intent); intents != 1 || runs.Load() != 1 {
+			t.Errorf("%d intents were stored, and the tool ran %d times: %s", intents, runs.Load(), kinds(all))
 		}
-		call := llm.ToolCall{ID: "p1", Name: "write", Input: json.RawMessage(`{}`)}
-		if err := emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: call}); err != nil {
-			return err
-		}
-		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
-	}}
-	var runs atomic.Int32
-	tool := &probe{spec: toolbox.Spec{Name: "write", Kind: "connector", Title: "Write", Effect: protocol.EffectWrite, Own: true}, run: func() (string, error) {
-		runs.Add(1)
-		return "done", nil
-	}}
-	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
-	all := read(t, n, startTurn(t, n, "hi"), 0, nil)
-	if intents := bytes.Count(all, intent); intents != 1 || runs.Load() != 1 {
-		t.Errorf("%d intents were stored, and the tool ran %d times: %s", intents, runs.Load(), kinds(all))
-	}
+	})
 }
 
 // The account is checked for a turn that runs on this node, as it is for a turn that is read from the log.
