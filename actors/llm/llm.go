@@ -40,6 +40,7 @@ type Request struct {
 	Messages        []Message // oldest first; the last is the message to answer, or an assistant prefix to continue
 	Tools           []Tool
 	WithoutCalls    bool   // the model must answer without calling any of Tools
+	HideTools       bool   // the model has ignored WithoutCalls; a format that allows it leaves Tools out
 	ReasoningEffort string // "low", "medium", "high"; empty for the provider's default
 	PictureDetail   string // "low", "high", "auto": how much of a picture the model looks at; empty for the provider's default
 	MaxOutputTokens int    // > 0

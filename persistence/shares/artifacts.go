@@ -47,7 +47,7 @@ func insertArtifacts(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs, ids []p
 		return err
 	}
 	if bytes > room {
-		return protocol.Invalid("body.artifact_ids", fmt.Sprintf("is too much: the artifacts and the text of the messages have more than %d MiB together", protocol.MaxSharedBytes>>20))
+		return protocol.Invalid("body.artifact_ids", fmt.Sprintf("lists too much: the artifacts and the text of the messages have more than %d MiB together", protocol.MaxSharedBytes>>20))
 	}
 	if _, err := tx.Exec(ctx, insertArtifactsSQL, args); err != nil {
 		return fmt.Errorf("storing the artifacts of a share: %w", err)

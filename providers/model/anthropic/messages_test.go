@@ -162,3 +162,11 @@ func TestTheEnvironmentIsNotRead(t *testing.T) {
 		t.Errorf("sent %v", header)
 	}
 }
+
+// The API refuses the calls of earlier steps in a request that names no tools.
+func TestToolsThatMayNotBeCalledStay(t *testing.T) {
+	body, _ := bodyOf(llm.Request{Model: "claude-x", Tools: []llm.Tool{{Name: "clock"}}, WithoutCalls: true, HideTools: true})
+	if len(body.Tools) != 1 || body.ToolChoice == nil || *body.ToolChoice != (toolChoice{"none"}) {
+		t.Errorf("%d tools, choice %v", len(body.Tools), body.ToolChoice)
+	}
+}

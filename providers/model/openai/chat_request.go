@@ -120,6 +120,9 @@ func (m *Model) chatBody(request llm.Request) (*chatBody, error) {
 	} else {
 		body.MaxTokens = max(0, request.MaxOutputTokens)
 	}
+	if request.HideTools {
+		request.Tools = nil
+	}
 	for _, tool := range request.Tools {
 		schema, err := m.schemas.encoded(tool)
 		if err != nil {

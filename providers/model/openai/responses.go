@@ -101,6 +101,9 @@ func (m *Model) responsesBody(request llm.Request) (*responsesBody, error) {
 		body.Reasoning = &responsesReasoning{Effort: request.ReasoningEffort, Summary: "auto"}
 		body.Include = []string{"reasoning.encrypted_content"}
 	}
+	if request.HideTools {
+		request.Tools = nil
+	}
 	for _, tool := range request.Tools {
 		schema, err := m.schemas.encoded(tool)
 		if err != nil {
