@@ -24,6 +24,7 @@ const (
 	retryPause     = 40 * time.Millisecond
 	clientPause    = 60 * time.Millisecond // at most, between two actions of a client
 	newestTurns    = 3                     // clients steer and cancel only these
+	decidedAtOnce  = 10                    // approvals that a client decides one after the other
 	floodWorkers   = 6
 	floodRequests  = 25 // of each worker
 	floodPause     = 4 * time.Second
@@ -209,7 +210,7 @@ func (c *client) start(queue bool) {
 	case 0, 1:
 		text += " tool=effect"
 	case 2, 3:
-		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(5))
+		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(9))
 	}
 	body := sitetest.NewChatBody(text)
 	if conversation != "" {
@@ -390,10 +391,12 @@ func (c *client) cancel() {
 // decisions are the decisions of clients. An edit of one note is the same whoever makes it.
 var decisions = []protocol.Decision{protocol.ApproveOnce, protocol.ApproveOnce, protocol.ApproveWithEdits, protocol.RejectCall}
 
-// decide decides an approval that waits, sometimes again and in another way.
+// decide decides up to decidedAtOnce approvals that wait, each sometimes again and in another way.
 func (c *client) decide() {
-	if all := c.pendingApprovals(); len(all) > 0 {
-		c.decideOn(&all[c.random.IntN(len(all))])
+	all := c.pendingApprovals()
+	c.random.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+	for n := range min(len(all), decidedAtOnce) {
+		c.decideOn(&all[n])
 	}
 }
 

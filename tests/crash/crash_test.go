@@ -56,7 +56,9 @@ const (
 	redisPool       = 32 // connections to Redis that its pool keeps open; no metric reports them
 	bundleMost      = 40 // violations of each kind that are printed
 	statusTimeout   = 2 * time.Second
-	claimSlack      = time.Second // at most, between the service's query of a transaction and its log line about it
+	// overtimeGuard ends a round that never reaches its minimums. On a slow host computer one has taken more than three minutes.
+	overtimeGuard = 6 * sitetest.HangGuard
+	claimSlack    = time.Second // at most, between the service's query of a transaction and its log line about it
 )
 
 // writeLimit is so low that the flood exceeds it.
@@ -377,7 +379,7 @@ func (a *run) work(number int, length time.Duration, h *history, watch *queueWat
 	overtime := planned
 	if length >= time.Minute {
 		var cancel context.CancelFunc
-		overtime, cancel = context.WithTimeout(ctx, 3*length)
+		overtime, cancel = context.WithTimeout(ctx, overtimeGuard)
 		defer cancel()
 	}
 	var clients, injecting sync.WaitGroup
