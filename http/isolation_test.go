@@ -559,7 +559,7 @@ var mailRoutes = []string{
 
 // checkCoverage checks that every route was reached and, in a long walk, had a success in one of the walks. Routes of a provider cannot
 // succeed, because none is configured; the erasure is not confirmed; and no walker has an authenticator, which passkeys
-// need (passkeys_test.go).
+// need (passkey_test.go).
 func checkCoverage(t *testing.T, walks ...*isolation) {
 	t.Helper()
 	for _, r := range walks[0].Server.Routes() {

@@ -72,7 +72,7 @@ var examples = map[string]example{
 	"GET /auth/oidc/{provider}/start":    {success: 404}, // no provider is configured here; see oidc_test.go
 	"GET /auth/oidc/{provider}/callback": {success: 404},
 
-	// The credentials of these requests answer no challenge; see passkeys_test.go.
+	// The credentials of these requests answer no challenge; see passkey_test.go.
 	"POST /auth/passkeys/register/start":        {},
 	"POST /auth/passkeys/register/finish":       {success: 422, body: func(*matrix, identifiers) route.Object { return credential(unrequestedPasskey) }},
 	"POST /auth/passkeys/sign-in/start":         {client: (*matrix).anonymous},

@@ -20,7 +20,7 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"search/backfill.go":               "indexes; a search checks the project",
 		"search/document.go":               "indexes, and has the condition for look-ups",
 		"projects/reindex.go":              "moves the conversations of a deleted project",
-		"erasure/store.go":                 "counts files, which have a deletion of their own",
+		"erasure/erasure.go":               "counts files, which have a deletion of their own",
 		"search/files.go":                  "reads files, which have a deletion of their own",
 		"shares/files.go":                  "reads files, which have a deletion of their own",
 		"imports/link.go":                  "reads files and projects, which have a deletion of their own",

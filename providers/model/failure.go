@@ -46,9 +46,6 @@ func Rejected(err error) error { return &llm.Error{Code: protocol.ModelRejected,
 // Protocol returns the error for an event that the wire format does not allow.
 func Protocol(err error) error { return protocolFailure(err) }
 
-// Unavailable returns the error for an answer that the provider ended because of its own failure.
-func Unavailable(err error) error { return unavailable(err) }
-
 // transportFailure distinguishes a peer that does not speak HTTP from one that cannot be reached. net/http has no error
 // types for the former, only texts.
 func transportFailure(err error) *llm.Error {
