@@ -7,7 +7,7 @@
 //	cluster          the wire between nodes
 //	turn, upload     the kinds of work, each with its pure machine in a package of its own
 //	prompt, toolbox  what a model gets, and which tools it can call
-//	llm, metering, routing, observe, tail  what they share: the interface of models, budgets, routes, traces, streams
+//	llm, metering, routing, observe, tail  what they share: the interface of models, budgets, model routes, traces, streams
 //
 //	                 node: renews its lease; adopts, drains, stops ──▶ host.Host
 //	                                                                    │ starts one actor for each turn

@@ -27,7 +27,7 @@ type (
 	conversationOwners = *storedconversations.Store
 	passkeyOwners      = *storedaccounts.Passkeys
 	fileOwners         = *files.Store
-	uploadOwners       = *files.Sessions
+	uploadOwners       = *files.Uploads
 	artifactOwners     = *artifacts.Store
 )
 

@@ -748,7 +748,7 @@ func TestOneOfSeveralCancelsEndsAnUpload(t *testing.T) {
 	}
 }
 
-// overtakenStore calls then after a claim for a content, before the host knows of the claim.
+// overtakenStore calls then after a claim for a content, before the host has the claim.
 type overtakenStore struct {
 	upload.Store
 	then func()

@@ -72,7 +72,7 @@ type Stores struct {
 	Imports       *imports.Store
 	Files         *files.Store
 	FileTexts     *files.Texts
-	Uploads       *files.Sessions
+	Uploads       *files.Uploads
 	Erasures      *erasure.Store
 	Feed          *feed.Store
 	Search        *search.Store
@@ -103,7 +103,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Search = search.New(db)
 	s.Shares, s.Artifacts = shares.New(db), artifacts.New(db, config.FileQuota)
 	s.hasObjects = config.Objects != nil
-	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewSessions(db, s.queue, config.Objects, config.FileQuota)
+	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewUploads(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)

@@ -67,7 +67,7 @@ type ImportEntry struct {
 	Detail         string          `json:"detail,omitempty"`
 }
 
-// ImportReport tells what an import left out or changed.
+// ImportReport lists what an import left out or changed.
 type ImportReport struct {
 	Reasons     map[ImportReason]int64 `json:"reasons" doc:"How often each reason occurred."`
 	Entries     []ImportEntry          `json:"entries" doc:"The first 200 occurrences."`

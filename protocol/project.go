@@ -65,7 +65,7 @@ func DefaultProjectSettings() *ProjectSettings {
 // MaxInstructions limits the instructions of a project, in characters.
 const MaxInstructions = 16_000
 
-// Instructions are what the model is told in every turn of a project. Instructions that were never written are empty and
+// Instructions are part of every model request in a project. Instructions that were never written are empty and
 // have version 0.
 type Instructions struct {
 	Content   string     `json:"content"`

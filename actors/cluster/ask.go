@@ -116,7 +116,7 @@ func (l *Link) Ask(ctx context.Context, peer, kind string, body []byte) ([]byte,
 	case r := <-replies:
 		return r.body, r.err
 	case <-ctx.Done():
-		l.pending.settle(number, reply{}) // nobody waits for it any more
+		l.pending.settle(number, reply{}) // its caller no longer waits
 		return nil, ctx.Err()
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"turnstone/actors/shell"
 )
 
-// optionsOf returns the options of a node of an authority's cluster, on a free port of this machine.
+// optionsOf returns the options of a node of an authority's cluster, on a free port of this host computer.
 func optionsOf(t *testing.T, authority clustertest.Authority) *Options {
 	t.Helper()
 	return &Options{Listen: "127.0.0.1:0", TLS: authority.TLS(t), Logger: clustertest.Log(t)}

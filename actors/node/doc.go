@@ -1,4 +1,4 @@
-// Package node keeps a process alive in the cluster: it renews the lease of the node, declares other nodes dead, and lets its
+// Package node keeps a process in the cluster: it renews the lease of the node, declares other nodes dead, and lets its
 // hosts adopt, drain and stop their work. It knows no kind of work.
 //
 //	keeper ── every 620 ms: renew, mark dead nodes ──▶ Directory

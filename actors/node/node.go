@@ -55,7 +55,7 @@ type Node struct {
 	id      protocol.NodeID
 	log     *zap.Logger
 	runtime *shell.Runtime
-	link    *cluster.Link // nil on a single machine
+	link    *cluster.Link // nil if there is no cluster
 	ctx     context.Context
 	cancel  context.CancelFunc
 

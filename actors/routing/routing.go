@@ -7,7 +7,7 @@ import (
 	"turnstone/protocol"
 )
 
-// Route is a model behind a profile, with its limits. Operators configure it; clients name only profiles.
+// Route is a model route: a model behind a profile, with its limits. Operators configure it; clients name only profiles.
 type Route struct {
 	Name            string // of the client that calls the model; empty if there is only one
 	Model           string

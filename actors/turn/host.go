@@ -69,7 +69,7 @@ type Host struct {
 	maxLiveTurns int
 	capacity     int
 	log          *zap.Logger
-	peers        *peers // nil on a single machine
+	peers        *peers // nil if there is no cluster
 	pacer        *pacer
 	slots        storeSlots
 	observer     observe.Observer

@@ -137,7 +137,7 @@ func TestATokenOfATurnThatIsNotTracedAllocatesNothingForTraces(t *testing.T) {
 }
 
 // BenchmarkMeasuredToken compares the path of a token with and without its measurement. It alternates between them, so that
-// other load on the machine hits both, and reports the ratio.
+// other load on the host computer hits both, and reports the ratio.
 func BenchmarkMeasuredToken(b *testing.B) {
 	plain, measured := newAppendPath(observe.Observer{}), newAppendPath(measuredPath())
 	const tokens = 1000

@@ -268,7 +268,7 @@ func TestNodesWhoseCertificatesExpireKeepTheirConnectionsAndTurns(t *testing.T) 
 	}
 }
 
-// options returns the options of a node of an authority's cluster, on a free port of this machine.
+// options returns the options of a node of an authority's cluster, on a free port of this host computer.
 func options(t *testing.T, authority clustertest.Authority) *cluster.Options {
 	t.Helper()
 	return &cluster.Options{Listen: "127.0.0.1:0", TLS: authority.TLS(t), Logger: clustertest.Log(t)}

@@ -52,7 +52,7 @@ openssl rand -hex 16 | store grafana-password "$GRAFANA"
 # The certificates of the nodes are created in this folder by an account that may write here.
 chown "$TURNSTONE:$TURNSTONE" secrets/cluster
 
-# A certificate for a first try on this machine. Replace secrets/turnstone.pem (chain, then key) by a real one.
+# A certificate for a first try on this host computer. Replace secrets/turnstone.pem (chain, then key) by a real one.
 if [[ ! -e secrets/turnstone.pem ]]; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 90 -subj /CN=localhost \
 		-addext subjectAltName=DNS:localhost,DNS:usercontent.localhost -keyout secrets/try.key -out secrets/try.crt 2>/dev/null

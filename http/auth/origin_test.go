@@ -39,7 +39,7 @@ func FuzzOrigin(f *testing.F) {
 				request.Header[http.CanonicalHeaderKey(name)] = []string{value}
 			}
 		}
-		err := s.CheckOrigin(request, &Request{Header: http.Header{}}) // the refusal is counted for nobody
+		err := s.CheckOrigin(request, &Request{Header: http.Header{}}) // no limit counts the refusal
 		if err != nil && protocol.CodeOf(err) != protocol.CodeOrigin {
 			t.Errorf("%v", err)
 		}

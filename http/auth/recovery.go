@@ -51,7 +51,7 @@ func (k *Keys) mailMAC(version int, content []byte) []byte {
 	return hmacSum(k.live[version].mails, []byte("mail1"), content)
 }
 
-// errLink is the error for a link that is unknown, used, withdrawn or expired: nothing tells which.
+// errLink is the error for a link that is unknown, used, withdrawn or expired: the text does not say which.
 func errLink() error { return protocol.Invalid("body.token", "is not valid, was used, or has expired") }
 
 // Forgot requests a mail with a link to set a new password, for the account that signs in with an address. Neither its result nor
@@ -110,7 +110,7 @@ func mailDigest(name string) string {
 	return hex.EncodeToString(digest[:digestBytes])
 }
 
-// Reset sets a new password with the token of a mail. It ends every session of the account and signs in nobody.
+// Reset sets a new password with the token of a mail. It ends every session of the account and does not sign the caller in.
 func (r *Recovery) Reset(ctx context.Context, req *Request, token, password string) error {
 	link, ok := r.keys.openMailToken(token)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 type proxies []netip.Prefix
 
 // clientAddress returns the address of the peer or, if the peer is a trusted proxy, the rightmost address in
-// X-Forwarded-For that is not a trusted proxy's. It returns the zero Addr if an address on the way cannot be parsed.
+// X-Forwarded-For that is not a trusted proxy's. It returns the zero Addr if the address of a proxy cannot be parsed.
 func (p proxies) clientAddress(r *stdhttp.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -105,7 +105,7 @@ func DrawBucket(w stdhttp.ResponseWriter, r *stdhttp.Request, from route.Bucket,
 
 // A request whose limiter does not respond must be refused within 300 ms. So the earlier steps, the lookups of the
 // session and of the key, shorten the wait for the limiter, but not below limiterMinTimeout: the limiter needs enough
-// time on a busy machine.
+// time on a busy host computer.
 var (
 	limiterTimeout    = timelimit.OfShort(250 * time.Millisecond) // from the start of the request
 	limiterMinTimeout = timelimit.OfShort(100 * time.Millisecond)

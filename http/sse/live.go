@@ -79,7 +79,7 @@ var (
 // handler keeps the connection.
 //
 // The response has Connection: close, since the connection cannot be returned to net/http. Its body is chunked all the
-// same: the last chunk lets a client, or a proxy on the way, distinguish a stream that ended from one that was cut off.
+// same: the last chunk lets a client or a proxy distinguish a stream that ended from one that was cut off.
 func (s *Server) takeOver(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *Stream) (bool, error) {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
 		return false, nil

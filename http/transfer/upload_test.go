@@ -73,7 +73,7 @@ func TestAClientGetsNewTimeWithEachStep(t *testing.T) {
 				u := receiveFrom(t, func(to net.Conn) {
 					for range 20 {
 						_ = clock.Sleep(t.Context(), c.each)   // an error: the test is over
-						_, _ = to.Write(make([]byte, c.piece)) // fails once nobody reads any more
+						_, _ = to.Write(make([]byte, c.piece)) // fails after the reader has closed
 					}
 				})
 				began := time.Now()

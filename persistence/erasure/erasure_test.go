@@ -240,7 +240,7 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	}, nil, nil, audit.Requester{}))
 	w.Database.Admin(t, `update accounts set email_key = 'x@example.com' where account_id = $1`, again)
 
-	// The process dies after some steps; another one continues.
+	// The process ends after some steps; another one continues.
 	for range 5 {
 		done, err := w.DB.Erasures.Step(t.Context(), job, 3)
 		if err != nil || done {

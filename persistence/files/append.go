@@ -50,7 +50,7 @@ var errStored = errors.New("the batch is stored already")
 
 // AppendUpload stores a batch, and the file that it creates, in one transaction. A repeat of a stored batch succeeds
 // without an effect. The error is turnlog.ErrFenced if another owner or epoch has the upload.
-func (s *Sessions) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
+func (s *Uploads) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 	args, err := appendArgs(b)
 	if err != nil {
 		return err

@@ -48,18 +48,18 @@ const (
 
 // ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict with
 // the upload, or protocol.CodeUploadExpired.
-func (s *Sessions) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Uploads) ClaimPending(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, claimPendingSQL, account, id, node)
 }
 
 // SeizeUpload makes a node the owner of an upload that has not ended, whatever its owner.
-func (s *Sessions) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Uploads) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
 	return s.claim(ctx, seizeUploadSQL, account, id, node)
 }
 
 // claim runs a claim. A claim whose reply was lost is harmless: an upload that waits for content has an owner without an
 // actor, and the next request claims it again.
-func (s *Sessions) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
+func (s *Uploads) claim(ctx context.Context, sql string, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (claim *uploadlog.Claim, err error) {
 	args := pgx.NamedArgs{"account": account, "upload": id, "node": node}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.Exec(ctx, lockUploadSQL, args); err != nil {
@@ -91,7 +91,7 @@ func (s *Sessions) claim(ctx context.Context, sql string, account protocol.Accou
 
 // LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner or
 // epoch.
-func (s *Sessions) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Uploads) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
 	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
 		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "node": node, "epoch": claim.Epoch})
 	if err != nil {
@@ -108,7 +108,7 @@ const overtakenSQL = `
 
 // Overtaken reports whether an upload was claimed again after a claim, and does not have the content that the claim stored
 // under key. That content then never has an effect.
-func (s *Sessions) Overtaken(ctx context.Context, claim uploadlog.Claimed, key string) (bool, error) {
+func (s *Uploads) Overtaken(ctx context.Context, claim uploadlog.Claimed, key string) (bool, error) {
 	overtaken, err := pg.Row(ctx, s.db, claim.AccountID, pgx.RowTo[bool], overtakenSQL,
 		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "epoch": claim.Epoch, "key": key})
 	if err != nil {
@@ -145,18 +145,18 @@ const (
 )
 
 // ClaimDue claims the work of nodes that have ended, and uploads that have expired; at most limit of each.
-func (s *Sessions) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
+func (s *Uploads) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
 }
 
 // OwnUploads lists the uploads that a node works on.
-func (s *Sessions) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
+func (s *Uploads) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
 	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
 }
 
 // ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
 // upload has ended or has another owner or epoch.
-func (s *Sessions) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
+func (s *Uploads) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
 	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 	if err != nil {
 		return uploadlog.Claimed{}, err
@@ -167,7 +167,7 @@ func (s *Sessions) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, n
 	return claims[0], nil
 }
 
-func (s *Sessions) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
+func (s *Uploads) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[uploadlog.Claimed])

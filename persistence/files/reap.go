@@ -25,7 +25,7 @@ func (reapArgs) Kind() string { return "reap_uploads" }
 
 // ReapJob returns the job that deletes the objects of uploads that have ended: the content in quarantine and, if there
 // is no file, what was published before its commit failed.
-func (s *Sessions) ReapJob() jobs.Job {
+func (s *Uploads) ReapJob() jobs.Job {
 	return jobs.New(func(ctx context.Context, _ reapArgs) error { return s.Reap(ctx) }).Every(reapInterval, reapArgs{})
 }
 
@@ -41,7 +41,7 @@ type ended struct {
 }
 
 // Reap deletes the objects of all uploads that are due.
-func (s *Sessions) Reap(ctx context.Context) error {
+func (s *Uploads) Reap(ctx context.Context) error {
 	for {
 		rows, err := s.db.Engine.Query(ctx, reapDueSQL, reapRows)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *Sessions) Reap(ctx context.Context) error {
 	}
 }
 
-func (s *Sessions) reap(ctx context.Context, one ended) error {
+func (s *Uploads) reap(ctx context.Context, one ended) error {
 	type row struct {
 		ObjectName string
 		State      protocol.UploadState
@@ -93,6 +93,6 @@ const expireUploadsSQL = `
 	where u.account_id = x.account_id and u.upload_id = x.upload_id`
 
 // Expire deletes the uploads that ended a week ago.
-func (s *Sessions) Expire(ctx context.Context) error {
+func (s *Uploads) Expire(ctx context.Context) error {
 	return s.db.DeleteExpired(ctx, expireUploadsSQL)
 }

@@ -242,7 +242,7 @@ const waitingSQL = `select count(*) from (select from file_texts where account_i
 
 // enqueue inserts the job. The more texts of the account wait, the later its job runs, so that the first files of every
 // account are read soon, however many files another one has sent.
-func (s *Sessions) enqueue(ctx context.Context, tx *pg.Tx, job ExtractArgs, args pgx.NamedArgs) error {
+func (s *Uploads) enqueue(ctx context.Context, tx *pg.Tx, job ExtractArgs, args pgx.NamedArgs) error {
 	const few, many, most = 2, 10, 100
 	args["most"] = most + 1
 	var waiting int // with this one

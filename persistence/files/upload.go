@@ -31,20 +31,20 @@ type Quota struct {
 // DefaultQuota is the quota of a service that configures none.
 var DefaultQuota = Quota{Bytes: 10 << 30, Files: 10_000, TextBytes: 512 << 20}
 
-// Sessions stores uploads. Its methods may be called from any goroutine.
-type Sessions struct {
+// Uploads stores uploads. Its methods may be called from any goroutine.
+type Uploads struct {
 	db      *pg.DB
 	queue   *jobs.Queue
 	objects objects.Store
 	quota   Quota
 }
 
-// NewSessions returns a store whose bytes are in an object store.
-func NewSessions(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quota) *Sessions {
+// NewUploads returns a store whose bytes are in an object store.
+func NewUploads(db *pg.DB, queue *jobs.Queue, objects objects.Store, quota Quota) *Uploads {
 	if quota == (Quota{}) {
 		quota = DefaultQuota
 	}
-	return &Sessions{db, queue, objects, quota}
+	return &Uploads{db, queue, objects, quota}
 }
 
 // uploadColumns show an upload whose lifetime is over as expired, also before a node has ended it.
@@ -89,7 +89,7 @@ func scanUpload(row pgx.CollectableRow) (*protocol.Upload, error) {
 const getUploadSQL = `select ` + uploadColumns + ` from uploads where account_id = @account and upload_id = @upload`
 
 // Upload reads an upload.
-func (s *Sessions) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
+func (s *Uploads) Upload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	u, err := pg.Row(ctx, s.db, account, scanUpload, getUploadSQL, pgx.NamedArgs{"account": account, "upload": id})
 	if err != nil {
 		return nil, fmt.Errorf("reading an upload: %w", err)
@@ -103,7 +103,7 @@ const framesSQL = `
 	order by first_sequence`
 
 // UploadFrames returns the events of an upload after a sequence, one per line. last is the sequence of the last of them.
-func (s *Sessions) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
+func (s *Uploads) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
 	type batch struct {
 		First, Last int64
 		Frames      []byte
@@ -142,7 +142,7 @@ const (
 
 // CreateUpload stores a new upload with its first events, and the response to an idempotent request. The errors are
 // protocol.CodeNotFound for the conversation or the project, a conflict with an archived project, and those of a quota.
-func (s *Sessions) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
+func (s *Uploads) CreateUpload(ctx context.Context, spec *uploadlog.Spec, begin *uploadlog.Append) (made *protocol.Upload, err error) {
 	args := pgx.NamedArgs{
 		"account": spec.AccountID, "upload": spec.UploadID, "filename": spec.Filename, "media": spec.MediaType, "size": spec.Size, "hash": spec.SHA256,
 		"purpose": string(spec.Purpose), "conversation": spec.ConversationID, "project": spec.ProjectID, "session": spec.SessionID, "object": spec.ObjectName,
@@ -210,7 +210,7 @@ func readUpload(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) (*protocol.U
 }
 
 // checkQuota locks the totals of the account, and returns an error if a new upload of a size exceeds a limit.
-func (s *Sessions) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
+func (s *Uploads) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pgx.NamedArgs) error {
 	t, err := lockTotals(ctx, tx, args)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (q Quota) CheckBytes(ctx context.Context, tx *pg.Tx, account protocol.Accou
 
 // Stored returns how many files and bytes an account stores, and how many it can store. Artifacts and open uploads count, and
 // so do rejected ones that are not erased yet.
-func (s *Sessions) Stored(ctx context.Context, account protocol.AccountID) (used, limit Quota, err error) {
+func (s *Uploads) Stored(ctx context.Context, account protocol.AccountID) (used, limit Quota, err error) {
 	used, err = pg.Row(ctx, s.db, account, func(row pgx.CollectableRow) (used Quota, err error) {
 		return used, row.Scan(&used.Files, &used.Bytes)
 	}, totalsSQL, pgx.NamedArgs{"account": account})
@@ -302,7 +302,7 @@ const quarantineTime = 7 * 24 * time.Hour
 const ownsUploadSQL = `select true from uploads where account_id = $1 and upload_id = $2`
 
 // OwnsUpload returns protocol.CodeNotFound unless the account has the upload.
-func (s *Sessions) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
+func (s *Uploads) OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsUploadSQL, account, id)
 	return err
 }

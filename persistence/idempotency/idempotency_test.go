@@ -170,7 +170,7 @@ func TestAKeyWhoseRequestRunsLongIsBusy(t *testing.T) {
 }
 
 // deadlineOnly is a context that reports a deadline but does not end then. The test checks that the callee stops before the
-// deadline, independent of the speed of the machine.
+// deadline, independent of the speed of the host computer.
 type deadlineOnly struct {
 	context.Context
 	at time.Time

@@ -331,7 +331,7 @@ func TestAnUploadThatEndsEarlyFailsAndLeavesNothing(t *testing.T) {
 	if n := w.Count(`select count(*) from imports where state = 'failed' and not stored and failure is not null`); n != 1 {
 		t.Errorf("%d uploads have failed", n)
 	}
-	// A node that receives an upload dies.
+	// A node that receives an upload fails.
 	w.Database.Admin(t, `insert into imports (account_id, import_id, active_at) values ($1, $2, now() - interval '2 minutes')`, w.Account, protocol.NewImportID())
 	w.Must(w.DB.Imports.Sweep(t.Context()))
 	if n := w.Count(`select count(*) from imports where state = 'failed'`); n != 2 || w.Jobs("run_import") != 1 {
@@ -403,7 +403,7 @@ func TestAnInterruptedImportContinuesWithoutDuplicates(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	store.reads = 100
-	// The node dies after it has written a part of the large conversation.
+	// The node fails after it has written a part of the large conversation.
 	w.Database.Admin(t, `create function die() returns trigger language plpgsql as $$ begin
 		if (select count(*) from messages) > 600 then raise exception 'killed' using errcode = '57P01'; end if; return null; end $$`)
 	w.Database.Admin(t, `create trigger die after insert on messages for each statement execute function die()`)

@@ -132,7 +132,7 @@ type Send func(ctx context.Context, mail *Mail) error
 // The errors of a Send that have a meaning of their own.
 var (
 	// ErrRefused is the error for a mail that no further attempt can deliver.
-	ErrRefused = errors.New("the mail is refused for good")
+	ErrRefused = errors.New("the mail server refuses the mail permanently")
 	// ErrUnanswered is the error for a mail that may have been delivered.
 	ErrUnanswered = errors.New("the mail may have been delivered")
 )

@@ -103,7 +103,7 @@ const (
 	// lookups.
 	lookupGroups = 4
 	maxLookedUp  = 128
-	// MaxShareWait is about the time of a round trip on a busy machine.
+	// MaxShareWait is about the time of a round trip on a busy host computer.
 	MaxShareWait = 5 * time.Millisecond
 )
 

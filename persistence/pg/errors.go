@@ -115,7 +115,7 @@ func isBroken(err error) bool { return errors.Is(err, errConnectionLost) && !pgc
 // that is out of resources or stops.
 func IsTransient(err error) bool { return protocol.CodeOf(Classify(err)) == protocol.CodeUnavailable }
 
-// isTransportError reports whether an error occurred on the way to the server rather than in the server.
+// isTransportError reports whether an error occurred in the connection rather than in the server.
 func isTransportError(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError

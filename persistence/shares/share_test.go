@@ -364,7 +364,7 @@ func TestTheTokenOfAShareIsUnique(t *testing.T) {
 	}
 }
 
-// Without its token, nobody reads a share of another account, whatever the statement.
+// Without its token, no statement reads a share of another account.
 func TestRowLevelSecurityHidesSharesFromOtherAccounts(t *testing.T) {
 	f := newFixture(t)
 	f.Must(f.carry("a", f.attach()))

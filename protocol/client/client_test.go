@@ -116,7 +116,7 @@ func TestOnlyWhatIsSafeIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, base := newService(t, test.script...)
 			attempts := 0
-			// Without keep-alive, since net/http itself repeats a read whose reused connection breaks.
+			// Without keep-alive, because net/http itself repeats a read whose reused connection breaks.
 			c := connect(t, base, client.Options{
 				HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Retry: test.retry, Observe: func(client.Attempt) { attempts++ },
 			})

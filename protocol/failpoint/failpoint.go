@@ -21,7 +21,7 @@
 // runs when the node accepts no more work, and as term:released when the node has released its turns.
 //
 // Hold does not inject a failure. It blocks the scripted model at a named position while a test holds that name, so
-// that no test depends on the speed of the machine.
+// that no test depends on the speed of the host computer.
 //
 // All of this exists only in builds with the tag failpoint. In every other build the functions are empty and are
 // inlined, so they cost nothing. The package imports no other package of this module, so that every package can use it.

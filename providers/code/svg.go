@@ -24,7 +24,7 @@ const (
 	maxName       = 14 // characters of a name in the legend or on the axis x
 )
 
-// colours of the series, which are told apart with any kind of colour vision (Okabe and Ito).
+// colours of the series, which can be distinguished with any kind of colour vision (Okabe and Ito).
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d1f"}
 
 // drawing is an SVG that is being written.

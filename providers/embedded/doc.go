@@ -1,4 +1,4 @@
-// Package embedded starts the servers that Turnstone needs where nobody has set them up: a private Postgres and a
+// Package embedded starts the servers that Turnstone needs if none are configured: a private Postgres and a
 // private Redis. Each is a child process that listens only on a unix socket in its own folder.
 //
 // `turnstone dev` uses it, and tests against real servers use it through embeddedtest. `turnstone serve` never uses it.

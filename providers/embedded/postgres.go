@@ -20,7 +20,7 @@ import (
 	"turnstone/providers/embedded/process"
 )
 
-// ErrNotInstalled means that the server's program is not on this machine. The errors that wrap it name the package to
+// ErrNotInstalled means that the server's program is not installed on the host computer. The errors that wrap it name the package to
 // install.
 var ErrNotInstalled = errors.New("not installed")
 
@@ -247,7 +247,7 @@ func (p *Postgres) command(path string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// arguments returns the server's arguments, with the settings of a development machine: durable as in production,
+// arguments returns the server's arguments, with the settings for development: durable as in production,
 // little memory, and a log that never contains statements or values.
 func (p *Postgres) arguments() []string {
 	settings := map[string]string{

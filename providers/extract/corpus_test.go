@@ -178,7 +178,7 @@ func document(trailer string, pages ...string) string {
 
 func onePage(text string) string { return document("", text) }
 
-// lockedPDF returns a PDF that needs a password which nobody has.
+// lockedPDF returns a PDF with an unknown password.
 func lockedPDF() string {
 	return document("/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <"+
 		strings.Repeat("a1", 32)+"> /U <"+strings.Repeat("b2", 32)+"> >>", "secret")

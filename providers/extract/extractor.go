@@ -210,7 +210,7 @@ func (c reading) pages(task Task) (*protocol.Extraction, error) {
 	return nil, fmt.Errorf("%w: %s", errChild, c.State())
 }
 
-// page reads what pdftoppm prints: a picture, which nobody has checked.
+// page reads what pdftoppm prints: a picture that is not checked yet.
 func (c reading) page() (*protocol.Extraction, error) {
 	printed, err := io.ReadAll(io.LimitReader(c.Output, maxDrawn))
 	if err != nil {

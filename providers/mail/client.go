@@ -106,7 +106,7 @@ func newClient(o Options, isLoopback func(host string) bool) (*Client, error) {
 	return c, nil
 }
 
-// heloName returns the name with which the client introduces itself: the domain of the sender, because the name of a machine in
+// heloName returns the name with which the client introduces itself: the domain of the sender, because the name of a host computer in
 // a private network means nothing to the server.
 func heloName(domain string) string {
 	if net.ParseIP(strings.Trim(domain, "[]")) != nil {
@@ -188,7 +188,7 @@ type Message struct {
 
 // The errors of Send that have a meaning of their own.
 var (
-	// ErrRefused is the error for a mail that the server refuses for good.
+	// ErrRefused is the error for a mail that the server refuses permanently.
 	ErrRefused = errors.New("the mail server refused the mail")
 	// ErrUnanswered is the error for a mail that the server got and may have accepted: its response is missing.
 	ErrUnanswered = errors.New("the mail server got the mail and did not respond")

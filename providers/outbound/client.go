@@ -292,7 +292,7 @@ func (c *Client) connect(ctx context.Context, network, address string, public bo
 	return dialer.DialContext(ctx, network, address)
 }
 
-// ownAddresses returns the addresses of this machine and of the names of this service. A name that cannot be resolved has
+// ownAddresses returns the addresses of the host computer and of the names of this service. A name that cannot be resolved has
 // none.
 func (c *Client) ownAddresses(ctx context.Context) []netip.Addr {
 	var own []netip.Addr

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// counter accepts connections on a port of every address of this machine, and counts them.
+// counter accepts connections on a port of every address of the host computer, and counts them.
 type counter struct {
 	port  string
 	count atomic.Int64
@@ -117,7 +117,7 @@ var spellings = []string{
 	"127.0.0.1\t", "127.0.0.1%09", "[127.0.0.1]", "127.0.0.1:22@127.0.0.1",
 }
 
-// resolved are the addresses of the names in spellings; every other name has that of this machine.
+// resolved are the addresses of the names in spellings; every other name has that of the host computer.
 func resolved(name string, _ int) []string {
 	switch strings.ToLower(name) {
 	case "both.example":

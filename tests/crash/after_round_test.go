@@ -117,7 +117,7 @@ func decoded(response *sitetest.Response, status int, into any) error {
 	return response.Decode(status, into)
 }
 
-// The minimums of a run for each minute of its length, on any machine. A run with less proves nothing.
+// The minimums of a run for each minute of its length, on any host computer. A run with less proves nothing.
 const (
 	leastDecided      = 20  // approvals
 	leastAcknowledged = 500 // more than the clients of the queues write

@@ -98,7 +98,7 @@ const repeatedNote = "\n[The call was not made again: this is what the same call
 
 func resultID(number int) string { return "r" + strconv.Itoa(number) }
 
-// moreNote tells the model how to read on.
+// moreNote is the note to the model that says how to get the rest of a result.
 func moreNote(id string, from, size int) string {
 	return fmt.Sprintf("\n[This is the beginning of a result of %d bytes. To read on, call %s with {\"result_id\": %q, \"from\": %d}.]", size, policy.ReadMore, id, from)
 }

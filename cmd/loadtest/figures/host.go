@@ -23,7 +23,7 @@ type Host struct {
 	Commit             string
 }
 
-// ThisHost describes this machine. What cannot be read stays unknown.
+// ThisHost describes this host computer. What cannot be read stays unknown.
 func ThisHost() Host {
 	m := Host{begun: time.Now(), Processors: runtime.NumCPU(), language: runtime.Version(), model: "unknown", database: "unknown"}
 	text, _ := os.ReadFile("/proc/cpuinfo") // without it the model stays unknown

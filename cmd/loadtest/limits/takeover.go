@@ -69,7 +69,7 @@ func (r *run) depart(ctx context.Context, live *followed, leaving int, limit str
 		return fmt.Errorf("%s: no live turn was started by node %d", limit, leaving+1)
 	}
 	live.away.Store(int32(leaving))
-	defer live.away.Store(nobody)
+	defer live.away.Store(noNode)
 	var expected []*followedTurn
 	for _, t := range live.turns {
 		if owners[t.id] == left {
@@ -113,12 +113,12 @@ func (r *run) owners(ctx context.Context) (map[uuid.UUID]string, error) {
 // followed are live turns with their readers.
 type followed struct {
 	turns   []*followedTurn
-	away    atomic.Int32 // the node to which readers do not connect, as a load balancer ensures; nobody: none
+	away    atomic.Int32 // the node to which readers do not connect, as a load balancer ensures; noNode: none
 	readers errgroup.Group
 	stop    context.CancelFunc // ends the readers
 }
 
-const nobody = -1
+const noNode = -1
 
 // followedTurn is a live turn with one reader, which changes the node when its stream ends.
 type followedTurn struct {
@@ -139,7 +139,7 @@ const maxTakeovers = 2
 func (r *run) startFollowed(ctx context.Context, turns int) (*followed, error) {
 	reading, stop := context.WithCancel(ctx)
 	live := &followed{stop: stop}
-	live.away.Store(nobody)
+	live.away.Store(noNode)
 	script := load.Script{Tokens: load.Endless, Interval: textInterval}.String()
 	for i := range turns {
 		via := r.via[i%len(r.via)]

@@ -62,7 +62,7 @@ type node struct {
 	process *process.Process // guarded by mu
 }
 
-// newCluster prepares the nodes. Their addresses are derived from the internal one, except those that nobody has to know.
+// newCluster prepares the nodes. Their addresses are derived from the internal one, except those that users do not need.
 func newCluster(p *Program, config *settings.Config, own *folder.Folder, count int, log *zap.Logger) (*nodeCluster, error) {
 	c := &nodeCluster{program: p, config: config, own: own, log: log.Named("cluster")}
 	host, text, err := net.SplitHostPort(config.Service.InternalListen)

@@ -75,7 +75,7 @@ type Model struct {
 	Images        []string     `env:"TURNSTONE_MODEL_IMAGES" help:"The names of those of these models that accept images, separated by commas. They get the pictures of a message; the others get the names and sizes of pictures. Unset: none. Set it before pictures are uploaded: of earlier ones, models get only the thumbnail."`
 	Proxy         string       `env:"TURNSTONE_MODEL_PROXY" secret:"url" help:"http or https URL of an outgoing proxy for requests to the provider. Unset: none; HTTPS_PROXY is not used."`
 	CAFile        string       `env:"TURNSTONE_MODEL_CA_FILE" help:"Path of certificates (PEM) that are trusted for the provider in addition to those of the system. Unset: none."`
-	Config        string       `env:"TURNSTONE_MODEL_CONFIG" help:"Path of a file with several routes, described below. The other TURNSTONE_MODEL_* variables must then be unset. Unset: those variables describe the only route."`
+	Config        string       `env:"TURNSTONE_MODEL_CONFIG" help:"Path of a file with several model routes, described below. The other TURNSTONE_MODEL_* variables must then be unset. Unset: those variables describe the only model route."`
 }
 
 // Limits limits what one account, or one client address without a session, may request.

@@ -31,7 +31,7 @@ type ModelFile struct {
 
 // ModelRoute is one route of the file. The struct tags are the source of its part of `config doc`.
 type ModelRoute struct {
-	Name            string                     `json:"name" help:"Name of the route in logs and in the output of doctor; unique in the file. Default: the profile and the position, for example balanced-1."`
+	Name            string                     `json:"name" help:"Name of the model route in logs and in the output of doctor; unique in the file. Default: the profile and the position, for example balanced-1."`
 	API             string                     `json:"api" help:"Wire format: chat (Chat Completions), responses (OpenAI Responses) or anthropic (Messages). Required."`
 	BaseURL         string                     `json:"base_url" help:"Base URL of the API. Default: the vendor's own."`
 	APIKey          string                     `json:"api_key" help:"API key. Then only the file's owner may have access to the file (mode 0600). Default: no key is sent."`
@@ -395,7 +395,7 @@ func appendNamedSecrets(values []string, name string, raw json.RawMessage) []str
 const docModelFile = `
 ## The file of TURNSTONE_MODEL_CONFIG
 
-An object in JSON with the members ` + "`balanced`, `deep_reasoning`, `coding` and `title`" + `: lists of routes, of which only ` + "`balanced`" + ` is required. A profile without a
+An object in JSON with the members ` + "`balanced`, `deep_reasoning`, `coding` and `title`" + `: lists of model routes, of which only ` + "`balanced`" + ` is required. A profile without a
 list has the routes of ` + "`balanced`" + ` with its own limits; titles, too. Each route after the first of a list is used while the routes before it fail, but never after the
 first output of a turn. After three failures in succession, an account's calls leave a route out for 30 seconds; all do when calls of several accounts fail
 in this way, or at once if its key or its credit was refused. For example:
@@ -410,7 +410,7 @@ in this way, or at once if its key or its credit was refused. For example:
 }
 ` + "```" + `
 
-A route has these members:
+A model route has these members:
 
 | name | description |
 |---|---|

@@ -132,7 +132,7 @@ warning at startup. If a value is invalid, Turnstone exits with a one-line error
 const docOIDC = `
 ## Sign-in with OpenID Connect
 
-Any number of providers can be configured. Replace ` + "`<NAME>`" + ` with a name of your choice in upper case. In routes it is the
+Any number of providers can be configured. Replace ` + "`<NAME>`" + ` with a name of your choice in upper case. In model routes it is the
 ` + "`{provider}`" + `, in lower case, with hyphens for underscores. Register the redirect URL ` + "`<TURNSTONE_BASE_URL>/auth/oidc/<name>/callback`" + `.
 `
 

@@ -260,10 +260,10 @@ func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) 
 	return read
 }
 
-// ReadUpload reads the log of an upload that nobody works on, and checks it.
-func (u *User) ReadUpload(t *testing.T, session *protocol.Upload) *verify.Upload {
+// ReadUpload reads and checks the log of an upload that no node works on.
+func (u *User) ReadUpload(t *testing.T, upload *protocol.Upload) *verify.Upload {
 	t.Helper()
-	body := u.Do(t, http.MethodGet, session.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
+	body := u.Do(t, http.MethodGet, upload.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
 	var events []verify.Event
 	for frames := client.NewFrameReader(bytes.NewReader(body)); ; {
 		frame, err := frames.Next()
@@ -276,7 +276,7 @@ func (u *User) ReadUpload(t *testing.T, session *protocol.Upload) *verify.Upload
 		}
 		events = append(events, verify.Event{Sequence: sequence, Type: protocol.EventType(kind), Data: string(frame.Data)})
 	}
-	read := verify.ReadUpload(session.UploadID.String(), events)
+	read := verify.ReadUpload(upload.UploadID.String(), events)
 	Report(t, read.ID, read.Findings)
 	return read
 }

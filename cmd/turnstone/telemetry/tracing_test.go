@@ -59,7 +59,7 @@ func TestTracesAreExportedOverOTLPWhenAnEndpointIsSet(t *testing.T) {
 		}
 	}
 	if strings.Contains(attributes, "process.") || strings.Contains(attributes, "host.") {
-		t.Errorf("the resource describes the process or the machine: %s", attributes)
+		t.Errorf("the resource describes the process or the host computer: %s", attributes)
 	}
 }
 

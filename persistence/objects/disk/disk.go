@@ -1,4 +1,4 @@
-// Package disk stores objects as files in one folder, for a service on one machine. A file is written under a temporary
+// Package disk stores objects as files in one folder, for a service on one host computer. A file is written under a temporary
 // name, synced and renamed to its final name, and its folder is synced, so that a crash leaves the old object or the
 // new one.
 //

@@ -48,7 +48,7 @@ func testPromptly(t *testing.T, subject Subject) {
 	}
 }
 
-// testTogether checks that a long answer is complete even if its pieces are split and joined on the way.
+// testTogether checks that a long answer is complete even if its pieces are split and joined in transport.
 func testTogether(t *testing.T, subject Subject) {
 	var pieces []string
 	for i := range 2000 {

@@ -98,7 +98,7 @@ type Request struct {
 // maxEndless limits the bytes that an endless fault sends to a client that sets no limit.
 const maxEndless = 64 << 20
 
-// Server speaks one wire format on a loopback address. It is safe for concurrent use.
+// Server implements one wire format on a loopback address. It is safe for concurrent use.
 type Server struct {
 	URL string // the base URL to configure
 

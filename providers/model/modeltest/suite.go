@@ -35,7 +35,7 @@ const (
 	shortTimeout = 150 * time.Millisecond
 )
 
-// Run checks that a provider meets the contract of llm.Model, against a server that speaks its wire format.
+// Run checks that a provider meets the contract of llm.Model, against a server with its wire format.
 func Run(t *testing.T, subject Subject) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for name, test := range map[string]func(*testing.T, Subject){

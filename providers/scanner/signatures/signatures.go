@@ -1,6 +1,6 @@
-// Package signatures is the scanner for machines without a malware scanner. It detects only the standard test file
+// Package signatures is the scanner for host computers without a malware scanner. It detects only the standard test file
 // (EICAR) and reports everything else as clean. The name of its engine shows this in every verdict. With this package,
-// files are scanned on every machine. It does not protect from malware.
+// files are scanned everywhere. It does not protect from malware.
 package signatures
 
 import (

@@ -424,7 +424,7 @@ func TestTheCacheOfRobotsIsBoundedAndForgets(t *testing.T) {
 	}
 }
 
-// hostileTime is far more than a page takes on a busy machine, and far less than one whose reading is not linear.
+// hostileTime is far more than a page takes on a busy host computer, and far less than one whose reading is not linear.
 const hostileTime = 30 * time.Second
 
 func TestHostilePagesAreReadInBoundedTime(t *testing.T) {
