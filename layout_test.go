@@ -94,7 +94,7 @@ var apart = map[string][]string{
 
 // pure lists what a state machine may import.
 var pure = []string{
-	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
+	"encoding/json", "fmt", "maps", "slices", "strconv", "strings", "time", "turnstone/actors/llm", "turnstone/actors/policy", "turnstone/actors/routing", "turnstone/protocol", "turnstone/protocol/foreign", "turnstone/protocol/turnlog", "turnstone/protocol/uploadlog",
 }
 
 // timeValues is what a state machine may use of package time: values that it is given, but no clock.

@@ -37,11 +37,6 @@ var FollowUpTransitions = []Transition[FollowUpState, FollowUpTrigger]{
 	{FollowUpHeld, FollowUpCancel, FollowUpCancelled},
 }
 
-// NextFollowUpState returns the state that a trigger leads to; ok is false when the transition is not legal.
-func NextFollowUpState(from FollowUpState, trigger FollowUpTrigger) (to FollowUpState, ok bool) {
-	return next(FollowUpTransitions, from, trigger)
-}
-
 // TriggerTo returns the trigger by which a user changes a follow-up to a state; ok is false when there is none.
 func (s FollowUpState) TriggerTo(to FollowUpState) (trigger FollowUpTrigger, ok bool) {
 	for _, t := range FollowUpTransitions {

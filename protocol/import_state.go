@@ -46,8 +46,3 @@ var ImportTransitions = []Transition[ImportState, ImportTrigger]{
 	{ImportRunning, ImportFails, ImportFailed},
 	{ImportRunning, ImportCancel, ImportCancelled},
 }
-
-// NextImportState returns the state that a trigger leads to; ok is false when the transition is not legal.
-func NextImportState(from ImportState, trigger ImportTrigger) (to ImportState, ok bool) {
-	return next(ImportTransitions, from, trigger)
-}

@@ -35,13 +35,18 @@ func machineOf[S, T ~string](name string, initial S, states []S, table []Transit
 	return m
 }
 
+// nextOf is next of a table whose transitions only the statements of a store make.
+func nextOf[S, T ~string](table []Transition[S, T]) func(S, T) (S, bool) {
+	return func(from S, trigger T) (S, bool) { return next(table, from, trigger) }
+}
+
 func machines() []machine {
 	return []machine{
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
-		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, NextFollowUpState),
+		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, nextOf(FollowUpTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
-		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, NextImportState),
+		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
 	}
 }
 

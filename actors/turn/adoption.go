@@ -104,7 +104,7 @@ func (a *adoption) restore() (*machine.Machine, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := machine.Restore(stored, a.host.turnTools, a.host.calls.model.Continues())
+	m, err := machine.Restore(stored, a.host.starter.Tools, a.host.starter.Continues)
 	return m, stored.Frames, err
 }
 
@@ -114,7 +114,7 @@ func (a *adoption) repair() (*machine.Machine, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return machine.Repair(stored, a.host.turnTools), stored.Frames, nil
+	return machine.Repair(stored, a.host.starter.Tools), stored.Frames, nil
 }
 
 // loadTimeout is the limit of one read of a claimed turn.

@@ -53,7 +53,7 @@ func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 	}
 	checkSlotAndSucceed := func() error { checkSlot(); return nil }
 	store.onLoad, store.onRead, store.onFinish = checkSlot, checkSlotAndSucceed, checkSlotAndSucceed
-	orphan, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.Begin})
+	orphan, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,7 @@ type Host struct {
 	ownership    Ownership
 	calls        modelCalls
 	tools        *toolbox.Catalogue
-	lifetime     time.Duration // of approvals
-	turnTools    map[string]machine.Tool
+	starter      *machine.Starter
 	maxLiveTurns int
 	capacity     int
 	log          *zap.Logger
@@ -104,7 +103,7 @@ type Stats struct {
 func New(c Config) *Host {
 	log := c.Logger.Named("node")
 	h := &Host{
-		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools, lifetime: c.ApprovalLifetime, turnTools: turnTools(c.Tools),
+		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools, starter: &machine.Starter{Routes: c.Routes, Tools: turnTools(c.Tools), Continues: c.Model.Continues(), ApprovalLifetime: c.ApprovalLifetime},
 		maxLiveTurns: c.MaxLiveTurns, capacity: c.Capacity, log: log, pacer: newPacer(c.Node.Runtime.Send), slots: make(storeSlots, maxStoreSlots), observer: c.Observer,
 	}
 	h.calls = modelCalls{
@@ -137,6 +136,11 @@ func machineTool(entry *toolbox.Entry) machine.Tool {
 // Load returns the load of the node, for its lease.
 func (h *Host) Load() turnlog.NodeLoad {
 	return turnlog.NodeLoad{Live: h.Running(), Capacity: h.capacity}
+}
+
+// runner returns this node, for the store.
+func (h *Host) runner() turnlog.Runner {
+	return turnlog.Runner{NodeID: h.node.ID, MaxLiveTurns: h.maxLiveTurns, Begin: h.starter.Begin}
 }
 
 // StartTurn commits a turn and runs it on this node. While another turn of the conversation is live, it does what
@@ -176,7 +180,7 @@ func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 
 // run starts the actor of a turn that was just committed, in the trace of ctx.
 func (h *Host) run(ctx context.Context, started turnlog.Started) {
-	m := h.newMachine(started.Spec)
+	m := h.starter.New(started.Spec)
 	m.Apply(started.Begin.Payloads...)
 	s := tail.New(0)
 	s.Publish(1, started.Begin.Last, started.Begin.Frames, false)

@@ -465,7 +465,7 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 	store := newMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	started, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "hi"}, turnlog.Runner{
-		NodeID: protocol.NewNodeID(), Begin: n.Begin,
+		NodeID: protocol.NewNodeID(), Begin: n.starter.Begin,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -493,7 +493,7 @@ func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	orphans := 2*n.Room() + 1
 	for range orphans {
-		_, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.Begin})
+		_, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
 		if err != nil {
 			t.Fatal(err)
 		}

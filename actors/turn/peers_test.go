@@ -219,7 +219,7 @@ func TestANodeTakesOverItsShareOfReleasedTurns(t *testing.T) {
 	store := newMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	for range 5 {
-		if _, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.Begin}); err != nil {
+		if _, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin}); err != nil {
 			t.Fatal(err)
 		}
 	}

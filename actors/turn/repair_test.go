@@ -31,11 +31,11 @@ func claimTimes(t *testing.T, n *testNode, store *memory, turn protocol.TurnID, 
 // orphaned stores a turn of a node that has ended, with an open part and a pending input.
 func orphaned(t *testing.T, store *memory, n *testNode) *turnlog.Spec {
 	t.Helper()
-	result, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.Begin})
+	result, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := machine.New(result.Spec, n.turnTools, false)
+	m := machine.New(result.Spec, n.starter.Tools, false)
 	m.Apply(result.Begin.Payloads...)
 	b := m.NewBatch()
 	b.Proceed()
