@@ -34,19 +34,23 @@ const (
 	DecisionCancelled      Decision = "cancelled"
 )
 
-// State returns the state of an approval with a decision.
+// ApprovalTransitions lists every legal transition of an approval. Its triggers are the decisions.
+var ApprovalTransitions = []Transition[ApprovalState, Decision]{
+	{ApprovalPending, ApproveOnce, ApprovalApproved},
+	{ApprovalPending, ApproveForConversation, ApprovalApproved},
+	{ApprovalPending, ApproveWithEdits, ApprovalApproved},
+	{ApprovalPending, RejectCall, ApprovalRejected},
+	{ApprovalPending, DecisionExpired, ApprovalExpired},
+	{ApprovalPending, DecisionCancelled, ApprovalCancelled},
+}
+
+// State returns the state of an approval with a decision; "" is no decision yet.
 func (d Decision) State() ApprovalState {
-	switch d {
-	case "":
+	if d == "" {
 		return ApprovalPending
-	case RejectCall:
-		return ApprovalRejected
-	case DecisionExpired:
-		return ApprovalExpired
-	case DecisionCancelled:
-		return ApprovalCancelled
 	}
-	return ApprovalApproved
+	state, _ := next(ApprovalTransitions, ApprovalPending, d)
+	return state
 }
 
 // DecidedBy is the cause of a decision.

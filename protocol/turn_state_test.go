@@ -35,7 +35,7 @@ func machineOf[S, T ~string](name string, initial S, states []S, table []Transit
 	return m
 }
 
-// nextOf is next of a table whose transitions only the statements of a store make.
+// nextOf is next of a table that no machine of package actors uses.
 func nextOf[S, T ~string](table []Transition[S, T]) func(S, T) (S, bool) {
 	return func(from S, trigger T) (S, bool) { return next(table, from, trigger) }
 }
@@ -45,6 +45,7 @@ func machines() []machine {
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
 		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, nextOf(FollowUpTransitions)),
+		machineOf("approval", ApprovalPending, ApprovalStates, ApprovalTransitions, func(s ApprovalState) bool { return s != ApprovalPending }, nextOf(ApprovalTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
 	}
@@ -152,7 +153,7 @@ func TestOnlyTheFourLiveStatesOfTheContractAcceptSteering(t *testing.T) {
 func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# States\n\n" +
-		"`go test ./protocol -update` prints this page from the tables in `protocol/*_state.go`, and a test compares the two.\n" +
+		"`go test ./protocol -update` prints this page from the tables of transitions in `protocol`, and a test compares the two.\n" +
 		"A transition that is not in a table is refused. The CHECK constraints of the schema allow the same states.\n")
 	for _, m := range machines() {
 		m.print(&page)
@@ -161,7 +162,11 @@ func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
 }
 
 func (m machine) print(page *strings.Builder) {
-	fmt.Fprintf(page, "\n## The states of a %s\n\n```mermaid\nstateDiagram-v2\n    [*] --> %s\n", m.name, m.initial)
+	article := "a"
+	if strings.Contains("aeio", m.name[:1]) {
+		article = "an"
+	}
+	fmt.Fprintf(page, "\n## The states of %s %s\n\n```mermaid\nstateDiagram-v2\n    [*] --> %s\n", article, m.name, m.initial)
 	for _, row := range m.table {
 		fmt.Fprintf(page, "    %s --> %s: %s\n", row.From, row.To, row.Trigger)
 	}
