@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
 	"turnstone/actors/prompt"
+	"turnstone/actors/routing"
 	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
@@ -92,4 +94,14 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 	}
 	_, err = s.db.Conversations.SetAutoTitle(ctx, account, conversation, text)
 	return err
+}
+
+// acceptsPictures reports whether any model accepts pictures.
+func (s *service) acceptsPictures() bool {
+	for _, routes := range s.models.Routes {
+		if slices.ContainsFunc(routes, func(route routing.Route) bool { return route.Pictures }) {
+			return true
+		}
+	}
+	return false
 }

@@ -19,7 +19,6 @@ import (
 	"turnstone/actors/metering"
 	"turnstone/actors/node"
 	"turnstone/actors/prompt"
-	"turnstone/actors/routing"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/upload"
@@ -291,8 +290,7 @@ func (s *service) attachmentSpace() int {
 	return least
 }
 
-// everyRouteAcceptsPictures reports whether the first models of all profiles accept pictures, and acceptsPictures whether any
-// model does.
+// everyRouteAcceptsPictures reports whether the first models of all profiles accept pictures.
 func (s *service) everyRouteAcceptsPictures() bool {
 	for _, routes := range s.models.Routes {
 		if !routes[0].Pictures {
@@ -300,15 +298,6 @@ func (s *service) everyRouteAcceptsPictures() bool {
 		}
 	}
 	return true
-}
-
-func (s *service) acceptsPictures() bool {
-	for _, routes := range s.models.Routes {
-		if slices.ContainsFunc(routes, func(route routing.Route) bool { return route.Pictures }) {
-			return true
-		}
-	}
-	return false
 }
 
 // openTools creates the tools that turns can use.

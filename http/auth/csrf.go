@@ -89,5 +89,3 @@ func (s *Service) CheckCSRF(r *stdhttp.Request, req *Request) error {
 	s.Record(req, audit.EventCSRFRefused)
 	return protocol.Errorf(protocol.CodeCSRF, "X-CSRF-Token is missing or invalid. Get a token from GET /auth/session.")
 }
-
-func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

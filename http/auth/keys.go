@@ -174,3 +174,5 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	}
 	return cipher.NewGCM(block)
 }
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

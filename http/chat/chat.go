@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	stdhttp "net/http"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -152,15 +149,6 @@ func hasEnded(err error) bool {
 	return isClosed && closed.State.Terminal()
 }
 
-// repeatAccepted responds to a repeated request with the 202 of the first request.
-func (h *Handlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
-	w.Header().Set(router.ReplayedHeader, "true")
-	if receipt != nil {
-		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
-	}
-	return h.respondJSON(w, stdhttp.StatusAccepted, item)
-}
-
 // key returns the idempotency key of the request; nil if it has none.
 func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 	if in.IdempotencyKey == "" {
@@ -183,45 +171,6 @@ func (c *chatRequest) start(account protocol.AccountID, text string, attachments
 		AccountID: account, ConversationID: c.ConversationID, Input: text, Attachments: attachments, Expected: c.ExpectedHead.expected(),
 		Branch: c.Branch, Profile: c.Profile, IfBusy: c.IfBusy, Temporary: c.Temporary, Tools: c.Tools, ProjectID: c.ProjectID, Idempotency: key, At: at,
 	}
-}
-
-// readInput joins the texts of an input, and lists its files, each once.
-func readInput(items []protocol.InputItem, limit int) (text string, attachments []protocol.FileID, err error) {
-	var texts []string
-	for _, item := range items {
-		if item.Type != "file" {
-			texts = append(texts, item.Text)
-			continue
-		}
-		if item.FileID == nil {
-			return "", nil, protocol.Invalid("body.input", "must have the file_id of each file")
-		}
-		attachments = append(attachments, *item.FileID)
-	}
-	if attachments, err = onceEach("body.input", attachments); err != nil {
-		return "", nil, err
-	}
-	text = strings.Join(texts, "\n\n")
-	if utf8.RuneCountInString(text) > limit {
-		return "", nil, protocol.Invalid("body.input", "is too long")
-	}
-	if strings.TrimSpace(text) == "" {
-		text = ""
-	}
-	return text, attachments, nil
-}
-
-// onceEach returns the files of a message without repetitions.
-func onceEach(at string, files []protocol.FileID) (distinct []protocol.FileID, err error) {
-	for _, id := range files {
-		if !slices.Contains(distinct, id) {
-			distinct = append(distinct, id)
-		}
-	}
-	if len(distinct) > protocol.MaxAttachments {
-		return nil, protocol.Invalid(at, fmt.Sprintf("must have at most %d files", protocol.MaxAttachments))
-	}
-	return distinct, nil
 }
 
 // streamTurn responds with the events of a turn of the caller after a sequence.

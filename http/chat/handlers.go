@@ -2,12 +2,14 @@ package chat
 
 import (
 	"context"
+	stdhttp "net/http"
 	"time"
 
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
 	"turnstone/http/auth"
+	"turnstone/http/response"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/followups"
@@ -67,4 +69,20 @@ type Handlers struct {
 	Limits    *router.Limits
 	Keys      *auth.Keys
 	Now       func() time.Time
+}
+
+// respondJSON writes a JSON response, for routes of streams that can also respond without a stream.
+func (h *Handlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	return response.WriteJSON(w, value)
+}
+
+// repeatAccepted responds to a repeated request with the 202 of the first request.
+func (h *Handlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
+	w.Header().Set(router.ReplayedHeader, "true")
+	if receipt != nil {
+		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
+	}
+	return h.respondJSON(w, stdhttp.StatusAccepted, item)
 }

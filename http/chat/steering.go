@@ -11,7 +11,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/actors/turn/machine"
-	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
@@ -200,11 +199,4 @@ func (h *Handlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, bu
 		return h.repeatAccepted(w, nil, &receipt)
 	}
 	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
-}
-
-// respondJSON writes a JSON response, for routes of streams that can also respond without a stream.
-func (h *Handlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	return response.WriteJSON(w, value)
 }

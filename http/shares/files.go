@@ -10,7 +10,6 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/router"
 	"turnstone/http/transfer"
-	"turnstone/persistence/shares"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
 )
@@ -122,14 +121,4 @@ func (*grant) Ended() error { return &protocol.Error{Code: protocol.CodeNotFound
 type link struct {
 	protocol.SharedFile
 	Path string
-}
-
-// linksOf returns the files of a page by their numbers, and a number that differs for any two sets of files.
-func linksOf(token string, page *shares.Opened) (links map[int]link, set uint64) {
-	links = make(map[int]link, len(page.Files))
-	for _, file := range page.Files {
-		links[file.N] = link{file, fmt.Sprintf("/shared/%s/files/%d", token, file.N)}
-		set |= 1 << file.N
-	}
-	return links, set
 }

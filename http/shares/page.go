@@ -19,6 +19,7 @@ import (
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/persistence/shares"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
 )
@@ -203,4 +204,14 @@ func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) 
 		h.pages.add(shown.key, bytes.Clone(body.Bytes()))
 	}
 	return body.Bytes(), nil
+}
+
+// linksOf returns the files of a page by their numbers, and a number that differs for any two sets of files.
+func linksOf(token string, page *shares.Opened) (links map[int]link, set uint64) {
+	links = make(map[int]link, len(page.Files))
+	for _, file := range page.Files {
+		links[file.N] = link{file, fmt.Sprintf("/shared/%s/files/%d", token, file.N)}
+		set |= 1 << file.N
+	}
+	return links, set
 }

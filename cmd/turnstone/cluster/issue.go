@@ -201,15 +201,3 @@ func writePair(folder, name string, der []byte, key *ecdsa.PrivateKey) (created 
 	}
 	return created, nil
 }
-
-func parseCertificate(path string, text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s contains no certificate (PEM)", path)
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return certificate, nil
-}
