@@ -49,7 +49,7 @@ func TestEveryRuleOfAStart(t *testing.T) {
 			id := protocol.NewProjectID()
 			s.ConversationID, s.ProjectID, f.conversation = nil, &id, startConversation{}
 		}, 0, protocol.CodeNotFound, nil},
-		"the project is archived":     {func(_ *turnlog.Start, f *startFacts) { f.project.state = &archived }, showsProject, "", nil},
+		"the project is archived":       {func(_ *turnlog.Start, f *startFacts) { f.project.state = &archived }, showsProject, "", nil},
 		"archived while a turn is live": {busy(protocol.BusyQueue, func(_ *turnlog.Start, f *startFacts) { f.project.state = &archived }), showsProject, "", nil},
 
 		"a turn is live":                  {busy("", nil), 0, protocol.CodeTurnInProgress, nil},
