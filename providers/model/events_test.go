@@ -248,3 +248,49 @@ func FuzzUnquotingIsWhatTheDecoderDoes(f *testing.F) {
 		}
 	})
 }
+
+// A turn must not fail because its model asks for more calls than any turn runs.
+func TestCallsBeyondTheLimitAreLeftOut(t *testing.T) {
+	for name, do := range map[string]func(*Call) error{
+		"whole": func(c *Call) error {
+			for n := range 3 * maxCalls {
+				if err := c.ToolCall("", "look", fmt.Sprintf(`{"n":%d}`, n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"in pieces": func(c *Call) error {
+			for n := range 3 * maxCalls {
+				c.ToolPiece(n, "", "look", `{"n":`)
+				c.ToolPiece(n, "", "", fmt.Sprintf(`%d}`, n))
+			}
+			if len(c.tools.pieces) > maxCalls+1 {
+				t.Errorf("%d calls are kept", len(c.tools.pieces))
+			}
+			return c.ToolPieces()
+		},
+		"in one piece": func(c *Call) error {
+			text := ""
+			for n := range 3 * maxCalls {
+				text += fmt.Sprintf(`{"n":%d}`, n)
+			}
+			c.ToolPiece(0, "", "look", text)
+			return c.ToolPieces()
+		},
+	} {
+		n := 0
+		for _, chunk := range emittedChunks(t, do) {
+			if chunk.Kind != llm.ChunkToolCall {
+				continue
+			}
+			if got, want := string(chunk.ToolCall.Input), fmt.Sprintf(`{"n":%d}`, n); got != want {
+				t.Fatalf("%s: call %d has the input %s", name, n, got)
+			}
+			n++
+		}
+		if n != maxCalls {
+			t.Errorf("%s: %d calls are left, want %d", name, n, maxCalls)
+		}
+	}
+}

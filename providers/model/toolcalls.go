@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +14,9 @@ import (
 // maxCallID limits the identifiers of tool calls. OpenAI refuses longer ones when they are sent back.
 const maxCallID = 40
 
-// maxCalls limits the tool calls of an answer.
-const maxCalls = 128
+// maxCalls limits the tool calls of an answer; further ones are left out. It is far above the calls that a turn runs: those
+// between the two are failed calls, so that the model sees why they did not run.
+const maxCalls = 512
 
 // toolPiece is a tool call that arrives in pieces.
 type toolPiece struct {
@@ -77,18 +77,9 @@ type toolCalls struct {
 
 // ToolPiece adds a piece of a tool call. Pieces are joined by their index or, if that is unknown (-1), by their identifier.
 // Some servers send every call with the same index, and with the same or no identifier: after arguments that are a complete
-// object, a name or another object starts another call. It returns the number of the call, from 0. An answer with more than maxCalls fails.
-func (c *Call) ToolPiece(index int, id, name, arguments string) (int, error) {
-	number := c.tools.piece(index, id, name, arguments)
-	return number, c.tools.bound(len(c.tools.pieces) - 1)
-}
-
-// bound refuses the call with a number, from 0, if there are too many.
-func (c *toolCalls) bound(number int) error {
-	if number >= maxCalls {
-		return Protocol(fmt.Errorf("the answer has more than %d tool calls", maxCalls))
-	}
-	return nil
+// object, a name or another object starts another call. It returns the number of the call, from 0.
+func (c *Call) ToolPiece(index int, id, name, arguments string) int {
+	return c.tools.piece(index, id, name, arguments)
 }
 
 // piece adds a piece, which may have the arguments of several calls, and returns the number of the first.
@@ -123,6 +114,9 @@ func (c *toolCalls) join(index int, id, name, arguments string) (number int, res
 	}
 	if last := len(c.pieces) - 1; name == "" && arguments != "" && last >= 0 && (id == "" || id == c.pieces[last].id) {
 		name = c.pieces[last].name
+	}
+	if len(c.pieces) > maxCalls { // of the calls that are left out, only the last is kept, for its further pieces
+		c.pieces = c.pieces[:maxCalls]
 	}
 	c.pieces = append(c.pieces, toolPiece{index: index, id: id, name: name})
 	number = len(c.pieces) - 1
@@ -178,12 +172,12 @@ const unnamed = "unnamed"
 
 // ToolCall adds one complete tool call. Stop emits it, because only the end of the answer shows whether a limit has cut
 // the call. An identifier that is missing, too long or used before is replaced. Arguments that are not a JSON object are
-// wrapped in one as text, so that the tool refuses them and the model gets the reason.
+// wrapped in one as text, so that the tool refuses them and the model gets the reason. Calls beyond maxCalls are left out.
 func (c *Call) ToolCall(id, name, arguments string) error {
-	name = cmp.Or(c.tools.toolName(name), unnamed)
-	if err := c.tools.bound(len(c.tools.calls)); err != nil {
-		return err
+	if len(c.tools.calls) >= maxCalls {
+		return nil
 	}
+	name = cmp.Or(c.tools.toolName(name), unnamed)
 	if err := c.flush(); err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 		},
 		"calls": func(m *driver) {
 			var inputs []string
-			for n := range maxToolCalls + 10 {
+			for n := range maxToolCalls + 250 {
 				inputs = append(inputs, fmt.Sprintf(`{"n":%d}`, n))
 			}
 			ran := 0
@@ -144,6 +144,19 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 			}
 			if ran != maxToolCalls {
 				t.Errorf("%d of %d calls run, want %d", ran, len(inputs), maxToolCalls)
+			}
+			told := 0
+			prompt := m.Prompt()
+			for _, message := range prompt.OwnMessages() {
+				if len(message.ToolCalls) > 128 {
+					t.Errorf("a message has %d calls", len(message.ToolCalls))
+				}
+				if strings.HasPrefix(message.Text, string(protocol.ToolCallOverLimit)) {
+					told++
+				}
+			}
+			if told != 250 {
+				t.Errorf("the model sees the reason of %d calls beyond the limit, want 250", told)
 			}
 		},
 		"seconds": func(m *driver) {

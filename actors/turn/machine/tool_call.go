@@ -13,7 +13,6 @@ import (
 
 // callTools records the finished step and announces its tool calls, which run once this is durable.
 func (m *Batch) callTools() {
-	m.pending = m.pending[:min(len(m.pending), 2*maxToolCalls)]
 	pending, calls := m.pending, m.calls
 	m.endStep(false)
 	first := len(m.toolCalls)

@@ -71,12 +71,13 @@ func TestALongEventWithManyLinesIsLookedAtAFewTimes(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithTooManyCallsFails(t *testing.T) {
+// The calls that are left out do not fail the answer.
+func TestAnAnswerWithTooManyCallsHasSomeOfThem(t *testing.T) {
 	one, other := modeltest.ChatDelta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":1}"}}]}`), modeltest.ChatDelta(`{"tool_calls":[{"function":{"name":"calc","arguments":"{\"x\":2}"}}]}`)
-	text := (&modeltest.AnswerCase{Body: strings.Repeat(one+other, 65) + modeltest.ChatEnd("tool_calls")}).Bytes()
+	text := (&modeltest.AnswerCase{Body: strings.Repeat(one+other, 1000) + modeltest.ChatEnd("tool_calls")}).Bytes()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
 	defer server.Close()
-	if got := ask(t, "chat", server.URL); got != "!model_protocol" {
+	if got := ask(t, "chat", server.URL); strings.Count(got, "calc") != 512 || !strings.HasSuffix(got, "tool_calls") {
 		t.Error(got)
 	}
 }

@@ -243,10 +243,7 @@ func (a *chatAnswer) takeDelta(delta *chatDelta) error {
 		} else if len(delta.ToolCalls) > 1 {
 			index = i
 		}
-		number, err := a.call.ToolPiece(index, string(tool.ID), string(tool.Function.Name), string(tool.Function.Arguments))
-		if err != nil {
-			return err
-		}
+		number := a.call.ToolPiece(index, string(tool.ID), string(tool.Function.Name), string(tool.Function.Arguments))
 		if tool.Extra != nil {
 			if a.state.Calls == nil {
 				a.state.Calls = map[int]json.RawMessage{}
@@ -255,8 +252,7 @@ func (a *chatAnswer) takeDelta(delta *chatDelta) error {
 		}
 	}
 	if function := delta.FunctionCall; function.Name != "" || function.Arguments != "" {
-		_, err := a.call.ToolPiece(0, "", string(function.Name), string(function.Arguments))
-		return err
+		a.call.ToolPiece(0, "", string(function.Name), string(function.Arguments))
 	}
 	return nil
 }
