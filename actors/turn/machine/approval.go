@@ -129,6 +129,7 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)
 	} else {
 		m.runApproved(call, a, &plan)
+		m.startPending() // an edited call is not identical to others any more
 	}
 	m.continueTools()
 	return receipt, nil

@@ -49,7 +49,7 @@ func (m *Machine) note(call *toolCall, p *protocol.ToolCompleted) {
 	case p.Error != nil && p.Error.Code == protocol.ToolCallRepeated:
 		m.over = protocol.StopEndTurn
 		return
-	case p.State != protocol.ToolSucceeded && p.State != protocol.ToolFailed:
+	case p.State != protocol.ToolSucceeded && p.State != protocol.ToolFailed, m.first(call) != nil:
 		return
 	}
 	if entry == nil || !p.Repeated && !sameResult(entry.last, p) {
@@ -80,21 +80,54 @@ func (m *Batch) repeats(call *toolCall) bool {
 		return true
 	case entry == nil || entry.calls < answeredAfter || m.tools[call.name].Consented:
 		return false
-	case entry.last.Error != nil:
-		failure := *entry.last.Error
-		m.emit(&protocol.ToolCompleted{PartID: call.part, ToolID: call.id, State: call.next(protocol.ToolRefused), Outcome: protocol.ResultFailed, Error: &failure, Repeated: true})
-		return true
 	}
-	m.moveTool(call, protocol.ToolRuns)
-	m.completeTool(call, protocol.ToolSucceeds, toolOutput{
-		text: entry.last.Output, bytes: entry.last.Bytes, empty: entry.last.Outcome == protocol.ResultEmpty, repeated: true,
-		resultID: entry.last.ResultID,
-	}, nil, 0)
+	m.answerAgain(call, entry.last)
 	return true
 }
 
+// answerAgain completes a call, which does not run, with the result of an identical one.
+func (m *Batch) answerAgain(call *toolCall, last *protocol.ToolCompleted) {
+	if last.Error != nil {
+		failure := *last.Error
+		m.emit(&protocol.ToolCompleted{PartID: call.part, ToolID: call.id, State: call.next(protocol.ToolRefused), Outcome: protocol.ResultFailed, Error: &failure, Repeated: true})
+		return
+	}
+	m.moveTool(call, protocol.ToolRuns)
+	m.completeTool(call, protocol.ToolSucceeds, toolOutput{
+		text: last.Output, bytes: last.Bytes, empty: last.Outcome == protocol.ResultEmpty, repeated: true, resultID: last.ResultID,
+	}, nil, 0)
+}
+
+// first returns the first of the identical calls of the step, if the call is another one of them and its tool only reads; nil
+// otherwise. Only the first one runs, and the result of the others is its result: the model has made them together, so they
+// are no repetition, and count as one call in the ledger.
+func (m *Machine) first(call *toolCall) *toolCall {
+	if !call.readOnly {
+		return nil
+	}
+	key := ledgerKey(call.name, call.input)
+	for _, other := range m.toolCalls {
+		switch {
+		case other == call:
+			return nil
+		case other.state != protocol.ToolCancelled && ledgerKey(other.name, other.input) == key:
+			return other
+		}
+	}
+	return nil
+}
+
+// shares reports whether a call does not run because it gets the result of an identical one, now or when that ends.
+func (m *Batch) shares(call *toolCall) bool {
+	first := m.first(call)
+	if first != nil && first.state.Terminal() {
+		m.answerAgain(call, first.completed)
+	}
+	return first != nil
+}
+
 // repeatedNote follows the result of a call that was answered from the ledger, in the request to the model.
-const repeatedNote = "\n[The call was not made again: this is what the same call gave twice before.]"
+const repeatedNote = "\n[The call was not made again: this is what the same call gave before.]"
 
 func resultID(number int) string { return "r" + strconv.Itoa(number) }
 

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,6 +328,97 @@ func TestAResultWhoseRestIsNotKeptSaysSo(t *testing.T) {
 	for _, part := range m.Parts() {
 		if !part.Truncated {
 			t.Errorf("%s does not say that it is cut", part.PartID)
+		}
+	}
+}
+
+// The calls of one step run at the same time, so identical ones would give the same result, at the cost of each.
+func TestIdenticalReadsOfAStepRunOnce(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		m := begun(machineSpec())
+		same := `{"at":"sea"}`
+		calls := ask(m, "look", same, `{"at":"land"}`, same, same, same, same, same, same)
+		if got := runs(m); !slices.Equal(got, []protocol.ToolID{calls[0].id, calls[1].id}) {
+			t.Fatalf("%d calls run, want 2", len(got))
+		}
+		m.ToolEnded(calls[1].id, ToolResult{Output: "trees"}, nil, time.Second)
+		if failing {
+			m.ToolEnded(calls[0].id, ToolResult{}, &protocol.ToolError{Code: "closed", Detail: "It is closed."}, time.Second)
+		} else {
+			m.ToolEnded(calls[0].id, ToolResult{Output: "waves"}, nil, time.Second)
+		}
+		prompt := m.Prompt()
+		if prompt.WithoutTools || !m.calling {
+			t.Fatalf("the model is not called with tools")
+		}
+		for i, call := range calls {
+			text := prompt.results[call.id].text()
+			if again := strings.Contains(text, "was not made again"); i != 1 && (again != (i > 0) || strings.HasPrefix(text, "closed") != failing || strings.HasPrefix(text, "waves") == failing) {
+				t.Errorf("call %d gave %q", i, text)
+			}
+		}
+		if call := ask(m, "look", same)[0]; call.state != protocol.ToolRunning {
+			t.Errorf("the second call in a row is %s", call.state)
+		}
+	}
+}
+
+// runs returns the calls that the decisions since the last take start.
+func runs(m *driver) (ids []protocol.ToolID) {
+	for _, effect := range m.take().Effects {
+		if run, is := effect.(RunTool); is {
+			ids = append(ids, run.ID)
+		}
+	}
+	return ids
+}
+
+func TestIdenticalReadsOfAStepSurviveATakeover(t *testing.T) {
+	m := begun(machineSpec())
+	calls := ask(m, "look", `{}`, `{}`)
+	decided := m.take()
+	frames, err := protocol.AppendEvents(nil, m.spec.TurnID, 1, time.Now(), decided.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := Restore(&turnlog.Stored{Spec: m.spec, Frames: frames, Records: decided.Records}, machineTools, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := drive(restored)
+	d.Adopt(protocol.CauseDrain)
+	if got := runs(d); !slices.Equal(got, []protocol.ToolID{calls[0].id}) {
+		t.Fatalf("%d calls run, want the first", len(got))
+	}
+	d.ToolEnded(calls[0].id, ToolResult{Output: "waves"}, nil, time.Second)
+	if d.toolCalls[1].state != protocol.ToolSucceeded || !d.calling {
+		t.Errorf("the second call is %s", d.toolCalls[1].state)
+	}
+}
+
+// One approval decides on identical calls of a step, unless the user changes the input: the others then ask.
+func TestIdenticalReadsOfAStepAskOnce(t *testing.T) {
+	asks := machineTools["send"]
+	asks.ReadOnly = true
+	for _, decision := range []protocol.Decision{protocol.ApproveOnce, protocol.ApproveWithEdits, protocol.RejectCall} {
+		m := newDriver(machineSpec(), map[string]Tool{"send": asks}, true)
+		m.Begin()
+		m.Proceed()
+		m.Now = time.Now()
+		calls := ask(m, "send", `{"n":1}`, `{"n":1}`)
+		if len(m.approvals) != 1 {
+			t.Fatalf("%d approvals are requested", len(m.approvals))
+		}
+		m.take()
+		a := m.approvals[0]
+		if _, err := m.Command(&Command{Kind: CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: a.ApprovalID, Digest: a.InputDigest, Decision: decision, EditedInput: json.RawMessage(`{"n":2}`), Hash: "h"}); err != nil {
+			t.Fatal(err)
+		}
+		want := map[protocol.Decision]protocol.ToolState{
+			protocol.ApproveOnce: protocol.ToolPending, protocol.ApproveWithEdits: protocol.ToolAwaitingApproval, protocol.RejectCall: protocol.ToolFailed,
+		}[decision]
+		if calls[1].state != want {
+			t.Errorf("after %s, the second call is %s, want %s", decision, calls[1].state, want)
 		}
 	}
 }

@@ -108,6 +108,8 @@ type toolCall struct {
 	readOnly bool
 	again    bool // it is run again after a crash; see Tool.Repeatable
 	number   int  // of the call in the turn, from 1
+
+	completed *protocol.ToolCompleted // nil: it has not ended
 }
 
 type steeringInput struct {
@@ -343,7 +345,7 @@ func (m *Machine) apply(payload protocol.Payload) {
 		call := m.tool(p.ToolID)
 		result := toolResultOf(p)
 		if call != nil {
-			call.state = p.State
+			call.state, call.completed = p.State, p
 			result.edited = call.edited
 			m.note(call, p)
 		}

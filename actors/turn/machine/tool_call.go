@@ -35,7 +35,9 @@ func (m *Batch) callTools() {
 		})
 	}
 	for i := range plans {
-		m.startTool(m.toolCalls[first+i], &plans[i])
+		if call := m.toolCalls[first+i]; call.state == protocol.ToolPending { // not answered by an identical one
+			m.startTool(call, &plans[i])
+		}
 	}
 	m.afterStarts()
 }
@@ -61,13 +63,18 @@ func (m *Machine) limitRefusal(calls int) *protocol.ToolError {
 
 // runTools starts every call that has not started. When no call is running, it starts the next step.
 func (m *Batch) runTools() {
+	m.startPending()
+	m.afterStarts()
+}
+
+// startPending starts every call that has not started, except those that wait for an identical one.
+func (m *Batch) startPending() {
 	for _, call := range m.toolCalls {
 		if call.state == protocol.ToolPending {
 			plan := m.plan(call.name, call.input)
 			m.startTool(call, &plan)
 		}
 	}
-	m.afterStarts()
 }
 
 // startTool runs a call, asks for its approval, or completes it without running it.
@@ -75,6 +82,7 @@ func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 	switch {
 	case plan.Failure != nil:
 		m.completeTool(call, protocol.ToolRefused, toolOutput{}, plan.Failure, 0)
+	case m.shares(call):
 	case m.repeats(call):
 	case call.name == policy.ReadMore:
 		m.readMore(call)
@@ -137,6 +145,13 @@ func (m *Batch) completeTool(call *toolCall, trigger protocol.ToolTrigger, resul
 		PartID: call.part, ToolID: call.id, State: state, Outcome: outcome(state, result.empty), Output: result.text, Bytes: max(result.bytes, len(result.text)),
 		Truncated: result.resultID != "" || result.cut, Repeated: result.repeated, ResultID: result.resultID, Sources: result.sources, Error: failure, DurationMS: took.Milliseconds(),
 	})
+	if state != protocol.ToolCancelled {
+		for _, other := range m.toolCalls {
+			if other.state == protocol.ToolPending && m.first(other) == call {
+				m.answerAgain(other, call.completed)
+			}
+		}
+	}
 }
 
 // outcome returns what the result of a call is that ends in a state; empty for a cancelled call.
