@@ -161,7 +161,16 @@ func TestOnlyTheModelOfAConversationGetsItsLocationAndProject(t *testing.T) {
 	if in, out, of := u.reasonOf("?conversation_id="+inside, "project_context"), u.reasonOf("?conversation_id="+outside, "project_context"), u.reasonOf("?project_id="+project, "project_context"); in != "" || out == "" || of != "" {
 		t.Errorf("%q, %q, %q", in, out, of)
 	}
+	if reason := u.reasonOf("?conversation_id="+inside, "location"); !strings.Contains(reason, "not allowed the use of your location") {
+		t.Errorf("without a consent: %q", reason)
+	}
+	if offered, results := model.turn(u, route.Object{"conversation_id": inside}, callOf("a", "location", route.Object{})); !slices.Contains(offered[0], "location") || !strings.Contains(results[0].Text, "not allowed") {
+		t.Errorf("without a consent: %v, %+v", offered, results)
+	}
 	u.do(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true})
+	if reason := u.reasonOf("?conversation_id="+inside, "location"); reason != "" {
+		t.Errorf("with a consent: %q", reason)
+	}
 	u.do(200, "PUT", "/conversations/"+inside+"/location-context", u.place(53.3671, 7.2063))
 	calls := []llm.ToolCall{callOf("a", "location", route.Object{}), callOf("b", "project_context", route.Object{})}
 	offered, results := model.turn(u, route.Object{"conversation_id": inside}, calls...)

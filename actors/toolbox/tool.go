@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -54,6 +55,9 @@ type Spec struct {
 	// Consent is the source to which the account has to consent before the tool is offered; empty: none. A temporary
 	// conversation reads no such source. The tool itself checks the consent again in each call.
 	Consent protocol.MemorySource
+	// Explains means that the tool is offered without the consent too, also in a temporary conversation, because its result says
+	// what is missing.
+	Explains bool
 	// InProject means that the tool is only for conversations in a project.
 	InProject bool
 	Timeout   time.Duration // of a call; 0: a minute
@@ -66,19 +70,35 @@ type Access struct {
 	Granted   []protocol.MemorySource // to which the account consents
 }
 
-// Withheld returns why a conversation cannot use the tool, a sentence; empty: it can.
+// Withheld returns why a conversation is not offered the tool, a sentence; empty: it is.
 func (s *Spec) Withheld(access *Access) string {
 	switch {
 	case s.Unavailable != "":
 		return s.Unavailable
 	case s.InProject && !access.Project:
 		return "Only conversations in a project can use this tool."
+	case s.Explains:
+		return ""
 	case s.Consent != "" && access.Temporary:
 		return "Temporary conversations cannot use this tool."
-	case s.Consent != "" && !slices.Contains(access.Granted, s.Consent):
-		return "You have not allowed this in the settings."
 	}
-	return ""
+	return s.unconsented(access)
+}
+
+// Missing returns why a conversation cannot use the tool, a sentence; empty: it can. A tool that is offered without the consent
+// cannot be used without it.
+func (s *Spec) Missing(access *Access) string {
+	return cmp.Or(s.Withheld(access), s.unconsented(access))
+}
+
+func (s *Spec) unconsented(access *Access) string {
+	switch {
+	case s.Consent == "" || slices.Contains(access.Granted, s.Consent):
+		return ""
+	case s.Consent == protocol.SourceLocation:
+		return "You have not allowed the use of your location in the settings."
+	}
+	return "You have not allowed this in the settings."
 }
 
 // Call is one call.

@@ -86,10 +86,10 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 			Name: entry.Name, Kind: entry.Kind, Title: entry.Title, Description: entry.Description, Effect: entry.Effect, Risk: entry.Risk,
 			Reversibility: entry.Reversibility, Source: "builtin", Available: true,
 		}
-		withheld := entry.Withheld(&access)
+		missing := entry.Missing(&access)
 		switch {
-		case withheld != "":
-			info.Available, info.Reason = false, &withheld
+		case missing != "":
+			info.Available, info.Reason = false, &missing
 		case slices.Contains(off, entry.Name):
 			reason := "The project has switched this tool off."
 			info.Available, info.Reason = false, &reason

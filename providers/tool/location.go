@@ -29,7 +29,7 @@ type Location struct{ Locations Locations }
 func (Location) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "location", Kind: "location", Title: "Look up your location", Description: locationDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible,
-		Private: true, Timeout: 10 * time.Second, Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		Private: true, Consent: protocol.SourceLocation, Explains: true, Timeout: 10 * time.Second, Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}
 }
 
