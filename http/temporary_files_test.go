@@ -49,7 +49,7 @@ func TestAFileOfATemporaryConversationEndsWithItUnlessItIsUsedElsewhere(t *testi
 		c.expect(200, "GET", "/files/"+files[name].FileID.String(), nil).into(t, &file)
 		return file
 	}
-	if read("kept").Kept || read("sent").Kept || !read("of the library").Kept || !read("first sent elsewhere").Kept || !read("of the draft").Kept {
+	if read("kept").Kept || read("sent").Kept || !read("of the library").Kept || !read("first sent elsewhere").Kept || read("of the draft").Kept {
 		t.Error("the files do not say which of them end with the conversation")
 	}
 	c.expect(422, "PATCH", "/files/"+files["kept"].FileID.String(), route.Object{})

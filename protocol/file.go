@@ -43,7 +43,7 @@ type File struct {
 	Width        *int        `json:"width" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
 	Height       *int        `json:"height" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
 	HasThumbnail bool        `json:"has_thumbnail" doc:"GET …/thumbnail returns a small version of the picture, or of the first page of a PDF."`
-	Kept         bool        `json:"kept" doc:"false: the file was uploaded for a temporary conversation and ends with it, unless it belongs to a project or another conversation has it."`
+	Kept         bool        `json:"kept" doc:"false: the file was uploaded for a temporary conversation, or first attached in one, and ends with it, unless it belongs to a project or another conversation has it."`
 	Version      int64       `json:"version"`
 	CreatedAt    time.Time   `json:"created_at"`
 	UpdatedAt    time.Time   `json:"updated_at"`

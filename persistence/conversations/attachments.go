@@ -47,6 +47,24 @@ func CheckFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, ids 
 	return protocol.Conflict(protocol.CodeConflict, map[string][]fileUse{"files": states}, "Some files of the message do not exist any more.")
 }
 
+// claimFilesSQL gives the attachments that belong to no conversation yet to the first one that names them. It comes before
+// the check, which locks the files for others too: two callers that would both raise their lock would wait for each other.
+const claimFilesSQL = `
+update files set uploaded_for = $2
+where account_id = $1 and file_id = any ($3) and purpose = 'attachment' and uploaded_for is null`
+
+// AttachFiles is CheckFiles for the draft or a follow-up of a conversation, which the caller has locked. From then on, a
+// file ends with the conversation if that is temporary, even if neither names it any more. For messages, a trigger does so.
+func AttachFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, conversation protocol.ConversationID, ids []protocol.FileID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, claimFilesSQL, account, conversation, ids); err != nil {
+		return fmt.Errorf("attaching files: %w", err)
+	}
+	return CheckFiles(ctx, tx, account, ids)
+}
+
 // fileUse is a file of a message that was refused.
 type fileUse struct {
 	FileID protocol.FileID  `json:"file_id"`

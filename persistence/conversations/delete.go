@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -129,8 +128,8 @@ const leaveTombstoneSQL = `
 		message_count = 0, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge. The files that
-// were uploaded for a temporary one are deleted with it.
+// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge. The files of
+// a temporary one are deleted with it.
 func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.AccountID, deletion *Deletion, temporary bool) error {
 	id := deletion.ConversationID
 	detail, err := json.Marshal(map[string]protocol.ConversationID{"conversation_id": id})
@@ -140,11 +139,9 @@ func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.
 	batch := &pgx.Batch{}
 	args := pgx.NamedArgs{"account": account, "conversation": id}
 	if temporary {
-		// Of two temporary conversations with a file that end at the same time, the second has to see that the first has ended.
-		if _, err := tx.Exec(ctx, accounts.LockAccountSQL, account); err != nil {
-			return fmt.Errorf("locking an account: %w", err)
+		if err := endFiles(ctx, tx, args); err != nil {
+			return err
 		}
-		batch.Queue(deleteTemporaryFilesSQL, args)
 	}
 	batch.Queue(leaveTombstoneSQL, args)
 	batch.Queue(audit.AppendAuditSQL, account, string(EventConversationDeleted), deletion.SessionID, deletion.By.RequestID, deletion.By.Address, detail)

@@ -47,7 +47,7 @@ func (s *Drafts) PutDraft(ctx context.Context, account protocol.AccountID, id pr
 		"account": account, "conversation": id, "content": content, "attachments": attachments, "version": version,
 	}
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		if err := checkDraftFiles(ctx, tx, account, args, attachments); err != nil {
+		if err := attachToDraft(ctx, tx, account, id, args, attachments); err != nil {
 			return err
 		}
 		draft, err = oneDraft(ctx, tx, updateDraftSQL, args)
@@ -63,20 +63,21 @@ func (s *Drafts) PutDraft(ctx context.Context, account protocol.AccountID, id pr
 	return draft, err
 }
 
-// checkDraftFiles returns the conflict of CheckFiles unless the account has the files that a draft gets. Those that the stored
-// draft has already may have been deleted since: they are checked when the message is sent. A stale version comes first.
-func checkDraftFiles(ctx context.Context, tx *pg.Tx, account protocol.AccountID, args pgx.NamedArgs, attachments []protocol.FileID) error {
+// attachToDraft returns the conflict of CheckFiles unless the account has the files that a draft gets. Those that the stored
+// draft has already may have been deleted since: they are checked when the message is sent. A stale version comes first. It
+// locks the conversation before the files, as its end does.
+func attachToDraft(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID, args pgx.NamedArgs, attachments []protocol.FileID) error {
 	if len(attachments) == 0 {
 		return nil
 	}
-	stored, err := oneDraft(ctx, tx, selectDraftSQL, args)
+	stored, err := oneDraft(ctx, tx, selectDraftSQL+` for update of c`, args)
 	if err != nil {
 		return err
 	}
 	if version, is := args["version"].(*int64); is && version != nil && *version != stored.Version {
 		return nil
 	}
-	return CheckFiles(ctx, tx, account, slices.DeleteFunc(slices.Clone(attachments), func(id protocol.FileID) bool {
+	return AttachFiles(ctx, tx, account, id, slices.DeleteFunc(slices.Clone(attachments), func(id protocol.FileID) bool {
 		return slices.Contains(stored.Attachments, id)
 	}))
 }

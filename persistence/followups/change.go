@@ -88,7 +88,7 @@ func apply(ctx context.Context, tx *pg.Tx, item *protocol.FollowUp, change *turn
 	}
 	if change.Attachments != nil {
 		added := slices.DeleteFunc(slices.Clone(*change.Attachments), func(id protocol.FileID) bool { return slices.Contains(item.Attachments, id) })
-		if err := conversations.CheckFiles(ctx, tx, change.AccountID, added); err != nil {
+		if err := conversations.AttachFiles(ctx, tx, change.AccountID, change.ConversationID, added); err != nil {
 			return err
 		}
 		item.Attachments = append([]protocol.FileID{}, *change.Attachments...)

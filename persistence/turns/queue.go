@@ -47,7 +47,7 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 // Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
 // conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of conversations.CheckFiles.
 func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
-	if err := conversations.CheckFiles(ctx, tx, f.AccountID, f.Attachments); err != nil {
+	if err := conversations.AttachFiles(ctx, tx, f.AccountID, f.ConversationID, f.Attachments); err != nil {
 		return nil, err
 	}
 	var waiting int

@@ -3873,7 +3873,7 @@ export interface components {
              * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             height: number | null;
-            /** @description false: the file was uploaded for a temporary conversation and ends with it, unless it belongs to a project or another conversation has it. */
+            /** @description false: the file was uploaded for a temporary conversation, or first attached in one, and ends with it, unless it belongs to a project or another conversation has it. */
             kept: boolean;
             /** @enum {string} */
             kind: "document" | "text" | "image" | "audio" | "archive" | "other";
@@ -3926,7 +3926,7 @@ export interface components {
              * @description Of a picture as it is shown, in pixels; null if it is not known.
              */
             height: number | null;
-            /** @description false: the file was uploaded for a temporary conversation and ends with it, unless it belongs to a project or another conversation has it. */
+            /** @description false: the file was uploaded for a temporary conversation, or first attached in one, and ends with it, unless it belongs to a project or another conversation has it. */
             kept: boolean;
             /** @enum {string} */
             kind: "document" | "text" | "image" | "audio" | "archive" | "other";
