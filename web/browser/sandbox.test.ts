@@ -186,6 +186,36 @@ describe("the frame of artifacts", () => {
     await browser.close();
   });
 
+  test("adds nothing to the history of the browser, and reports that it was left", async () => {
+    const browser = await launch();
+    const page = await open(browser);
+    const reported = () => page.evaluate(() => (window as unknown as { reports: string[] }).reports);
+    await page.evaluate(() => {
+      const all: string[] = ((window as unknown as { reports: string[] }).reports = []);
+      addEventListener("message", ({ data }: MessageEvent<{ type: string }>) => all.push(data.type));
+    });
+    const before = await page.evaluate(() => history.length);
+    await run(page, {
+      kind: "html",
+      content: `<a href="#there">go</a><p id="there">x</p><script>
+        onload = () => { for (let i = 0; i < 20; i++) history.pushState(null, ""); history.pushState({ at: 3 }, "", "#three"); history.go(-1); };
+        </script>`,
+    });
+    const frame = page.frames().at(-1)!;
+    expect(await frame.evaluate(() => history.state as unknown)).toEqual({ at: 3 });
+    await frame.click("a");
+    expect(await frame.evaluate(() => location.hash)).toBe("#there");
+    expect(await page.evaluate(() => history.length)).toBe(before);
+    expect(page.url()).toBe(`${url}/`);
+
+    for (const address of ["/?leak", "/", "https://elsewhere.example/"]) {
+      await page.evaluate(() => (window as unknown as { reports: string[] }).reports.splice(0));
+      await run(page, { kind: "html", content: `<script>onload = () => { location.href = "${address}"; };</script>` });
+      await expect.poll(reported, { message: address }).toContain("left");
+    }
+    await browser.close();
+  });
+
   test("has no origin, no cookies and no storage", async () => {
     const browser = await launch();
     const page = await open(browser);

@@ -8,8 +8,8 @@ export interface Artifact {
   content: string;
 }
 
-/** What a frame reports. */
-export type Report = { type: "rendered" } | { type: "error"; message: string; line: number };
+/** What a frame reports; left: the artifact has opened another page in it, which remains empty. */
+export type Report = { type: "rendered" | "left" } | { type: "error"; message: string; line: number };
 
 /** The address of the sandbox origin; empty: the service has none. */
 export function sandboxOrigin(): string {
@@ -79,7 +79,7 @@ export function runArtifact(
       void send(frame, artifact).catch((reason: unknown) =>
         report({ type: "error", message: String(reason), line: 0 }),
       );
-    } else if (data.type === "rendered") report({ type: "rendered" });
+    } else if (data.type === "rendered" || data.type === "left") report({ type: data.type });
     else if (data.type === "error" && typeof data.message === "string")
       report({ type: "error", message: data.message.slice(0, 4000), line: Number(data.line) || 0 });
   };

@@ -103,25 +103,42 @@ interface FrameProps {
   onFix: (error: string) => void;
 }
 
-/** Runs the artifact, and shows the first error that it reports. */
+/** Runs the artifact, and shows the first error that it reports, or that it has left its frame. */
 function Frame({ kind, title, content, onFix }: FrameProps) {
   const { t } = useLocalization();
   const frame = useRef<HTMLIFrameElement>(null);
   // A frame runs an artifact once.
   const [attempt, setAttempt] = useState(0);
   const [error, setError] = useState<string | null>(null);
+  const [left, setLeft] = useState(false);
   useEffect(() => {
     setError(null);
+    setLeft(false);
     return runArtifact(frame.current!, { kind, content }, (report) => {
+      if (report.type === "left") setLeft(true);
       if (report.type !== "error") return;
       const text = report.message.slice(0, maxError);
       const found = report.line > 0 ? t("artifacts.frame.line", { error: text, line: report.line }) : text;
       setError((first) => first ?? found);
     });
   }, [kind, content, attempt, t]);
+  const again = (
+    <Button look="quiet" icon="retry" className="text-danger" onClick={() => setAttempt(attempt + 1)}>
+      {t("artifacts.frame.again")}
+    </Button>
+  );
   return (
     <>
-      {error !== null && (
+      {left && (
+        <div role="alert" className="shrink-0 border-b border-line bg-danger-wash px-4 py-2 text-sm text-danger">
+          <p className="flex items-center gap-2 font-medium">
+            <Icon name="warning" size={16} />
+            {t("artifacts.frame.left")}
+          </p>
+          <p className="mt-2">{again}</p>
+        </div>
+      )}
+      {error !== null && !left && (
         <div role="alert" className="shrink-0 border-b border-line bg-danger-wash px-4 py-2 text-sm text-danger">
           <p className="flex items-center gap-2 font-medium">
             <Icon name="warning" size={16} />
@@ -134,9 +151,7 @@ function Frame({ kind, title, content, onFix }: FrameProps) {
             <Button icon="spark" onClick={() => onFix(error)}>
               {t("artifacts.fix")}
             </Button>
-            <Button look="quiet" icon="retry" className="text-danger" onClick={() => setAttempt(attempt + 1)}>
-              {t("artifacts.frame.again")}
-            </Button>
+            {again}
           </p>
         </div>
       )}
