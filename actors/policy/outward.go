@@ -2,9 +2,9 @@ package policy
 
 import (
 	"hash/maphash"
-	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,8 +32,10 @@ const (
 	telling = 4
 	// joined is the length, in bytes, of a word that may be several private words without spaces.
 	joined = 8
-	// encoded is the length, in characters, of a word that may be encoded data.
-	encoded = 24
+	// longWord is the length, in characters, of a word that may be data in an encoding that is not known.
+	longWord = 24
+	// maxEscapes is how often a text may have been escaped for an address.
+	maxEscapes = 4
 	// maxMarked limits the marked parts.
 	maxMarked = 20
 )
@@ -68,9 +70,7 @@ func (r *Reading) leaks(text string, address bool) (reasons, marked []string) {
 // private returns the parts of a text that are in a private text, or may be one in another form, and that the user has not
 // written.
 func (r *Reading) private(text string) (marked []string) {
-	if plain, err := url.QueryUnescape(text); err == nil {
-		text = plain
-	}
+	text = unescaped(text)
 	if r.privateWords == nil {
 		r.privateWords, r.userWords = newCorpus(r.Private), newCorpus(r.User)
 	}
@@ -80,8 +80,8 @@ func (r *Reading) private(text string) (marked []string) {
 			marked = append(marked, part)
 		}
 	}
-	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("?&=/#,;\"'", c) }) {
-		if len([]rune(word)) >= encoded && strings.IndexFunc(word, func(c rune) bool { return c > unicode.MaxASCII }) < 0 && !contains(r.User, word) {
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("?&=/#+,;\"'", c) }) {
+		if len([]rune(word)) >= longWord && strings.IndexFunc(word, func(c rune) bool { return c > unicode.MaxASCII }) < 0 && !contains(r.User, word) {
 			mark(word)
 		}
 	}
@@ -104,7 +104,28 @@ func (r *Reading) private(text string) (marked []string) {
 			mark(number)
 		}
 	}
+	for _, part := range r.encoded(text) {
+		mark(part)
+	}
 	return marked
+}
+
+// escape matches a byte of a text that is escaped for an address.
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// unescaped returns a text without the escapes of addresses, however often they were applied and wherever they are.
+func unescaped(text string) string {
+	for range maxEscapes {
+		plain := escape.ReplaceAllStringFunc(text, func(found string) string {
+			c, _ := strconv.ParseUint(found[1:], 16, 8)
+			return string([]byte{byte(c)})
+		})
+		if plain == text {
+			break
+		}
+		text = plain
+	}
+	return text
 }
 
 func hasDigit(text string) bool { return strings.IndexFunc(text, unicode.IsDigit) >= 0 }
