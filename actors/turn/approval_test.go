@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -146,6 +147,40 @@ func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
 			t.Errorf("%s", frames)
 		}
 	})
+}
+
+// The calls of one step are written before any of them runs, so an outward one among them cannot carry what another of them reads.
+// In the next step it can, and asks.
+func TestAnOutwardCallIsComparedWithWhatWasReadBeforeItWasWritten(t *testing.T) {
+	var reads, searches atomic.Int32
+	tools := catalogue(t,
+		&probe{spec: toolbox.Spec{Name: "read", Kind: "compute", Effect: protocol.EffectRead, Private: true}, run: func() (string, error) {
+			reads.Add(1)
+			return "The code is 7391-4402.", nil
+		}},
+		&probe{
+			spec: toolbox.Spec{Name: "search", Kind: "web_search", Effect: protocol.EffectRead, Describe: func(input json.RawMessage) policy.Description {
+				return policy.Description{Outward: string(input)}
+			}},
+			run: func() (string, error) { searches.Add(1); return "nothing", nil },
+		})
+	model := &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+		if request.Step <= 2 {
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "read", Input: json.RawMessage(`{}`)}})
+			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p2", Name: "search", Input: json.RawMessage(`{"query":"7391-4402"}`)}})
+			if read := int(reads.Load()); read != request.Step-1 {
+				t.Errorf("step %d: when its calls are written, the file has been read %d times", request.Step, read)
+			}
+			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
+		}
+		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	}}
+	n := registered(t, newMemory(), model, func(c *testConfig) { c.Tools = tools })
+	frames := string(read(t, n, startTurn(t, n, "hi"), 0, isWaiting))
+	if searches.Load() != 1 || strings.Count(frames, "approval.requested") != 1 {
+		t.Errorf("%d searches ran before the first approval: %s", searches.Load(), frames)
+	}
 }
 
 func TestAReaderGetsAtMostFourReportsOfProgressASecondAndTheNewest(t *testing.T) {
