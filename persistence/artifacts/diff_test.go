@@ -137,6 +137,23 @@ func TestATableIsCSVInWhichFormulasAreText(t *testing.T) {
 	if back, err := parseTable(guarded); err != nil || back != stored {
 		t.Errorf("%q came back as %q, %v", stored, back, err)
 	}
+	for cell, guarded := range map[string]string{
+		"＝1+1": "'＝1+1", "＋x": "'＋x", "－x": "'－x", "＠SUM(A1)": "'＠SUM(A1)", "﹦1": "'﹦1",
+		"\u00a0=1+1": "'\u00a0=1+1", "\u3000＝1": "'\u3000＝1", " =1": "' =1", "\u200b\ufeff=1": "'\u200b\ufeff=1", "\n=1": "\"'\n=1\"",
+		"\u00a0-5": "\"\u00a0-5\"", "\u00a0x": "\"\u00a0x\"", "a\rb": "\"a\rb\"", "a\r": "\"a\r\"", "\ra": "\"'\ra\"", "a\r\rb\nc": "\"a\r\rb\nc\"", `"`: `""""`,
+	} {
+		stored, err := parseTable("x\n\"" + strings.ReplaceAll(cell, `"`, `""`) + "\"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := GuardedTable(stored)
+		if err != nil || got != "x\r\n"+guarded+"\r\n" {
+			t.Errorf("%q is sent as %q, %v", cell, got, err)
+		}
+		if back, err := parseTable(got); err != nil || back != stored {
+			t.Errorf("%q came back as %q, %v", stored, back, err)
+		}
+	}
 	for _, wrong := range []string{"a,b\n1", "\"a", "a\"b", strings.Repeat("x,", maxColumns) + "x"} {
 		if got, err := parseTable(wrong); err == nil {
 			t.Errorf("%.40q became %.40q", wrong, got)

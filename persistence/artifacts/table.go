@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A table is stored as CSV as in RFC 4180, with line feeds. Every cell is text: a spreadsheet calculates nothing when it opens a
@@ -14,8 +16,9 @@ import (
 // maxColumns limits the columns of a table.
 const maxColumns = 1000
 
-// formulaMarks are the characters with which a spreadsheet begins a formula.
-const formulaMarks = "=+-@\t\r"
+// formulaMarks are the characters with which a spreadsheet begins a formula. Some programs take the full-width and the small
+// forms for the ASCII characters.
+const formulaMarks = "=+-@＝＋－＠﹦﹢﹣﹫"
 
 // parseTable returns a table in the form in which it is stored. An apostrophe before a formula, with which spreadsheets and
 // GuardedTable mark text, is not part of the cell. The error is for the author.
@@ -44,14 +47,15 @@ func rewrite(content string, crlf bool, change func(cell string) string) (string
 	from := csv.NewReader(strings.NewReader(content))
 	from.ReuseRecord = true
 	var out strings.Builder
-	to := csv.NewWriter(&out)
-	to.UseCRLF = crlf
+	end := "\n"
+	if crlf {
+		end = "\r\n"
+	}
 	for {
 		row, err := from.Read()
 		switch {
 		case errors.Is(err, io.EOF):
-			to.Flush()
-			return out.String(), to.Error()
+			return out.String(), nil
 		case errors.Is(err, csv.ErrFieldCount):
 			line, _ := from.FieldPos(0)
 			return "", fmt.Errorf("is not a table: the row in line %d has another number of cells than the first row, which has %d", line, from.FieldsPerRecord)
@@ -63,33 +67,40 @@ func rewrite(content string, crlf bool, change func(cell string) string) (string
 		for i := range row {
 			row[i] = change(row[i])
 		}
-		if err := writeRow(to, &out, row); err != nil {
-			return "", err
+		writeRow(&out, row)
+		out.WriteString(end)
+	}
+}
+
+// quotedMarks are the characters that make quotes necessary. A carriage return is one: the writer of package csv removes it from
+// a cell if rows end with CRLF.
+const quotedMarks = ",\"\r\n"
+
+// writeRow writes a row without its end. A row that is one empty cell is written with quotes: no reader takes an empty line for a
+// row.
+func writeRow(out *strings.Builder, row []string) {
+	for i, cell := range row {
+		if i > 0 {
+			out.WriteByte(',')
 		}
+		first, _ := utf8.DecodeRuneInString(cell)
+		if !strings.ContainsAny(cell, quotedMarks) && !unicode.IsSpace(first) && !(cell == "" && len(row) == 1) {
+			out.WriteString(cell)
+			continue
+		}
+		out.WriteString(`"` + strings.ReplaceAll(cell, `"`, `""`) + `"`)
 	}
 }
 
-// writeRow writes a row. A row that is one empty cell is written with quotes: package csv would write an empty line, which no
-// reader takes for a row.
-func writeRow(to *csv.Writer, out *strings.Builder, row []string) error {
-	if len(row) != 1 || row[0] != "" {
-		return to.Write(row)
-	}
-	to.Flush()
-	out.WriteString(`""`)
-	if to.UseCRLF {
-		out.WriteByte('\r')
-	}
-	out.WriteByte('\n')
-	return to.Error()
-}
-
-// isFormula reports whether a spreadsheet takes a cell for a formula. A number with a sign is none.
+// isFormula reports whether a spreadsheet takes a cell for a formula, or for one behind space and invisible characters, which
+// some programs remove. A number with a sign is none.
 func isFormula(cell string) bool {
-	if cell == "" || !strings.ContainsRune(formulaMarks, rune(cell[0])) {
-		return false
+	text := strings.TrimLeftFunc(cell, func(c rune) bool { return unicode.IsSpace(c) || unicode.In(c, unicode.Z, unicode.C) })
+	first, _ := utf8.DecodeRuneInString(text)
+	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") {
+		return true
 	}
-	return !isNumber(cell)
+	return text != "" && strings.ContainsRune(formulaMarks, first) && !isNumber(text)
 }
 
 // isNumber reports whether a cell is a sign and digits, with at most one decimal mark and a percent sign at its end.
