@@ -72,6 +72,9 @@ func TestALocationNeedsAConsentAndEndsWithIt(t *testing.T) {
 	wantField(t, u.do(200, "GET", path, nil), "latitude", 53.37)
 
 	u.do(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true, "precise": true})
+	hidden := s.place(53.36712, -7.20631)
+	hidden["place"] = "\u200bEm\u202eden\U000e0041\U000e0042 "
+	wantField(t, u.do(200, "PUT", path, hidden), "place", "Emden")
 	wantField(t, u.do(200, "PUT", path, s.place(53.36712, -7.20631)), "latitude", 53.36712)
 	wantField(t, u.do(200, "GET", path, nil), "accuracy_m", 25.0)
 	u.do(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true})
@@ -141,7 +144,7 @@ func TestAWrongLocationIsRefused(t *testing.T) {
 		"latitude":   {90.0001, -91, "1", nil, true},
 		"longitude":  {180.5, -181, "1", nil},
 		"accuracy_m": {-1, 1_000_001, "1", nil},
-		"place":      {strings.Repeat("é", 201), 7, "a\x00b"},
+		"place":      {strings.Repeat("é", 201), 7, "a\x00b", "\u200b\u202e\U000e0041", " \u2066 "},
 		"expires_at": {s.clock.now(), s.clock.now().Add(-time.Minute), s.clock.now().Add(25 * time.Hour), "tomorrow", 7, nil, "2026-02-30T00:00:00Z", "9999999-01-01T00:00:00Z"},
 	} {
 		for _, value := range values {

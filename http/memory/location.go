@@ -10,6 +10,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 func (h *Handlers) locationRoutes() []route.Route {
@@ -47,16 +48,20 @@ type locationInput struct {
 		Latitude  float64   `json:"latitude" minimum:"-90" maximum:"90" doc:"In degrees, positive in the north."`
 		Longitude float64   `json:"longitude" minimum:"-180" maximum:"180" doc:"In degrees, positive in the east."`
 		AccuracyM float64   `json:"accuracy_m" minimum:"0" maximum:"1000000" doc:"The radius of the area in which the user is, in metres."`
-		Place     string    `json:"place,omitempty" doc:"The name of the place, for example a town: at most 200 characters."`
+		Place     string    `json:"place,omitempty" doc:"The name of the place, for example a town: at most 200 characters. Invisible characters are removed."`
 		ExpiresAt time.Time `json:"expires_at" doc:"In the future, at most 24 hours ahead."`
 	}
 }
 
 func (h *Handlers) putLocation(ctx context.Context, in *locationInput) (*resource.Body[protocol.LocationContext], error) {
 	at := &protocol.LocationContext{Latitude: in.Body.Latitude, Longitude: in.Body.Longitude, AccuracyM: in.Body.AccuracyM, ExpiresAt: in.Body.ExpiresAt}
-	if place := strings.TrimSpace(in.Body.Place); place != "" {
+	if given := strings.TrimSpace(in.Body.Place); given != "" {
+		place := strings.TrimSpace(foreign.Clean(given))
 		at.Place = &place
-		if utf8.RuneCountInString(place) > protocol.MaxPlaceRunes {
+		switch {
+		case place == "":
+			return nil, protocol.Invalid("body.place", "has only invisible characters")
+		case utf8.RuneCountInString(place) > protocol.MaxPlaceRunes:
 			return nil, protocol.Invalid("body.place", "must have at most 200 characters")
 		}
 	}
