@@ -149,9 +149,24 @@ func TestADecisionOnAnApprovalOfADeletedConversationIsNotFound(t *testing.T) {
 	// The row alone, so that the turn still waits as it does while the deletion is on its way to its node.
 	u.world.database.Admin(t, `update conversations set deleted_at = now() where conversation_id = $1`, pending[0].ConversationID)
 	u.decide(404, &pending[0], protocol.ApproveOnce, nil)
+	u.do(404, "POST", "/chat/steering", route.Object{"type": "cancel", "turn_id": pending[0].TurnID})
 	u.world.database.Admin(t, `update conversations set deleted_at = null where conversation_id = $1`, pending[0].ConversationID)
 	u.decide(202, &pending[0], protocol.RejectCall, nil)
 	end()
+}
+
+func TestATurnOfADeletedConversationTakesNoCommands(t *testing.T) {
+	t.Parallel()
+	e := newUncancellableTurn(t)
+	e.delete()
+	for _, command := range []route.Object{
+		{"type": "cancel"}, {"type": "cancel", "scope": "turn_and_follow_ups"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID()},
+		{"type": "input", "client_steering_id": "1", "input": []route.Object{{"type": "text", "text": "quickly"}}},
+	} {
+		command["turn_id"] = e.turn
+		e.expect(404, "POST", "/chat/steering", command)
+	}
+	e.release()
 }
 
 // An input with characters that JSON may escape is the one that was asked about, unless the user has edited it.

@@ -33,6 +33,9 @@ const commandPause = 250 * time.Millisecond
 func (h *Host) Command(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
+	if err := h.checkNotDeleted(ctx, account, id, c); err != nil {
+		return protocol.SteeringReceipt{}, err
+	}
 	for {
 		var known *tail.Stream
 		if running := h.Find(account, id); running != nil {
@@ -65,6 +68,21 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
 		}
 	}
+}
+
+// checkNotDeleted returns protocol.CodeNotFound if the conversation of a turn that runs on this node is deleted. It reads the
+// store only for a cancel, which the turn would otherwise answer with the receipt of the cancel by the deletion, and after such
+// a cancel. The deletion itself is not checked: it cancels the turn first.
+func (h *Host) checkNotDeleted(ctx context.Context, account protocol.AccountID, id protocol.TurnID, c *machine.Command) error {
+	if c.By == protocol.CancelledByDeletion {
+		return nil
+	}
+	running := h.Find(account, id)
+	if running == nil || c.Kind != machine.CommandCancel && !running.Work.deleting.Load() {
+		return nil
+	}
+	_, _, err := h.locateOwner(ctx, account, id)
+	return err
 }
 
 // wake takes over a turn that waits for an approval without an actor, unless another node has done that.
