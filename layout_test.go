@@ -30,7 +30,7 @@ var folders = map[string][]string{
 	"persistence": {"protocol"},
 	"providers":   {"protocol", "actors"},
 	"http":        {"protocol", "actors", "persistence"},
-	"cmd":         {"protocol", "actors", "persistence", "providers", "http", "web"},
+	"cmd":         {"protocol", "actors", "persistence", "providers", "http", "web", "docs"},
 	"web":         {},
 	"tests":       {"protocol", "actors", "persistence", "providers", "http", "cmd"},
 	"docs":        {},
@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/embedded/process", "providers/child", "providers/code", "providers/tool", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/memory", "http/sandbox", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/memory", "http/sandbox", "http/manual", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
@@ -67,6 +67,7 @@ var layers = map[string][]string{
 		"cmd/turnstone/folder", "cmd/turnstone/diskspace", "cmd/turnstone/connect", "cmd/turnstone/private", "cmd/turnstone/socket", "cmd/turnstone/doctor", "cmd/turnstone/dev", "cmd/turnstone",
 	},
 	"web":   {"web"},
+	"docs":  {"docs"},
 	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},
 }
 

@@ -309,3 +309,16 @@ func TestAProblemHasAtMostTwentyErrors(t *testing.T) {
 		t.Errorf("%d errors, %q, %d bytes (%v)", len(p.Errors), p.Detail, len(text), err)
 	}
 }
+
+func TestTheMediaTypeOfABodyIsReadAsTheStandardDefinesIt(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t).client().register("a@example.com")
+	for media, status := range map[string]int{
+		"application/json": 201, "APPLICATION/JSON": 201, "Application/Json ; Charset=UTF-8": 201, `application/json;charset="utf-8"`: 201,
+		"application/json; charset=iso-8859-1": 415, "application/json; charset=utf-16": 415, "application/jsonx": 415, "text/json": 415, "application/json,": 415,
+	} {
+		if resp := c.do("POST", "/conversations", rawBody(`{"title":"é"}`), "Content-Type", media); resp.status != status {
+			t.Errorf("%s: %d %s", media, resp.status, resp.body)
+		}
+	}
+}

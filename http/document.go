@@ -2,15 +2,15 @@ package http
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	stdhttp "net/http"
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
+	"turnstone/http/manual"
 	"turnstone/http/route"
 )
 
@@ -41,24 +41,9 @@ func EventSchema() ([]byte, error) {
 	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err
 }
 
-// published are the documents that the internal listener serves, by their paths.
-var published = map[string]func() ([]byte, error){
+// published are the documents that the internal listener and the documentation origin serve, by their paths.
+var published = map[string]manual.Document{
 	"/openapi.json": sync.OnceValues(OpenAPI), "/events.schema.json": sync.OnceValues(EventSchema),
-}
-
-// getDocument returns the handler of a published document. ServeContent answers HEAD and conditional requests.
-func getDocument(content func() ([]byte, error)) stdhttp.HandlerFunc {
-	return func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		text, err := content()
-		if err != nil {
-			stdhttp.Error(w, "the document could not be generated", stdhttp.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-cache")
-		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(text)))
-		stdhttp.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
-	}
 }
 
 // InternalHandler serves /health, /ready and the published documents on the internal listener, which has no sign-in.
@@ -66,10 +51,13 @@ func (s *Server) InternalHandler() stdhttp.Handler {
 	mux := stdhttp.NewServeMux()
 	s.system().Internal(mux)
 	for path, content := range published {
-		mux.HandleFunc("GET "+path, getDocument(content))
+		mux.HandleFunc("GET "+path, manual.ServeDocument(content))
 	}
 	return mux
 }
+
+// Documentation serves the documentation origin with the pages of the folder docs.
+func Documentation(pages fs.FS) (stdhttp.Handler, error) { return manual.New(pages, published) }
 
 func generateDocument() (map[string]any, error) {
 	const anySecret = "the document needs no secret, but a Server has one"

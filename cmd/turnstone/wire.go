@@ -29,6 +29,7 @@ import (
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/socket"
 	"turnstone/cmd/turnstone/telemetry"
+	"turnstone/docs"
 	ourhttp "turnstone/http"
 	"turnstone/http/auth"
 	"turnstone/http/chat"
@@ -78,6 +79,7 @@ type service struct {
 	api        *ourhttp.Server
 	probes     map[string]ready.Probe
 	internal   http.Handler
+	docs       http.Handler // nil: not served
 	limiter    *limits.Limiter
 	budget     *limits.Budget   // nil: no limit
 	disk       *diskspace.Guard // nil unless dev runs a private Postgres
@@ -129,14 +131,22 @@ func startService(ctx context.Context, config *settings.Config, in *folder.Folde
 	if s.internal, err = s.internalHandler(); err != nil {
 		return nil, err
 	}
+	if s.config.Service.DocsListen != settings.Off {
+		if s.docs, err = ourhttp.Documentation(docs.Pages); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
 // Serve starts accepting clients. From then on the service closes the sockets.
-func (s *service) Serve(sockets socket.Pair) {
+func (s *service) Serve(sockets socket.Set) {
 	s.onClose("the listeners", sockets.Close)
 	if certificate := sockets.Public.Certificate(); certificate != nil {
 		s.telemetry.CertificateExpires("public", certificate.NotAfter)
+	}
+	if sockets.Docs != nil {
+		sockets.Docs.Run(s.docs, s.log, s.config.Limits.MaxConnections, s.fail)
 	}
 	sockets.Internal.Run(s.internal, s.log, socket.MaxInternalConnections, s.fail)
 	sockets.Public.Run(s.api, s.log, s.config.Limits.MaxConnections, s.fail)

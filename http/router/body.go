@@ -58,7 +58,7 @@ func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took 
 	if took, err = takeBody(w, r, ex); err != nil {
 		return 0, err
 	}
-	if err := checkShape(ex.Body, rt.api.OpenAPI().Components.Schemas, expected.Content["application/json"].Schema); err != nil {
+	if err := checkShape(ex.Body, rt.api.OpenAPI().Components.Schemas, expected.Content[jsonMedia].Schema); err != nil {
 		return took, err
 	}
 	if bytes.Contains(ex.Body, []byte(`\u0000`)) {
@@ -67,12 +67,18 @@ func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took 
 	return took, nil
 }
 
+const jsonMedia = "application/json"
+
 // checkMediaType accepts only uncompressed JSON. A form on another site cannot send that without a CORS preflight.
 func checkMediaType(r *stdhttp.Request) error {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" {
+	media, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != jsonMedia {
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be application/json.")
 	}
+	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The charset of the body must be UTF-8.")
+	}
+	r.Header.Set("Content-Type", jsonMedia) // huma compares it as it is written
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed.")
 	}

@@ -66,7 +66,7 @@ func (b *bench) makeRun(ctx context.Context, folder string) (time.Duration, erro
 		return 0, err
 	}
 	cmd := exec.Command("make", "--no-print-directory", "run")
-	cmd.Env = append(os.Environ(), "TURNSTONE_DATA_DIR="+folder, "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_CONTENT_LISTEN=off")
+	cmd.Env = append(os.Environ(), "TURNSTONE_DATA_DIR="+folder, "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_CONTENT_LISTEN=off", "TURNSTONE_DOCS_LISTEN=off")
 	read, write, err := os.Pipe()
 	if err != nil {
 		return 0, err

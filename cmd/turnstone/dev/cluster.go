@@ -123,7 +123,8 @@ func (c *nodeCluster) environment(n *node) (list []string) {
 	maps.Copy(all, map[string]string{
 		"TURNSTONE_DATA_DIR": n.folder, "TURNSTONE_LISTEN": n.public, "TURNSTONE_INTERNAL_LISTEN": n.internal,
 		"TURNSTONE_CONTENT_LISTEN": c.contentListen(n), "TURNSTONE_CONTENT_URL": c.config.Service.ContentURL.String(),
-		"TURNSTONE_BASE_URL": c.config.Service.BaseURL.String(), "TURNSTONE_ENVIRONMENT": c.config.Service.Environment,
+		"TURNSTONE_DOCS_LISTEN": c.docsListen(n),
+		"TURNSTONE_BASE_URL":    c.config.Service.BaseURL.String(), "TURNSTONE_ENVIRONMENT": c.config.Service.Environment,
 		"TURNSTONE_LOG_LEVEL": c.logLevel(), "TURNSTONE_DRAIN_GRACE": c.program.grace(c.config).String(),
 		"TURNSTONE_CLUSTER_LISTEN": n.cluster, "TURNSTONE_CLUSTER_CA_FILE": c.own.Join(filepath.Join(clusterFolder, "ca.crt")),
 		"TURNSTONE_CLUSTER_CERT_FILE": n.cert, "TURNSTONE_CLUSTER_KEY_FILE": n.key,
@@ -143,9 +144,17 @@ func (c *nodeCluster) environment(n *node) (list []string) {
 // contentListen returns where a node serves the sandbox origin: all nodes are on one host computer, so the first one does.
 func (c *nodeCluster) contentListen(n *node) string {
 	if n.number > 1 {
-		return settings.ContentOff
+		return settings.Off
 	}
 	return c.config.Service.ContentListen
+}
+
+// docsListen returns where a node serves the documentation origin: the first one does.
+func (c *nodeCluster) docsListen(n *node) string {
+	if n.number > 1 {
+		return settings.Off
+	}
+	return c.config.Service.DocsListen
 }
 
 // logLevel returns the log level of the nodes. By default they log only errors: at their start they log as warnings what

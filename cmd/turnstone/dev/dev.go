@@ -50,7 +50,7 @@ type Program struct {
 // Service is a running service, as far as the command uses it.
 type Service interface {
 	// Serve starts to accept clients.
-	Serve(sockets socket.Pair)
+	Serve(sockets socket.Set)
 	// WaitAndShutDown waits until ctx ends, or a part of the service fails, and then stops all parts.
 	WaitAndShutDown(ctx context.Context, grace time.Duration) error
 	// RetryWhileBusy repeats a step of the start while the database is busy.
@@ -117,6 +117,9 @@ func (c Command) load(p *Program) (*settings.Config, *zap.Logger, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if config.Service.DocsListen == "" {
+		config.Service.DocsListen = docsListen
+	}
 	if err := errors.Join(config.Check(), c.check(&config)); err != nil {
 		return nil, nil, err
 	}
@@ -151,14 +154,10 @@ func (c Command) check(config *settings.Config) error {
 
 // runCluster runs the nodes of a development cluster behind the public address until ctx ends.
 func (p *Program) runCluster(
-	ctx context.Context, config *settings.Config, own *folder.Folder, sockets socket.Pair, count int, password string, log *zap.Logger,
+	ctx context.Context, config *settings.Config, own *folder.Folder, sockets socket.Set, count int, password string, log *zap.Logger,
 ) error {
-	if sockets.Content != nil { // the first node listens there, and on the internal address
-		if err := sockets.Content.Close(ctx); err != nil {
-			return err
-		}
-	}
-	if err := sockets.Internal.Close(ctx); err != nil { // the first node listens there
+	// The first node listens on the other addresses.
+	if err := (socket.Set{Internal: sockets.Internal, Content: sockets.Content, Docs: sockets.Docs}).Close(ctx); err != nil {
 		return errors.Join(err, sockets.Public.Close(ctx))
 	}
 	nodes, err := newCluster(p, config, own, count, log)
@@ -229,6 +228,17 @@ func seed(ctx context.Context, s Service, own *folder.Folder) (string, error) {
 	return password, nil
 }
 
+// docsListen is the address of the documentation origin, unless the environment names another one.
+const docsListen = "127.0.0.1:8081"
+
+// docsLine returns the line of the welcome with the documentation; empty if it is off.
+func docsLine(config *settings.Config) string {
+	if config.Service.DocsListen == settings.Off {
+		return ""
+	}
+	return "  read         " + config.Scheme() + "://" + config.Service.DocsListen + "  (the documentation)\n"
+}
+
 func (p *Program) welcome(config *settings.Config, password string) {
 	model := config.Model.Provider
 	if config.Model.Config != "" {
@@ -239,11 +249,11 @@ Turnstone is running.
 
   open         %s   the web app, and the API
   operations   http://%s  (/ready, /metrics, /debug/pprof)
-  sign in as   %s
+%s  sign in as   %s
   password     %s
   model        %s
   data         %s
 
 Ctrl-C stops all of it; the data folder is kept.
-`, config.Service.BaseURL, config.Service.InternalListen, DemoEmail, password, model, config.Service.DataDir)
+`, config.Service.BaseURL, config.Service.InternalListen, docsLine(config), DemoEmail, password, model, config.Service.DataDir)
 }

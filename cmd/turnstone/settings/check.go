@@ -72,7 +72,7 @@ func (c *Config) Check() error {
 	if c.Service.RunCode != On && c.Service.RunCode != Off {
 		return fmt.Errorf("TURNSTONE_RUN_CODE: invalid value %q (want on or off)", c.Service.RunCode)
 	}
-	for _, check := range []func() error{c.checkCluster, c.checkWeb} {
+	for _, check := range []func() error{c.checkCluster, c.checkWeb, c.checkDocs} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -98,13 +98,24 @@ func (c *Config) checkWeb() error {
 	return nil
 }
 
-// ContentOff is the value of TURNSTONE_CONTENT_LISTEN with which the sandbox origin is not served.
-const ContentOff = "off"
+// checkDocs also sets the address of the documentation origin if there is none.
+func (c *Config) checkDocs() error {
+	if c.Service.DocsListen == "" {
+		c.Service.DocsListen = Off
+	}
+	if c.Service.DocsListen == Off {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(c.Service.DocsListen); err != nil || port == "" {
+		return fmt.Errorf("TURNSTONE_DOCS_LISTEN: invalid address %q (want for example 127.0.0.1:8081, or off)", c.Service.DocsListen)
+	}
+	return nil
+}
 
 // checkContent also derives the URL of the sandbox origin from the address on which it listens, if browsers reach the app on a
 // loopback address too. Other users would ask a server on their own computer for that address.
 func (c *Config) checkContent() error {
-	if address := c.Service.ContentListen; address != ContentOff {
+	if address := c.Service.ContentListen; address != Off {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || port == "" {
 			return fmt.Errorf("TURNSTONE_CONTENT_LISTEN: invalid address %q (want for example 127.0.0.1:8082, or off)", address)
@@ -114,7 +125,7 @@ func (c *Config) checkContent() error {
 				return errors.New("TURNSTONE_CONTENT_URL is needed because TURNSTONE_CONTENT_LISTEN is not a loopback address: set it to the URL at which browsers reach the sandbox origin")
 			}
 			if isLoopback(c.Service.BaseURL.URL) {
-				c.Service.ContentURL = httpURL{&url.URL{Scheme: c.scheme(), Host: address}}
+				c.Service.ContentURL = httpURL{&url.URL{Scheme: c.Scheme(), Host: address}}
 			}
 		}
 	}
@@ -325,10 +336,11 @@ func (c *Config) ownAddress() *url.URL {
 	if isUnspecified(host) {
 		host = "127.0.0.1"
 	}
-	return &url.URL{Scheme: c.scheme(), Host: net.JoinHostPort(host, port)}
+	return &url.URL{Scheme: c.Scheme(), Host: net.JoinHostPort(host, port)}
 }
 
-func (c *Config) scheme() string {
+// Scheme returns the scheme of the listeners that clients reach.
+func (c *Config) Scheme() string {
 	if c.Service.TLSCert != "" {
 		return "https"
 	}

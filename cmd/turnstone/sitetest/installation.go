@@ -43,6 +43,7 @@ func NewDevelopment(t *testing.T, more ...string) *DevInstallation {
 	d := &DevInstallation{Build: Standard, Folder: filepath.Join(folder, "data"), Public: FreeAddress(t), Internal: FreeAddress(t), Content: FreeAddress(t)}
 	d.Environment = append([]string{
 		"TURNSTONE_DATA_DIR=" + d.Folder, "TURNSTONE_LISTEN=" + d.Public, "TURNSTONE_INTERNAL_LISTEN=" + d.Internal, "TURNSTONE_CONTENT_LISTEN=" + d.Content,
+		"TURNSTONE_DOCS_LISTEN=off",
 	}, more...)
 	return d
 }

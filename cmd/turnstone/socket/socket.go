@@ -1,4 +1,4 @@
-// Package socket binds the two addresses of a node and serves HTTP on them.
+// Package socket binds the addresses of a node and serves HTTP on them.
 package socket
 
 import (
@@ -90,44 +90,47 @@ func (l *Endpoint) Close(ctx context.Context) error {
 	return err
 }
 
-// Pair is the public and the internal listener, and that of the sandbox origin; nil: it is off.
-type Pair struct{ Public, Internal, Content *Endpoint }
+// Set is the listeners of a node. That of the sandbox origin and that of the documentation origin are nil if they are off.
+type Set struct{ Public, Internal, Content, Docs *Endpoint }
 
-// Open binds both addresses.
-func Open(ctx context.Context, config *settings.Config) (Pair, error) {
+// Open binds all addresses, or none.
+func Open(ctx context.Context, config *settings.Config) (set Set, err error) {
 	secure, err := loadTLS(config)
 	if err != nil {
-		return Pair{}, err
+		return Set{}, err
 	}
-	public, err := listen(ctx, "TURNSTONE_LISTEN", config.Service.Listen, secure)
-	if err != nil {
-		return Pair{}, err
+	for _, one := range []struct {
+		name, address string
+		secure        *tls.Config
+		endpoint      **Endpoint
+	}{
+		{"TURNSTONE_LISTEN", config.Service.Listen, secure, &set.Public},
+		{"TURNSTONE_INTERNAL_LISTEN", config.Service.InternalListen, nil, &set.Internal},
+		{"TURNSTONE_CONTENT_LISTEN", config.Service.ContentListen, secure, &set.Content},
+		{"TURNSTONE_DOCS_LISTEN", config.Service.DocsListen, secure, &set.Docs},
+	} {
+		if one.address == settings.Off {
+			continue
+		}
+		if *one.endpoint, err = listen(ctx, one.name, one.address, one.secure); err != nil {
+			return Set{}, errors.Join(err, set.Close(ctx))
+		}
 	}
-	internal, err := listen(ctx, "TURNSTONE_INTERNAL_LISTEN", config.Service.InternalListen, nil)
-	if err != nil {
-		return Pair{}, errors.Join(err, public.socket.Close())
-	}
-	if config.Service.ContentListen == settings.ContentOff {
-		return Pair{public, internal, nil}, nil
-	}
-	content, err := listen(ctx, "TURNSTONE_CONTENT_LISTEN", config.Service.ContentListen, secure)
-	if err != nil {
-		return Pair{}, errors.Join(err, public.socket.Close(), internal.socket.Close())
-	}
-	return Pair{public, internal, content}, nil
+	return set, nil
 }
 
-// Close closes both.
-func (l Pair) Close(ctx context.Context) error {
+// Close closes all of them.
+func (s Set) Close(ctx context.Context) error {
 	var group sync.WaitGroup
-	var public, internal, content error
-	group.Go(func() { public = l.Public.Close(ctx) })
-	group.Go(func() { internal = l.Internal.Close(ctx) })
-	if l.Content != nil {
-		group.Go(func() { content = l.Content.Close(ctx) })
+	all := []*Endpoint{s.Public, s.Internal, s.Content, s.Docs}
+	errs := make([]error, len(all))
+	for i, endpoint := range all {
+		if endpoint != nil {
+			group.Go(func() { errs[i] = endpoint.Close(ctx) })
+		}
 	}
 	group.Wait()
-	return errors.Join(public, internal, content)
+	return errors.Join(errs...)
 }
 
 func loadTLS(config *settings.Config) (*tls.Config, error) {
