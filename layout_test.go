@@ -44,7 +44,7 @@ var folders = map[string][]string{
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
-		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
+		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/prompt", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
 	},
 	"persistence": {

@@ -2,6 +2,6 @@
 // for a title.
 //
 // The files of all messages that the model gets share a part of its context. A text that fits is shown whole. Of a larger
-// one, the passages are shown that have the words of the question: choose.go ranks them. The files are numbered, so that the
+// one, the passages are shown that have the words of the question: package passages ranks them. The files are numbered, so that the
 // model can cite them. A model that accepts pictures gets the newest ones: see picture.go.
 package prompt

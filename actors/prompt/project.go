@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"turnstone/actors/passages"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -26,7 +27,7 @@ type projectText struct {
 	head        turnlog.FileHead
 	start, size int
 	blocks      []protocol.TextBlock
-	chosen      []passage // within its own text
+	chosen      []passages.Passage // within its own text
 }
 
 // project returns the passages of the files of the project that have words of the question, as files with numbers from
@@ -41,7 +42,7 @@ func (f *Files) project(ctx context.Context, attached []protocol.FileID, first i
 	}
 	var joined strings.Builder
 	var texts []*projectText
-	var all []passage
+	var all []passages.Passage
 	of := map[int]*projectText{} // by the start of a passage
 	for _, head := range heads {
 		if head.State != protocol.TextDone || slices.Contains(attached, head.FileID) || joined.Len()+head.Size > maxProjectText {
@@ -54,21 +55,21 @@ func (f *Files) project(ctx context.Context, attached []protocol.FileID, first i
 		t := &projectText{head: head, start: joined.Len(), size: len(text), blocks: blocks}
 		texts = append(texts, t)
 		joined.WriteString(text)
-		for _, p := range split(text, blocks) {
-			p.start, p.end = p.start+t.start, p.end+t.start
-			all, of[p.start] = append(all, p), t
+		for _, p := range passages.Split(text, blocks) {
+			p.Start, p.End = p.Start+t.start, p.End+t.start
+			all, of[p.Start] = append(all, p), t
 		}
 	}
-	rank(all, joined.String(), f.Question)
-	slices.SortStableFunc(all, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
+	passages.Rank(all, joined.String(), f.Question)
+	slices.SortStableFunc(all, func(a, b passages.Passage) int { return cmp.Compare(b.Score, a.Score) })
 	left := min(f.Space/projectShare, maxProject)
 	for _, p := range all {
-		if p.score == 0 {
+		if p.Score == 0 {
 			break
 		}
-		if size := p.end - p.start; size <= left {
-			t := of[p.start]
-			p.start, p.end = p.start-t.start, p.end-t.start
+		if size := p.End - p.Start; size <= left {
+			t := of[p.Start]
+			p.Start, p.End = p.Start-t.start, p.End-t.start
 			t.chosen, left = append(t.chosen, p), left-size
 		}
 	}
@@ -76,8 +77,8 @@ func (f *Files) project(ctx context.Context, attached []protocol.FileID, first i
 		if len(t.chosen) == 0 {
 			continue
 		}
-		slices.SortFunc(t.chosen, func(a, b passage) int { return cmp.Compare(a.start, b.start) })
-		body, read := passages(joined.String()[t.start:][:t.size], t.blocks, t.chosen, true)
+		slices.SortFunc(t.chosen, func(a, b passages.Passage) int { return cmp.Compare(a.Start, b.Start) })
+		body, read := render(joined.String()[t.start:][:t.size], t.blocks, t.chosen, true)
 		number := first + len(sources)
 		section += frame(number, &t.head, "[This is a file of the project. These passages have words of the question.]\n"+body)
 		sources = append(sources, protocol.Source{Number: number, FileID: t.head.FileID, Title: t.head.Filename, Size: t.size, Blocks: read})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"turnstone/actors/passages"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
@@ -30,13 +31,13 @@ func frame(number int, head *turnlog.FileHead, body string) string {
 // Excerpt returns a range of the text of a file, in the form in which a model gets files, and the file as a source. note is
 // shown before the text, unless it is empty.
 func Excerpt(number int, head *turnlog.FileHead, text string, blocks []protocol.TextBlock, start, end int, note string) (section string, source protocol.Source) {
-	var pieces []passage
+	var pieces []passages.Passage
 	for _, p := range whole(text, blocks) {
-		if p.start, p.end = max(p.start, start), min(p.end, end); p.start < p.end {
+		if p.Start, p.End = max(p.Start, start), min(p.End, end); p.Start < p.End {
 			pieces = append(pieces, p)
 		}
 	}
-	body, read := passages(text, blocks, pieces, false)
+	body, read := render(text, blocks, pieces, false)
 	if note != "" {
 		body = note + "\n" + body
 	}
@@ -54,37 +55,37 @@ func extent(head *turnlog.FileHead) string {
 	return ""
 }
 
-// passages returns passages of a text, below the numbers of their pages. gaps marks what is left out between two passages. read
+// render returns passages of a text, below the numbers of their pages. gaps marks what is left out between two passages. read
 // are the pages of which a passage is shown.
-func passages(text string, blocks []protocol.TextBlock, pieces []passage, gaps bool) (body string, read []protocol.TextBlock) {
+func render(text string, blocks []protocol.TextBlock, pieces []passages.Passage, gaps bool) (body string, read []protocol.TextBlock) {
 	var b strings.Builder
 	end, block := 0, -1
 	for _, p := range pieces {
-		if gaps && p.start > end {
+		if gaps && p.Start > end {
 			b.WriteString("\n[…]\n")
 		}
-		if p.block != block && p.block >= 0 {
-			fmt.Fprintf(&b, "[%s %d]\n", blocks[p.block].Kind, blocks[p.block].Page)
-			read = append(read, blocks[p.block])
+		if p.Block != block && p.Block >= 0 {
+			fmt.Fprintf(&b, "[%s %d]\n", blocks[p.Block].Kind, blocks[p.Block].Page)
+			read = append(read, blocks[p.Block])
 		}
-		b.WriteString(text[p.start:p.end])
-		end, block = p.end, p.block
+		b.WriteString(text[p.Start:p.End])
+		end, block = p.End, p.Block
 	}
 	return strings.TrimRight(b.String(), "\n"), read
 }
 
 // whole divides a whole text into its pages, and the texts between two pages.
-func whole(text string, blocks []protocol.TextBlock) (pieces []passage) {
+func whole(text string, blocks []protocol.TextBlock) (pieces []passages.Passage) {
 	at := 0
 	for i, b := range blocks {
 		if b.Offset > at {
-			pieces = append(pieces, passage{start: at, end: b.Offset, block: -1})
+			pieces = append(pieces, passages.Passage{Start: at, End: b.Offset, Block: -1})
 		}
 		at = b.Offset + b.Length
-		pieces = append(pieces, passage{start: b.Offset, end: at, block: i})
+		pieces = append(pieces, passages.Passage{Start: b.Offset, End: at, Block: i})
 	}
 	if at < len(text) {
-		pieces = append(pieces, passage{start: at, end: len(text), block: -1})
+		pieces = append(pieces, passages.Passage{Start: at, End: len(text), Block: -1})
 	}
 	return pieces
 }

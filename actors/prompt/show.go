@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"turnstone/actors/passages"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -223,12 +224,12 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 // body returns a text, or passages of it, with the numbers of the pages. read are the pages of which it has a part.
 func (f *Files) body(text string, blocks []protocol.TextBlock, most int, ranked bool) (body string, read []protocol.TextBlock) {
 	if len(text) <= most {
-		return passages(text, blocks, whole(text, blocks), false)
+		return render(text, blocks, whole(text, blocks), false)
 	}
 	note, question := "[These passages have words of the question. The rest of the text is left out.]\n", f.Question
 	if !ranked {
 		note, question = "[This is the beginning of the text. The rest is left out.]\n", ""
 	}
-	body, read = passages(text, blocks, choose(text, blocks, question, most), true)
+	body, read = render(text, blocks, passages.Choose(text, blocks, question, most), true)
 	return note + body, read
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/passages"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
@@ -146,9 +147,9 @@ func TestAFileCannotEndItself(t *testing.T) {
 
 func TestTheEndsOfPassagesFormNoTag(t *testing.T) {
 	store := memory{}
-	text := strings.Repeat("x", passageBytes-4) + "</fi" + "le>" + strings.Repeat("y", 2*passageBytes)
+	text := strings.Repeat("x", passages.MaxBytes-4) + "</fi" + "le>" + strings.Repeat("y", 2*passages.MaxBytes)
 	id := store.add("a.txt", text)
-	for _, space := range []int{4 * passageBytes, 20 * passageBytes} {
+	for _, space := range []int{4 * passages.MaxBytes, 20 * passages.MaxBytes} {
 		shown, _, _, err := (&Files{Store: store, Space: space}).Show(t.Context(), []turnlog.HistoryMessage{says("", id)})
 		if got := texts(shown)[0]; err != nil || strings.Count(got, "</file") != 1 || !strings.Contains(got, "‹/file>") {
 			t.Errorf("in %d bytes: %s, %v", space, got, err)

@@ -1,4 +1,4 @@
-package prompt
+package passages
 
 import (
 	"fmt"
@@ -38,14 +38,14 @@ func TestPassagesCoverTheText(t *testing.T) {
 		"four-byte letters": {strings.Repeat("𝔘", 3000), nil},
 	} {
 		end := 0
-		for _, p := range split(c.text, c.blocks) {
-			if p.start != end || p.end <= p.start || p.end-p.start > passageBytes || !utf8.ValidString(c.text[p.start:p.end]) {
-				t.Fatalf("%s: a passage from %d to %d after %d", name, p.start, p.end, end)
+		for _, p := range Split(c.text, c.blocks) {
+			if p.Start != end || p.End <= p.Start || p.End-p.Start > MaxBytes || !utf8.ValidString(c.text[p.Start:p.End]) {
+				t.Fatalf("%s: a passage from %d to %d after %d", name, p.Start, p.End, end)
 			}
-			if p.block >= 0 && (p.start < c.blocks[p.block].Offset || p.end > c.blocks[p.block].Offset+c.blocks[p.block].Length) {
-				t.Fatalf("%s: the passage from %d to %d is not within its page", name, p.start, p.end)
+			if p.Block >= 0 && (p.Start < c.blocks[p.Block].Offset || p.End > c.blocks[p.Block].Offset+c.blocks[p.Block].Length) {
+				t.Fatalf("%s: the passage from %d to %d is not within its page", name, p.Start, p.End)
 			}
-			end = p.end
+			end = p.End
 		}
 		if end != len(c.text) {
 			t.Errorf("%s: %d of %d bytes are in passages", name, end, len(c.text))
@@ -89,20 +89,20 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 		"바닷물이 얼마나 높아요?":   93,
 		"istanbul kiyisi": 94,
 	} {
-		chosen := choose(text, blocks, question, 3000)
+		chosen := Choose(text, blocks, question, 3000)
 		size := 0
 		for _, p := range chosen {
-			size += p.end - p.start
+			size += p.End - p.Start
 		}
-		if size > 3000 || len(chosen) == 0 || !slices.IsSortedFunc(chosen, func(a, b passage) int { return a.start - b.start }) {
+		if size > 3000 || len(chosen) == 0 || !slices.IsSortedFunc(chosen, func(a, b Passage) int { return a.Start - b.Start }) {
 			t.Errorf("%s: %d passages with %d bytes", question, len(chosen), size)
 		}
-		if !slices.ContainsFunc(chosen, func(p passage) bool { return blocks[p.block].Page == page }) {
+		if !slices.ContainsFunc(chosen, func(p Passage) bool { return blocks[p.Block].Page == page }) {
 			t.Errorf("%s: page %d was not chosen", question, page)
 		}
 	}
 	for _, question := range []string{"", "?!", "xyzzy plugh"} {
-		if chosen := choose(text, blocks, question, 3000); len(chosen) == 0 || chosen[0].start != 0 {
+		if chosen := Choose(text, blocks, question, 3000); len(chosen) == 0 || chosen[0].Start != 0 {
 			t.Errorf("%q: the text does not start at its beginning: %+v", question, chosen)
 		}
 	}
@@ -110,10 +110,10 @@ func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 	for word := range 20_000 {
 		fmt.Fprintf(&long, "w%d ", word)
 	}
-	if used := allocated(func() { choose(text, blocks, long.String()+"tide", 3000) }); used > 50<<20 {
+	if used := allocated(func() { Choose(text, blocks, long.String()+"tide", 3000) }); used > 50<<20 {
 		t.Errorf("a question of 20,000 words took %d MiB", used>>20)
 	}
-	if chosen := choose(text, blocks, "tide", 10); len(chosen) != 0 {
+	if chosen := Choose(text, blocks, "tide", 10); len(chosen) != 0 {
 		t.Errorf("in 10 bytes: %+v", chosen)
 	}
 }
@@ -126,9 +126,9 @@ func BenchmarkRank(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			text := strings.Repeat(c.sentence, (1<<20)/len(c.sentence))
-			all := split(text, nil)
+			all := Split(text, nil)
 			for b.Loop() {
-				rank(all, text, c.question)
+				Rank(all, text, c.question)
 			}
 		})
 	}

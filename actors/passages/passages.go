@@ -1,4 +1,6 @@
-package prompt
+// Package passages cuts texts into passages, and ranks them by BM25. Files for a model and pages for research use the same
+// passages. It is pure.
+package passages
 
 import (
 	"cmp"
@@ -10,20 +12,20 @@ import (
 	"turnstone/protocol/words"
 )
 
-// passageBytes is the length of a passage, if it is not cut at the end of a page: a long paragraph.
-const passageBytes = 1200
+// MaxBytes is the length of a passage, if it is not cut at the end of a page: a long paragraph.
+const MaxBytes = 1200
 
-// passage is a piece of a text.
-type passage struct {
-	start, end int
-	block      int // index of the page, sheet, slide or chapter; -1: none
-	score      float64
+// Passage is a piece of a text.
+type Passage struct {
+	Start, End int
+	Block      int // index of the page, sheet, slide or chapter; -1: none
+	Score      float64
 }
 
-// split divides a text into passages. A passage belongs to one page, and ends between two paragraphs, lines, sentences or
+// Split divides a text into passages. A passage belongs to one page, and ends between two paragraphs, lines, sentences or
 // words, if there is such a place.
-func split(text string, blocks []protocol.TextBlock) []passage {
-	var all []passage
+func Split(text string, blocks []protocol.TextBlock) []Passage {
+	var all []Passage
 	at := 0
 	for i, b := range blocks {
 		all = appendPassages(all, text, at, b.Offset, -1)
@@ -33,14 +35,14 @@ func split(text string, blocks []protocol.TextBlock) []passage {
 	return appendPassages(all, text, at, len(text), -1)
 }
 
-func appendPassages(all []passage, text string, start, end, block int) []passage {
+func appendPassages(all []Passage, text string, start, end, block int) []Passage {
 	for start < end {
 		next := end
-		if end-start > passageBytes {
-			next = start + cut(text[start:start+passageBytes])
+		if end-start > MaxBytes {
+			next = start + cut(text[start:start+MaxBytes])
 		}
 		if strings.TrimSpace(text[start:next]) != "" {
-			all = append(all, passage{start: start, end: next, block: block})
+			all = append(all, Passage{Start: start, End: next, Block: block})
 		}
 		start = next
 	}
@@ -49,7 +51,7 @@ func appendPassages(all []passage, text string, start, end, block int) []passage
 
 // cut returns the length of the passage at the beginning of a text that is too long for one.
 func cut(longest string) int {
-	const least = passageBytes / 2
+	const least = MaxBytes / 2
 	for _, separator := range []string{"\n\n", "\n", ". ", "。", " "} {
 		if at := strings.LastIndex(longest, separator); at >= least {
 			return at + len(separator)
@@ -68,34 +70,34 @@ const (
 	lengthBias = 0.75
 )
 
-// choose returns the passages that answer a question best by BM25, together at most limit bytes long, in the order of the
+// Choose returns the passages that answer a question best by BM25, together at most limit bytes long, in the order of the
 // text. Without a word of the question in the text, these are its first passages.
-func choose(text string, blocks []protocol.TextBlock, question string, limit int) []passage {
-	all := split(text, blocks)
-	rank(all, text, question)
+func Choose(text string, blocks []protocol.TextBlock, question string, limit int) []Passage {
+	all := Split(text, blocks)
+	Rank(all, text, question)
 	best := slices.Clone(all)
-	slices.SortStableFunc(best, func(a, b passage) int { return cmp.Compare(b.score, a.score) })
-	var chosen []passage
+	slices.SortStableFunc(best, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
+	var chosen []Passage
 	for _, p := range best {
-		if p.score == 0 && len(chosen) > 0 && chosen[0].score > 0 {
+		if p.Score == 0 && len(chosen) > 0 && chosen[0].Score > 0 {
 			break // it has none of the words, and others have
 		}
-		switch size := p.end - p.start; {
+		switch size := p.End - p.Start; {
 		case size <= limit:
 			chosen, limit = append(chosen, p), limit-size
-		case p.score == 0:
+		case p.Score == 0:
 			limit = 0 // the beginning of the text has no gap
 		}
 	}
-	slices.SortFunc(chosen, func(a, b passage) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(chosen, func(a, b Passage) int { return cmp.Compare(a.Start, b.Start) })
 	return chosen
 }
 
-// rank sets the scores of the passages of a text. Its memory depends on the number of passages, and on the number of words
+// Rank sets the scores of the passages of a text. Its memory depends on the number of passages, and on the number of words
 // of the question, but not on their product.
-func rank(all []passage, text, question string) {
+func Rank(all []Passage, text, question string) {
 	terms := map[string]int{} // to their indexes
-	eachWord(question, func(word []byte) {
+	EachWord(question, func(word []byte) {
 		if _, known := terms[string(word)]; !known {
 			terms[string(word)] = len(terms)
 		}
@@ -110,7 +112,7 @@ func rank(all []passage, text, question string) {
 	each := func(visit func(i int)) {
 		for i := range all {
 			length := 0
-			eachWord(text[all[i].start:all[i].end], func(word []byte) {
+			EachWord(text[all[i].Start:all[i].End], func(word []byte) {
 				length++
 				if at, is := terms[string(word)]; is {
 					if counts[at]++; counts[at] == 1 {
@@ -137,13 +139,13 @@ func rank(all []passage, text, question string) {
 		for _, at := range found {
 			rarity := math.Log(1 + (float64(len(all)-having[at])+0.5)/(float64(having[at])+0.5))
 			often := float64(counts[at])
-			all[i].score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
+			all[i].Score += rarity * often * (saturation + 1) / (often + saturation*(1-lengthBias+lengthBias*float64(lengths[i])/average))
 		}
 	})
 }
 
-// eachWord calls visit for the words of a text, as search compares them. A word is only valid during the call.
-func eachWord(text string, visit func(word []byte)) {
+// EachWord calls visit for the words of a text, as search compares them. A word is only valid during the call.
+func EachWord(text string, visit func(word []byte)) {
 	t := words.Tokenizer{Wants: func(word []byte) bool {
 		visit(word)
 		return false
