@@ -1,0 +1,252 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"turnstone/protocol/words"
+)
+
+// maxNumber is the number from which a source cannot be cited: [1000] may be a year.
+const maxNumber = 1000
+
+// Checked is a report whose citations hold.
+type Checked struct {
+	Text        string
+	Cited       []int // the numbers in the text, ascending
+	Sentences   int
+	Factual     int // sentences that need a source
+	Supported   int // factual sentences with a citation
+	Unsupported int // factual sentences that have the marker
+	Removed     int // citations that were removed: each number counts
+}
+
+// maxPasses is how often a report is checked again because a removed citation has left another one, as in [[1]2].
+const maxPasses = 4
+
+// Check returns a report in which every citation [n] has an excerpt with the number n that supports its sentence, or the part of the
+// sentence before it. Other citations are removed, also those in headings, links and code. A factual sentence without a
+// citation gets the best one of the excerpts that support it; if there is none, it gets the marker, which is a text such as
+// "(not supported by a source)". What is no citation and no marker comes out as it came in. Checking the result again changes
+// nothing.
+func Check(markdown string, excerpts map[int][]string, marker string) Checked {
+	c := checker{library: libraryOf(excerpts), marker: marker}
+	text, removed := withoutMarkers(markdown, marker), 0
+	for range maxPasses {
+		c.pass(text)
+		removed += c.result.Removed
+		if text = withoutMarkers(c.result.Text, marker); citationCount(c.result.Text) == c.written {
+			c.result.Removed = removed
+			return c.result
+		}
+	}
+	c.pass(withoutNested(text))
+	c.result.Removed += removed
+	return c.result
+}
+
+// checker checks one report.
+type checker struct {
+	library *library
+	marker  string
+	work    int // for tests
+
+	// Of a pass.
+	document *document
+	edits    []edit
+	cited    map[int]bool
+	written  int
+	result   Checked
+}
+
+// edit replaces a range of a text.
+type edit struct {
+	Span
+	text string
+}
+
+// pass checks a text without markers.
+func (c *checker) pass(text string) {
+	c.document, c.edits, c.cited, c.written, c.result = parseDocument(text), nil, map[int]bool{}, 0, Checked{}
+	c.work += c.document.work
+	for _, outside := range c.document.outside {
+		c.replace(outside, nil)
+	}
+	for i := range c.document.sentences {
+		c.sentence(&c.document.sentences[i])
+	}
+	c.result.Text = applied(text, c.edits)
+	c.result.Cited = slices.Sorted(maps.Keys(c.cited))
+}
+
+// sentence checks the citations of a sentence, and adds one or the marker.
+func (c *checker) sentence(s *sentence) {
+	c.result.Sentences++
+	parts := c.document.partsOf(s)
+	whole := statementOf(c.document.plain(s))
+	c.work += s.End - s.Start
+	supported, complete := false, true
+	for _, part := range parts {
+		c.work += part.End - part.Start
+		kept := c.part(s, &part, whole)
+		supported = supported || kept.whole
+		complete = complete && (kept.any || !part.substantial())
+	}
+	if !s.Factual {
+		return
+	}
+	c.result.Factual++
+	if supported || complete && len(s.citations) > 0 && len(parts) > 0 && slices.ContainsFunc(parts, func(p part) bool { return len(p.citations) > 0 && p.substantial() }) {
+		c.result.Supported++
+		return
+	}
+	at := c.document.insertion(s)
+	if number := c.library.best(whole); number > 0 {
+		c.result.Supported++
+		c.insert(at, c.citing(number))
+		return
+	}
+	c.result.Unsupported++
+	if c.marker != "" {
+		c.insert(at, c.marker)
+	}
+}
+
+// kept is what is left of the citations of a part of a sentence.
+type kept struct{ any, whole bool }
+
+// part replaces the citations of a part of a sentence.
+func (c *checker) part(s *sentence, p *part, whole *statement) (k kept) {
+	seen := map[int]bool{}
+	for _, cite := range p.citations {
+		var numbers []int
+		for _, n := range cite.numbers {
+			if seen[n] || n >= maxNumber || becomesLink(c.document.text, cite.Span, s.Start) {
+				continue
+			}
+			all := c.library.supports(n, whole)
+			if all || p.substantial() && c.library.supports(n, p.statement) {
+				numbers, seen[n] = append(numbers, n), true
+				k.any, k.whole = true, k.whole || all
+			}
+		}
+		c.replace(cite, numbers)
+	}
+	return k
+}
+
+// becomesLink reports whether [n] in the place of a citation would begin a link or a definition.
+func becomesLink(text string, s Span, start int) bool {
+	return s.End < len(text) && (text[s.End] == '(' && linkTarget(text, s.End) > 0 || text[s.End] == ':' && s.Start == start)
+}
+
+// replace writes the numbers that are left of a citation.
+func (c *checker) replace(cite citation, numbers []int) {
+	c.result.Removed += max(len(cite.numbers), 1) - len(numbers)
+	if len(numbers) == 0 {
+		c.edits = append(c.edits, edit{withBlanks(c.document.text, cite.Span), ""})
+		return
+	}
+	var b strings.Builder
+	for _, n := range numbers {
+		b.WriteString(c.citing(n))
+	}
+	c.edits = append(c.edits, edit{cite.Span, b.String()})
+}
+
+// citing returns the citation of a number, which is written then.
+func (c *checker) citing(number int) string {
+	c.cited[number] = true
+	c.written++
+	return "[" + strconv.Itoa(number) + "]"
+}
+
+// insert adds a citation or the marker, after a space if the script has spaces.
+func (c *checker) insert(at int, text string) {
+	if last, _ := utf8.DecodeLastRuneInString(c.document.text[:at]); !words.Unspaced(last) {
+		text = " " + text
+	}
+	c.edits = append(c.edits, edit{Span{at, at}, text})
+}
+
+// withBlanks extends a range by the spaces before it.
+func withBlanks(text string, s Span) Span {
+	for s.Start > 0 && (text[s.Start-1] == ' ' || text[s.Start-1] == '\t') {
+		s.Start--
+	}
+	return s
+}
+
+// applied returns a text with its edits.
+func applied(text string, edits []edit) string {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.Start - b.Start })
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		if e.Start > at {
+			b.WriteString(text[at:e.Start])
+		}
+		b.WriteString(e.text)
+		at = max(at, e.End)
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// withoutMarkers removes the markers of an earlier check, with the spaces before them.
+func withoutMarkers(text, marker string) string {
+	for pass := 0; marker != "" && pass < 2*maxPasses; pass++ {
+		var edits []edit
+		for at := 0; ; {
+			found := strings.Index(text[at:], marker)
+			if found < 0 {
+				break
+			}
+			span := Span{at + found, at + found + len(marker)}
+			edits = append(edits, edit{withBlanks(text, span), ""})
+			at = span.End
+		}
+		if edits == nil {
+			break
+		}
+		text = applied(text, edits)
+	}
+	return text
+}
+
+// citationCount returns how many numbers a text cites.
+func citationCount(text string) (n int) {
+	d := parseDocument(text)
+	for _, c := range d.outside {
+		n += max(len(c.numbers), 1)
+	}
+	for _, s := range d.sentences {
+		for _, c := range s.citations {
+			n += len(c.numbers)
+		}
+	}
+	return n
+}
+
+// withoutNested removes the first bracket of every citation, so that the rest is none. Only texts of nested brackets, which
+// are no citations to a reader either, are changed this way.
+func withoutNested(text string) string {
+	d := parseDocument(text)
+	var edits []edit
+	remove := func(c citation) {
+		_, size := utf8.DecodeRuneInString(text[c.Start:])
+		edits = append(edits, edit{Span{c.Start, c.Start + size}, ""})
+	}
+	for _, c := range d.outside {
+		remove(c)
+	}
+	for _, s := range d.sentences {
+		for _, c := range s.citations {
+			remove(c)
+		}
+	}
+	return applied(text, edits)
+}
