@@ -103,15 +103,14 @@ func (c *checker) sentence(s *sentence) {
 		c.result.Supported++
 		return
 	}
-	at := c.document.insertion(s)
 	if number := c.library.best(whole); number > 0 {
 		c.result.Supported++
-		c.insert(at, c.citing(number))
+		c.insert(s, c.citing(number))
 		return
 	}
 	c.result.Unsupported++
 	if c.marker != "" {
-		c.insert(at, c.marker)
+		c.insert(s, c.marker)
 	}
 }
 
@@ -164,9 +163,11 @@ func (c *checker) citing(number int) string {
 	return "[" + strconv.Itoa(number) + "]"
 }
 
-// insert adds a citation or the marker, after a space if the script has spaces.
-func (c *checker) insert(at int, text string) {
-	if last, _ := utf8.DecodeLastRuneInString(c.document.text[:at]); !words.Unspaced(last) {
+// insert adds a citation or the marker to a sentence, after a space if the script has spaces.
+func (c *checker) insert(s *sentence, text string) {
+	at := c.document.insertion(s)
+	body := c.document.text[s.Start:c.document.beforeCitations(s, at)]
+	if last, _ := utf8.DecodeLastRuneInString(body); !words.Unspaced(last) {
 		text = " " + text
 	}
 	c.edits = append(c.edits, edit{Span{at, at}, text})

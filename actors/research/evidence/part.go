@@ -54,30 +54,38 @@ const closers = "\"'”’»›)]*_~」』）"
 
 // insertion returns where a citation of a sentence is added: before its full stop, or else at its end.
 func (d *document) insertion(s *sentence) int {
-	at, cited := s.End, len(s.citations)
-	for {
-		trimmed := s.Start + len(strings.TrimRight(d.text[s.Start:at], " \t\r\n"))
-		if cited == 0 || s.citations[cited-1].End != trimmed {
-			at = trimmed
-			break
-		}
-		cited--
-		at = s.citations[cited].Start
-	}
+	at := d.beforeCitations(s, s.End)
 	lowest := s.Start
 	for _, h := range s.hidden {
 		if h.End <= at {
-			lowest = h.End
+			lowest = max(lowest, h.End)
 		}
 	}
-	for _, c := range s.citations[:cited] {
-		lowest = max(lowest, c.End)
+	for _, c := range s.citations {
+		if c.End <= at {
+			lowest = max(lowest, c.End)
+		}
 	}
 	before := trimRight(d.text, lowest, at, func(c rune) bool { return strings.ContainsRune(closers, c) })
 	if stop := trimRight(d.text, lowest, before, isTerminator); stop < before {
 		return stop
 	}
 	return at
+}
+
+// beforeCitations returns where the citations and spaces that end at a position of a sentence begin.
+func (d *document) beforeCitations(s *sentence, at int) int {
+	cited := len(s.citations)
+	for {
+		at = s.Start + len(strings.TrimRight(d.text[s.Start:at], " \t\r\n"))
+		for cited > 0 && s.citations[cited-1].End > at {
+			cited--
+		}
+		if cited == 0 || s.citations[cited-1].End != at {
+			return at
+		}
+		at = s.citations[cited-1].Start
+	}
 }
 
 // trimRight returns where the characters at the end of a range begin.

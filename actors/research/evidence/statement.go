@@ -121,6 +121,9 @@ func (b *builder) endClause(end int) {
 
 func (b *builder) number(at int) (end int) {
 	found, end := quantityAt(b.text, at, b.language)
+	if at > 0 && b.text[at-1] == '(' && end < len(b.text) && b.text[end] == ')' && end-at <= 2 {
+		return end // of an enumeration
+	}
 	for _, q := range found {
 		if q.clause = len(b.clauses); q.unit == "month of the year" {
 			b.months[q.values[0]] = true
