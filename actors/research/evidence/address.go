@@ -80,7 +80,7 @@ func canonicalHost(u *url.URL) (string, bool) {
 	} else {
 		name = "[" + name + "]"
 	}
-	if name == "" {
+	if name == "" || name[0] == '.' || strings.Contains(name, "..") {
 		return "", false
 	}
 	if port := u.Port(); port != "" && port != "80" && port != "443" {

@@ -124,7 +124,11 @@ func (a *address) article() string {
 	if !is || title == "" {
 		return ""
 	}
-	return "https://" + a.host + "/wiki/" + strings.ReplaceAll(title, "%20", "_")
+	page := canonicalPath("/wiki/" + strings.ReplaceAll(title, "%20", "_"))
+	if !strings.HasPrefix(page, "/wiki/") {
+		return ""
+	}
+	return "https://" + a.host + page
 }
 
 // video returns the address of a video of YouTube.

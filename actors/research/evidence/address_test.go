@@ -58,8 +58,10 @@ func TestAddressesOfOtherPagesAreNotOne(t *testing.T) {
 }
 
 func TestOnlyAddressesOfTheWebAreCanonical(t *testing.T) {
-	for _, raw := range []string{"", "example.com", "ftp://example.com", "javascript:alert(1)", "https://", "https:///a", "http://exa mple.com", "https://%zz", "https://example.com/" + strings.Repeat("a", maxAddress),
-		"https://google.com/url?q=" + strings.Repeat("https://google.com/url%3Fq=", 1) + "mailto:a"} {
+	for _, raw := range []string{
+		"", "example.com", "ftp://example.com", "javascript:alert(1)", "https://", "https:///a", "http://exa mple.com", "https://%zz", "https://example.com/" + strings.Repeat("a", maxAddress),
+		"https://google.com/url?q=" + strings.Repeat("https://google.com/url%3Fq=", 1) + "mailto:a",
+	} {
 		if got, ok := Canonical(raw); ok && !strings.HasPrefix(got, "https://google.com/url") {
 			t.Errorf("%q: %s", raw, got)
 		}

@@ -24,8 +24,9 @@ type Checked struct {
 	Removed     int // citations that were removed: each number counts
 }
 
-// maxPasses is how often a report is checked again because a removed citation has left another one, as in [[1]2].
-const maxPasses = 4
+// maxPasses is how often a report is checked until nothing changes. A removed citation may leave another one, as in [[1]2], or
+// make a line a heading.
+const maxPasses = 6
 
 // Check returns a report in which every citation [n] has an excerpt with the number n that supports its sentence, or the part of the
 // sentence before it. Other citations are removed, also those in headings, links and code. A factual sentence without a
@@ -34,14 +35,15 @@ const maxPasses = 4
 // nothing.
 func Check(markdown string, excerpts map[int][]string, marker string) Checked {
 	c := checker{library: libraryOf(excerpts), marker: marker}
-	text, removed := withoutMarkers(markdown, marker), 0
-	for range maxPasses {
+	text, last, removed := withoutMarkers(markdown, marker), "", 0
+	for pass := range maxPasses {
 		c.pass(text)
-		removed += c.result.Removed
-		if text = withoutMarkers(c.result.Text, marker); citationCount(c.result.Text) == c.written {
+		if removed += c.result.Removed; pass > 0 && c.result.Text == last {
 			c.result.Removed = removed
 			return c.result
 		}
+		last = c.result.Text
+		text = withoutMarkers(last, marker)
 	}
 	c.pass(withoutNested(text))
 	c.result.Removed += removed
@@ -58,7 +60,6 @@ type checker struct {
 	document *document
 	edits    []edit
 	cited    map[int]bool
-	written  int
 	result   Checked
 }
 
@@ -70,7 +71,7 @@ type edit struct {
 
 // pass checks a text without markers.
 func (c *checker) pass(text string) {
-	c.document, c.edits, c.cited, c.written, c.result = parseDocument(text), nil, map[int]bool{}, 0, Checked{}
+	c.document, c.edits, c.cited, c.result = parseDocument(text), nil, map[int]bool{}, Checked{}
 	c.work += c.document.work
 	for _, outside := range c.document.outside {
 		c.replace(outside, nil)
@@ -156,10 +157,9 @@ func (c *checker) replace(cite citation, numbers []int) {
 	c.edits = append(c.edits, edit{cite.Span, b.String()})
 }
 
-// citing returns the citation of a number, which is written then.
+// citing returns the citation of a number, which is cited then.
 func (c *checker) citing(number int) string {
 	c.cited[number] = true
-	c.written++
 	return "[" + strconv.Itoa(number) + "]"
 }
 
@@ -216,20 +216,6 @@ func withoutMarkers(text, marker string) string {
 		text = applied(text, edits)
 	}
 	return text
-}
-
-// citationCount returns how many numbers a text cites.
-func citationCount(text string) (n int) {
-	d := parseDocument(text)
-	for _, c := range d.outside {
-		n += max(len(c.numbers), 1)
-	}
-	for _, s := range d.sentences {
-		for _, c := range s.citations {
-			n += len(c.numbers)
-		}
-	}
-	return n
 }
 
 // withoutNested removes the first bracket of every citation, so that the rest is none. Only texts of nested brackets, which

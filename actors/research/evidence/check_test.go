@@ -3,6 +3,7 @@ package evidence
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -103,6 +104,8 @@ func TestNumbersAreConsecutiveByFirstAppearance(t *testing.T) {
 	}
 }
 
+var sourceLibrary = libraryOf(sources)
+
 // stripped returns a text without citations and markers, and what is left of nested ones.
 func stripped(text string) string {
 	for {
@@ -128,11 +131,14 @@ func stripped(text string) string {
 func verify(t *testing.T, markdown string) {
 	t.Helper()
 	got := Check(markdown, sources, marker)
+	if again := Check(markdown, sources, marker); !reflect.DeepEqual(again, got) {
+		t.Fatalf("%q: a second check gives another result", markdown)
+	}
 	if a, b := stripped(markdown), stripped(got.Text); a != b && !strings.ContainsAny(markdown, "【") && strings.Count(markdown, "[") < 50 {
 		t.Fatalf("the text has changed:\n%q\n%q", a, b)
 	}
 	d := parseDocument(withoutMarkers(got.Text, marker))
-	l := libraryOf(sources)
+	l := sourceLibrary
 	if len(d.outside) > 0 {
 		t.Fatalf("%q has citations outside of sentences: %+v", got.Text, d.outside)
 	}
@@ -154,6 +160,22 @@ func verify(t *testing.T, markdown string) {
 	}
 	if got.Supported+got.Unsupported != got.Factual || got.Factual > got.Sentences {
 		t.Fatalf("%+v", got)
+	}
+}
+
+// TestRandomReportsHold joins pieces at random, so that brackets, blocks, citations and markers meet in every order.
+func TestRandomReportsHold(t *testing.T) {
+	pieces := []string{
+		"[1]", " [2]", "[1, 3]", "【1】", "[^2]", "¹", "<sup>4</sup>", "\\[1\\]", "[1](https://x.example)", "[", "]", "(", ")", "\n", "\n\n", "# ", "- ", "1. ", "> ", "| ", "|---|---|\n", "```\n", "`", "**", ". ", "。", "? ", ": ", "---\n", "===\n", "    ", "[1]: ",
+		"The Gotthard Base Tunnel is 57 km long", "The Seikan Tunnel opened in March 1988", "Whales are large animals of all oceans", "北京市人口为2180万人", "東京都の人口は1400万人", "Экспорт вырос на 15 % в 2021 году", "did not ", "1", "57", marker, " " + marker, "[a](b)", "http://a.example/b.", "<b>", "!", "\t",
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 3000 {
+		var b strings.Builder
+		for range 1 + r.IntN(25) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		verify(t, b.String())
 	}
 }
 

@@ -35,6 +35,8 @@ const (
 	minSameSubject = 0.6
 	// maxExcerptSentences is how many sentences of an excerpt are compared.
 	maxExcerptSentences = 12
+	// maxClaimQuantities is how many quantities such a sentence has at most. Others are lists.
+	maxClaimQuantities = 16
 	// minSubjectWords is how many content words two such sentences share at least.
 	minSubjectWords = 3
 )
@@ -73,7 +75,9 @@ func claimsOf(excerpts []Excerpt) (claims []claim) {
 	for i, e := range excerpts {
 		sentences := Sentences(e.Text)
 		for _, s := range sentences[:min(len(sentences), maxExcerptSentences)] {
-			claims = append(claims, claim{i, e.Source, s.Span, statementOf(e.Text[s.Start:s.End])})
+			if stated := statementOf(e.Text[s.Start:s.End]); len(stated.quantities) <= maxClaimQuantities {
+				claims = append(claims, claim{i, e.Source, s.Span, stated})
+			}
 		}
 	}
 	return claims
@@ -138,8 +142,8 @@ func sameSubject(a, b *statement) bool {
 }
 
 // split returns the years of a statement, and its other quantities.
-func (s *statement) split() (years, rest []quantity) {
-	for _, q := range s.quantities {
+func (e *statement) split() (years, rest []quantity) {
+	for _, q := range e.quantities {
 		if q.isYear() {
 			years = append(years, q)
 		} else {

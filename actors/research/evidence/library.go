@@ -44,10 +44,10 @@ func libraryOf(excerpts map[int][]string) *library {
 }
 
 // keys returns by what a statement is found: its content words and its numbers, which are the same in all languages.
-func (s *statement) keys() []string {
-	keys := slices.Clone(s.order)
-	for i := range s.quantities {
-		for _, value := range s.quantities[i].values {
+func (e *statement) keys() []string {
+	keys := slices.Clone(e.order)
+	for i := range e.quantities {
+		for _, value := range e.quantities[i].values {
 			keys = append(keys, "# "+value)
 		}
 	}

@@ -57,9 +57,9 @@ func (b *builder) endName() {
 }
 
 // hasNames reports whether a statement has all names of another one.
-func (s *statement) hasNames(names [][]string) bool {
+func (e *statement) hasNames(names [][]string) bool {
 	for _, name := range names {
-		if !s.hasName(name) {
+		if !e.hasName(name) {
 			return false
 		}
 	}
@@ -68,13 +68,13 @@ func (s *statement) hasNames(names [][]string) bool {
 
 // hasName reports whether a statement has a name. A person may be named by the last name only. An abbreviation of the initials
 // counts as the name.
-func (s *statement) hasName(name []string) bool {
-	missing := slices.ContainsFunc(name, func(word string) bool { return !s.hasNameWord(word) })
+func (e *statement) hasName(name []string) bool {
+	missing := slices.ContainsFunc(name, func(word string) bool { return !e.hasNameWord(word) })
 	if !missing {
 		return true
 	}
 	initials := initialsOf(name)
-	for _, other := range s.names {
+	for _, other := range e.names {
 		switch {
 		case len(name) > 1 && len(other) == 1 && (other[0] == initials || sameName(other[0], name[len(name)-1])):
 			return true
@@ -85,11 +85,11 @@ func (s *statement) hasName(name []string) bool {
 	return false
 }
 
-func (s *statement) hasNameWord(word string) bool {
-	if s.known[word] || s.words[stem(word)] != nil {
+func (e *statement) hasNameWord(word string) bool {
+	if e.known[word] || e.words[stem(word)] != nil {
 		return true
 	}
-	for other := range s.known {
+	for other := range e.known {
 		if sameName(word, other) {
 			return true
 		}

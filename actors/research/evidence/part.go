@@ -68,7 +68,7 @@ func (d *document) insertion(s *sentence) int {
 	}
 	before := trimRight(d.text, lowest, at, func(c rune) bool { return strings.ContainsRune(closers, c) })
 	if stop := trimRight(d.text, lowest, before, isTerminator); stop < before {
-		return stop
+		return trimRight(d.text, lowest, stop, isBlank)
 	}
 	return at
 }
@@ -87,6 +87,8 @@ func (d *document) beforeCitations(s *sentence, at int) int {
 		at = s.citations[cited-1].Start
 	}
 }
+
+func isBlank(c rune) bool { return c == ' ' || c == '\t' }
 
 // trimRight returns where the characters at the end of a range begin.
 func trimRight(text string, start, end int, is func(c rune) bool) int {

@@ -26,7 +26,7 @@ func (e *statement) supports(s *statement) bool {
 	if !e.hasQuantities(s) || !e.hasMonths(s) {
 		return false
 	}
-	if s.differs(e) {
+	if e.differs(s) {
 		return e.anchors(s) >= minAnchors
 	}
 	if !e.hasNames(s.names) {
@@ -54,7 +54,7 @@ func (e *statement) covers(s *statement, shared int) bool {
 }
 
 // differs reports whether two statements are in different languages, so that their words cannot be compared.
-func (s *statement) differs(e *statement) bool {
+func (e *statement) differs(s *statement) bool {
 	if s.language == "" && e.latin || e.language == "" && s.latin {
 		return false
 	}
@@ -195,29 +195,50 @@ func (e *statement) about(s *statement, clause int) bool {
 
 // groupsOf returns the groups of opposites that a clause has words of.
 func groupsOf(raw string, tokens []token) (groups uint16) {
-	for i, pair := range opposites {
-		for side, beginnings := range pair {
-			for _, beginning := range beginnings {
-				if hasBeginning(raw, tokens, beginning) {
-					groups |= 1 << (2*i + side)
-				}
+	unspaced := false
+	for _, t := range tokens {
+		if unspaced = unspaced || t.unspaced; t.unspaced {
+			continue
+		}
+		for end := range t.text {
+			groups |= oppositeGroup(t.text, end)
+		}
+		groups |= oppositeGroup(t.text, len(t.text))
+	}
+	if unspaced {
+		for beginning, group := range eastOpposites {
+			if strings.Contains(raw, beginning) {
+				groups |= group
 			}
 		}
 	}
 	return groups
 }
 
-func hasBeginning(raw string, tokens []token, beginning string) bool {
-	if words.Unspaced(firstRune(beginning)) {
-		return strings.Contains(raw, beginning)
+// oppositeGroup returns the group of the beginning of a word. After a short beginning, only an ending may follow.
+func oppositeGroup(word string, end int) uint16 {
+	if end <= 4 && len(word) > end+3 {
+		return 0
 	}
-	for _, t := range tokens {
-		if strings.HasPrefix(t.text, beginning) && (len(beginning) > 4 || len(t.text) <= len(beginning)+3) {
-			return true
+	return oppositeBeginnings[word[:end]]
+}
+
+// oppositeBeginnings and eastOpposites are the beginnings of words, and the words of scripts without spaces, of all groups.
+var oppositeBeginnings, eastOpposites = func() (spaced, east map[string]uint16) {
+	spaced, east = map[string]uint16{}, map[string]uint16{}
+	for i, pair := range opposites {
+		for side, beginnings := range pair {
+			for _, beginning := range beginnings {
+				if words.Unspaced(firstRune(beginning)) {
+					east[beginning] |= 1 << (2*i + side)
+				} else {
+					spaced[beginning] |= 1 << (2*i + side)
+				}
+			}
 		}
 	}
-	return false
-}
+	return spaced, east
+}()
 
 // opposed reports whether two statements have only words of the opposite groups of a pair.
 func opposed(a, b uint16) bool {
