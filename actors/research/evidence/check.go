@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"turnstone/protocol/words"
@@ -24,7 +25,7 @@ type Checked struct {
 	Removed     int // citations that were removed: each number counts
 }
 
-// maxPasses is how often a report is checked until nothing changes. A removed citation may leave another one, as in [[1]2], or
+// maxPasses is how often citations are removed until nothing changes. A removed citation may leave another one, as in [[1]2], or
 // make a line a heading.
 const maxPasses = 6
 
@@ -35,26 +36,38 @@ const maxPasses = 6
 // nothing.
 func Check(markdown string, excerpts map[int][]string, marker string) Checked {
 	c := checker{library: libraryOf(excerpts), marker: marker}
-	text, last, removed := withoutMarkers(markdown, marker), "", 0
-	for pass := range maxPasses {
+	text, removed := c.withoutUnsupported(withoutMarkers(markdown, marker))
+	c.adds = true
+	c.pass(text)
+	result := c.result
+	if c.pass(withoutMarkers(result.Text, marker)); c.result.Text != result.Text { // what was added is read as something else
+		c.adds = false
 		c.pass(text)
-		if removed += c.result.Removed; pass > 0 && c.result.Text == last {
-			c.result.Removed = removed
-			return c.result
-		}
-		last = c.result.Text
-		text = withoutMarkers(last, marker)
+		result = c.result
 	}
-	c.pass(withoutNested(text))
-	c.result.Removed += removed
-	return c.result
+	result.Removed = removed
+	return result
+}
+
+// withoutUnsupported removes the citations that do not hold, before any is added, and returns how many.
+func (c *checker) withoutUnsupported(text string) (rest string, removed int) {
+	for range maxPasses {
+		c.pass(text)
+		removed += c.result.Removed
+		if c.result.Text == text {
+			return text, removed
+		}
+		text = c.result.Text
+	}
+	return withoutNested(text), removed
 }
 
 // checker checks one report.
 type checker struct {
 	library *library
 	marker  string
-	work    int // for tests
+	adds    bool // citations and markers are added
+	work    int  // for tests
 
 	// Of a pass.
 	document *document
@@ -92,7 +105,7 @@ func (c *checker) sentence(s *sentence) {
 	supported, complete := false, true
 	for _, part := range parts {
 		c.work += part.End - part.Start
-		kept := c.part(s, &part, whole)
+		kept := c.part(&part, whole)
 		supported = supported || kept.whole
 		complete = complete && (kept.any || !part.substantial())
 	}
@@ -104,13 +117,13 @@ func (c *checker) sentence(s *sentence) {
 		c.result.Supported++
 		return
 	}
-	if number := c.library.best(whole); number > 0 {
+	if number := c.library.best(whole); number > 0 && c.adds {
 		c.result.Supported++
 		c.insert(s, c.citing(number))
 		return
 	}
 	c.result.Unsupported++
-	if c.marker != "" {
+	if c.marker != "" && c.adds {
 		c.insert(s, c.marker)
 	}
 }
@@ -119,12 +132,12 @@ func (c *checker) sentence(s *sentence) {
 type kept struct{ any, whole bool }
 
 // part replaces the citations of a part of a sentence.
-func (c *checker) part(s *sentence, p *part, whole *statement) (k kept) {
+func (c *checker) part(p *part, whole *statement) (k kept) {
 	seen := map[int]bool{}
 	for _, cite := range p.citations {
 		var numbers []int
 		for _, n := range cite.numbers {
-			if seen[n] || n >= maxNumber || becomesLink(c.document.text, cite.Span, s.Start) {
+			if seen[n] || n >= maxNumber || becomesLink(c.document.text, cite) {
 				continue
 			}
 			all := c.library.supports(n, whole)
@@ -138,9 +151,16 @@ func (c *checker) part(s *sentence, p *part, whole *statement) (k kept) {
 	return k
 }
 
-// becomesLink reports whether [n] in the place of a citation would begin a link or a definition.
-func becomesLink(text string, s Span, start int) bool {
-	return s.End < len(text) && (text[s.End] == '(' && linkTarget(text, s.End) > 0 || text[s.End] == ':' && s.Start == start)
+// becomesLink reports whether [n] in the place of a citation would be an image, or would begin a link or a definition.
+func becomesLink(text string, c citation) bool {
+	if c.Start > 0 && text[c.Start-1] == '!' {
+		return true
+	}
+	if c.follow == len(text) || text[c.follow] != ':' {
+		return c.follow < len(text) && linkTarget(text, c.follow) > 0
+	}
+	line := text[max(0, c.Start-maxCitation):c.Start]
+	return !strings.ContainsFunc(line[strings.LastIndexByte(line, '\n')+1:], unicode.IsLetter)
 }
 
 // replace writes the numbers that are left of a citation.

@@ -11,6 +11,7 @@ import (
 type citation struct {
 	Span
 	numbers []int
+	follow  int // where the text continues after the citations that follow it, if these are removed
 }
 
 const (
@@ -36,7 +37,7 @@ func citationAt(text string, at int) citation {
 	case superscript(c) >= 0:
 		n, numbers = superscripts(text, at)
 	}
-	return citation{Span{at, at + n}, numbers}
+	return citation{Span{at, at + n}, numbers, at + n}
 }
 
 // bracketed reads a citation in brackets, of which the first has a length.
@@ -199,7 +200,7 @@ var lengthUnits = setOf("meter|meters|metre|metres|metros|metro|metri|kilometer|
 // mayCite reports whether superscript digits after a text are a citation.
 func mayCite(before string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
-	if strings.ContainsRune(".,;:!?)]”’»\"'。、，！？」』।؟،", last) {
+	if strings.ContainsRune(".,;:!?)]】］>”’»\"'。、，！？」』।؟،", last) {
 		return true
 	}
 	if !unicode.IsLetter(last) {

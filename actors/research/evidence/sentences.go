@@ -69,6 +69,11 @@ func (d *document) addSentences(b Span, in *inline, spans []Span) {
 		}
 		return n
 	}
+	for i := len(cited) - 2; i >= 0; i-- {
+		if strings.Trim(d.text[cited[i].End:cited[i+1].Start], " \t") == "" {
+			cited[i].follow = cited[i+1].follow
+		}
+	}
 	for _, span := range spans {
 		s := sentence{Sentence: Sentence{Span: span}}
 		n := before(cited, span.Start)
