@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"turnstone/protocol/words"
@@ -153,14 +152,10 @@ func (c *checker) part(p *part, whole *statement) (k kept) {
 
 // becomesLink reports whether [n] in the place of a citation would be an image, or would begin a link or a definition.
 func becomesLink(text string, c citation) bool {
-	if c.Start > 0 && text[c.Start-1] == '!' {
+	if strings.HasSuffix(text[:c.Start], "!") || c.lead < c.Start && strings.HasSuffix(text[:withBlanks(text, Span{c.lead, c.lead}).Start], "!") {
 		return true
 	}
-	if c.follow == len(text) || text[c.follow] != ':' {
-		return c.follow < len(text) && linkTarget(text, c.follow) > 0
-	}
-	line := text[max(0, c.Start-maxCitation):c.Start]
-	return !strings.ContainsFunc(line[strings.LastIndexByte(line, '\n')+1:], unicode.IsLetter)
+	return c.follow < len(text) && (text[c.follow] == ':' || linkTarget(text, c.follow) > 0)
 }
 
 // replace writes the numbers that are left of a citation.
@@ -193,13 +188,21 @@ func (c *checker) insert(s *sentence, text string) {
 	c.edits = append(c.edits, edit{Span{at, at}, text})
 }
 
-// withBlanks extends a range by the spaces before it.
+// withBlanks extends a range by the spaces before it, and at the beginning of a line by those after it: they would be an
+// indentation.
 func withBlanks(text string, s Span) Span {
-	for s.Start > 0 && (text[s.Start-1] == ' ' || text[s.Start-1] == '\t') {
+	for s.Start > 0 && isBlank(text[s.Start-1]) {
 		s.Start--
+	}
+	if s.Start == 0 || text[s.Start-1] == '\n' {
+		for s.End < len(text) && isBlank(text[s.End]) {
+			s.End++
+		}
 	}
 	return s
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // applied returns a text with its edits.
 func applied(text string, edits []edit) string {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,9 @@ func TestNumbersAreConsecutiveByFirstAppearance(t *testing.T) {
 
 var sourceLibrary = libraryOf(sources)
 
+// indentation is not compared: of several citations at the beginning of a line, the spaces between them go too.
+var indentation = regexp.MustCompile(`(?m)^[ \t]+`)
+
 // stripped returns a text without citations and markers, and what is left of nested ones.
 func stripped(text string) string {
 	for {
@@ -145,7 +149,7 @@ func verify(t *testing.T, markdown string) {
 	if again := Check(markdown, sources, marker); !reflect.DeepEqual(again, got) {
 		t.Fatalf("%q: a second check gives another result", markdown)
 	}
-	if a, b := stripped(markdown), stripped(got.Text); a != b && slices.Equal(kindsOf(withoutMarkers(markdown, marker)), kindsOf(a)) {
+	if a, b := indentation.ReplaceAllString(stripped(markdown), ""), indentation.ReplaceAllString(stripped(got.Text), ""); a != b && slices.Equal(kindsOf(withoutMarkers(markdown, marker)), kindsOf(stripped(markdown))) {
 		t.Fatalf("the text has changed:\n%q\n%q\n%q", markdown, a, b)
 	}
 	d := parseDocument(withoutMarkers(got.Text, marker))
@@ -181,7 +185,7 @@ func TestRandomReportsHold(t *testing.T) {
 		"The Gotthard Base Tunnel is 57 km long", "The Seikan Tunnel opened in March 1988", "Whales are large animals of all oceans", "北京市人口为2180万人", "東京都の人口は1400万人", "Экспорт вырос на 15 % в 2021 году", "did not ", "1", "57", marker, " " + marker, "[a](b)", "http://a.example/b.", "<b>", "!", "\t",
 	}
 	r := rand.New(rand.NewPCG(5, 6))
-	for range 3000 {
+	for range 2000 {
 		var b strings.Builder
 		for range 1 + r.IntN(25) {
 			b.WriteString(pieces[r.IntN(len(pieces))])

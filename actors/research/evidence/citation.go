@@ -11,6 +11,7 @@ import (
 type citation struct {
 	Span
 	numbers []int
+	lead    int // where the text before the citations that precede it ends, if these are removed
 	follow  int // where the text continues after the citations that follow it, if these are removed
 }
 
@@ -37,7 +38,7 @@ func citationAt(text string, at int) citation {
 	case superscript(c) >= 0:
 		n, numbers = superscripts(text, at)
 	}
-	return citation{Span{at, at + n}, numbers, at + n}
+	return citation{Span{at, at + n}, numbers, at, at + n}
 }
 
 // bracketed reads a citation in brackets, of which the first has a length.

@@ -6,7 +6,8 @@
 // node. Its work grows linearly with the length of a report, and its result never depends on the order of a map.
 //
 // What it may not do: it follows no address, calls no model, and writes no word of its own. An excerpt is a range of its page. A
-// report keeps every byte that is no citation; only citations [n] and the given marker are added. So a citation that nothing
+// report keeps every byte that is no citation, except spaces around a removed one; only citations [n] and the given marker are
+// added. So a citation that nothing
 // supports cannot be in a checked report, and neither can an excerpt that is not in its page.
 //
 // # Support

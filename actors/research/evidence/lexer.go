@@ -170,9 +170,13 @@ func linkTarget(text string, at int) int {
 		case c == '(':
 			depth++
 		case c == ')':
-			if depth--; depth == 0 {
-				return i + 1 - at
+			if depth--; depth > 0 {
+				continue
 			}
+			if i == at+1 {
+				return 0 // it is empty
+			}
+			return i + 1 - at
 		case c == ']' || c == '\n':
 			return 0
 		case c == ' ' && !titled:

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -68,7 +69,7 @@ func (d *document) insertion(s *sentence) int {
 	}
 	before := trimRight(d.text, lowest, at, func(c rune) bool { return strings.ContainsRune(closers, c) })
 	if stop := trimRight(d.text, lowest, before, isTerminator); stop < before {
-		return trimRight(d.text, lowest, stop, isBlank)
+		return trimRight(d.text, lowest, stop, unicode.IsSpace)
 	}
 	return at
 }
@@ -87,8 +88,6 @@ func (d *document) beforeCitations(s *sentence, at int) int {
 		at = s.citations[cited-1].Start
 	}
 }
-
-func isBlank(c rune) bool { return c == ' ' || c == '\t' }
 
 // trimRight returns where the characters at the end of a range begin.
 func trimRight(text string, start, end int, is func(c rune) bool) int {

@@ -69,11 +69,7 @@ func (d *document) addSentences(b Span, in *inline, spans []Span) {
 		}
 		return n
 	}
-	for i := len(cited) - 2; i >= 0; i-- {
-		if strings.Trim(d.text[cited[i].End:cited[i+1].Start], " \t") == "" {
-			cited[i].follow = cited[i+1].follow
-		}
-	}
+	d.connect(cited)
 	for _, span := range spans {
 		s := sentence{Sentence: Sentence{Span: span}}
 		n := before(cited, span.Start)
@@ -104,6 +100,21 @@ func (d *document) addSentences(b Span, in *inline, spans []Span) {
 	for _, span := range in.hidden {
 		if d.text[span.Start] == '`' {
 			d.outside = append(d.outside, codeCitations(d.text, span)...)
+		}
+	}
+}
+
+// connect sets what surrounds the groups of citations that only spaces separate.
+func (d *document) connect(cited []citation) {
+	adjacent := func(i int) bool { return strings.Trim(d.text[cited[i-1].End:cited[i].Start], " \t") == "" }
+	for i := 1; i < len(cited); i++ {
+		if adjacent(i) {
+			cited[i].lead = cited[i-1].lead
+		}
+	}
+	for i := len(cited) - 1; i > 0; i-- {
+		if adjacent(i) {
+			cited[i-1].follow = cited[i].follow
 		}
 	}
 }
