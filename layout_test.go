@@ -80,8 +80,8 @@ var webLayers = []string{
 	"layout", ".",
 }
 
-// machines lists the packages of state machines, and the one that decides about sources and citations. They have no clock, no context, no lock, no log and no store, so they
-// decide the same from the same events.
+// machines lists the packages of state machines, and the one that decides about sources and citations. They have no clock, no
+// context, no lock, no log and no store, so they decide the same from the same events.
 var machines = []string{"actors/turn/machine", "actors/upload/machine", "actors/research/evidence"}
 
 // apart lists packages of which none may import another one: the kinds of durable work, and what must know none of them.
