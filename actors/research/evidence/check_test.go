@@ -211,15 +211,15 @@ func TestManyExcerptsAreComparedByTheirWords(t *testing.T) {
 	}
 	var report strings.Builder
 	for i := 1; i < 1000; i++ {
-		fmt.Fprintf(&report, "The platform of the railway station is %d metres long. ", 100+i)
+		fmt.Fprintf(&report, "The platform of railway station number %d is %d metres long. ", i, 100+i)
 	}
 	c := checker{library: libraryOf(excerpts), marker: marker, adds: true}
 	c.pass(report.String())
 	if c.library.work > 999*(8*maxPostings+maxCandidates*2) {
 		t.Errorf("%d excerpts were compared", c.library.work)
 	}
-	if c.result.Factual != 999 {
-		t.Errorf("%d factual sentences", c.result.Factual)
+	if c.result.Factual != 999 || c.result.Supported < 900 {
+		t.Errorf("%d of %d factual sentences are supported", c.result.Supported, c.result.Factual)
 	}
 }
 

@@ -37,6 +37,8 @@ const (
 	maxExcerptSentences = 12
 	// maxClaimQuantities is how many quantities such a sentence has at most. Others are lists.
 	maxClaimQuantities = 16
+	// maxClaimPostings is how many sentences are found by one word.
+	maxClaimPostings = 64
 	// minSubjectWords is how many content words two such sentences share at least.
 	minSubjectWords = 3
 )
@@ -94,7 +96,7 @@ func comparePairs(claims []claim, compare func(a, b *claim)) (work int) {
 				work++
 				counts[other]++
 			}
-			if len(index[word]) < maxPostings {
+			if len(index[word]) < maxClaimPostings {
 				index[word] = append(index[word], i)
 			}
 		}

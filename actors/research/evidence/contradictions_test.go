@@ -44,7 +44,7 @@ func TestContradictionsTakeBoundedWork(t *testing.T) {
 	claims := claimsOf(excerpts)
 	compared := 0
 	work := comparePairs(claims, func(_, _ *claim) { compared++ })
-	if limit := 2000 * maxPostings * 10; work > limit || compared > 2000*maxPostings {
+	if limit := 2000 * maxClaimPostings * 10; work > limit || compared > 2000*maxClaimPostings {
 		t.Errorf("%d steps and %d pairs, want at most %d", work, compared, limit)
 	}
 	a, b := Contradictions(excerpts[:200]), Contradictions(excerpts[:200])

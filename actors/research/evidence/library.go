@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// maxPostings is how many excerpts are found by one word. A word that more excerpts have says little.
-	maxPostings = 64
+	// maxPostings is how many excerpts are found by one word. Of a word that more have, the first ones are found.
+	maxPostings = 512
 	// maxCandidates is how many excerpts are compared with a sentence that has no citation left.
-	maxCandidates = 12
+	maxCandidates = 24
 )
 
 // library has the excerpts of a report, by number and by word.
@@ -65,11 +65,12 @@ func (l *library) supports(number int, s *statement) bool {
 
 // best returns the number whose excerpt shares most with a sentence, of those that support it, or 0.
 func (l *library) best(s *statement) (number int) {
-	counts := map[int]int{}
+	counts := map[int]int{} // of shared words, of which rare ones count more
 	for _, key := range s.keys() {
+		rarity := 1 + maxPostings/max(1, len(l.words[key]))
 		for _, i := range l.words[key] {
 			l.work++
-			counts[i]++
+			counts[i] += rarity
 		}
 	}
 	candidates := slices.SortedFunc(maps.Keys(counts), func(a, b int) int {
