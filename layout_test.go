@@ -42,9 +42,9 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/verify", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
-		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/prompt", "actors/upload/machine", "actors/observe",
+		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
 	},
 	"persistence": {
@@ -82,7 +82,7 @@ var webLayers = []string{
 
 // machines lists the packages of state machines, and the one that decides about sources and citations. They have no clock, no
 // context, no lock, no log and no store, so they decide the same from the same events.
-var machines = []string{"actors/turn/machine", "actors/upload/machine", "actors/research/evidence"}
+var machines = []string{"actors/turn/machine", "actors/upload/machine", "actors/research/machine", "actors/research/evidence"}
 
 // apart lists packages of which none may import another one: the kinds of durable work, and what must know none of them.
 var apart = map[string][]string{
@@ -99,6 +99,7 @@ var alsoPure = map[string][]string{
 		"encoding/binary", "math/bits", "net/url", "path", "regexp", "unicode", "unicode/utf8", "golang.org/x/net/idna", "golang.org/x/net/publicsuffix",
 		"golang.org/x/text/unicode/norm", "turnstone/actors/passages", "turnstone/protocol/words",
 	},
+	"actors/research/machine": {"crypto/sha256", "encoding/hex", "turnstone/actors/research/evidence", "turnstone/protocol/researchlog"},
 }
 
 // pure lists what a state machine may import.

@@ -446,6 +446,20 @@ func AppendEvent(b []byte, turn TurnID, sequence int64, at time.Time, payload Pa
 	return appendPayload(b, payload)
 }
 
+// appendEventsOf is AppendEvents for the events of other work: field is the name of its identifier in the envelope.
+func appendEventsOf(b []byte, field, id string, first int64, at time.Time, events []Payload) ([]byte, error) {
+	for i, payload := range events {
+		b = append(append(append(b, `{"protocol_version":1,"`...), field...), `":"`...)
+		b = appendHead(append(b, id...), first+int64(i), at, payload)
+		var err error
+		if b, err = appendPayload(b, payload); err != nil {
+			return nil, err
+		}
+		b = append(b, '\n')
+	}
+	return b, nil
+}
+
 // appendHead appends the fields of an envelope that follow the identifier.
 func appendHead(b []byte, sequence int64, at time.Time, payload Payload) []byte {
 	b = append(b, `","sequence":`...)
@@ -568,7 +582,7 @@ func DecodeEvent(frame []byte) (Envelope, Payload, error) {
 
 var payloads = func() map[EventType]func() Payload {
 	all := map[EventType]func() Payload{SnapshotSpec.Type: SnapshotSpec.New}
-	for _, spec := range slices.Concat(Events, UploadEvents) {
+	for _, spec := range slices.Concat(Events, UploadEvents, ResearchEvents) {
 		all[spec.Type] = spec.New
 	}
 	return all

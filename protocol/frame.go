@@ -61,6 +61,9 @@ func EndsTurn(frames []byte) bool { return lastType(frames) == "turn.finished" }
 // EndsUpload reports whether the last of the frames is upload.finished.
 func EndsUpload(frames []byte) bool { return lastType(frames) == "upload.finished" }
 
+// EndsResearch reports whether the last of the frames is task.finished.
+func EndsResearch(frames []byte) bool { return lastType(frames) == "task.finished" }
+
 func lastType(frames []byte) string {
 	frames = bytes.TrimRight(frames, "\n")
 	if i := bytes.LastIndexByte(frames, '\n'); i >= 0 {

@@ -130,6 +130,7 @@ func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewMailID() MailID                 { return newID[mailKind]() }
 func NewFileID() FileID                 { return newID[fileKind]() }
 func NewArtifactID() ArtifactID         { return newID[artifactKind]() }
+func NewTaskID() TaskID                 { return newID[taskKind]() }
 
 // UUID returns the identifier in the form in which the database has it.
 func (id ID[K]) UUID() string { return uuid.UUID(id).String() }
@@ -178,6 +179,12 @@ func DeriveArtifactPartID(tool ToolID) PartID { return PartID(derive([16]byte(to
 
 // DeriveWriteID derives the identifier under which a call of a tool writes its n-th artifact, if it writes several.
 func DeriveWriteID(tool ToolID, n int) ToolID { return ToolID(derive([16]byte(tool), 8, n)) }
+
+// DeriveReportID derives the identifier of the artifact with the report of a research task.
+func DeriveReportID(task TaskID) ArtifactID { return ArtifactID(derive([16]byte(task), 9, 1)) }
+
+// DeriveReportPartID derives the identifier of the n-th part of the message with the report of a research task.
+func DeriveReportPartID(task TaskID, n int) PartID { return PartID(derive([16]byte(task), 10, n)) }
 
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])

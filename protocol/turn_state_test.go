@@ -47,6 +47,7 @@ func machines() []machine {
 		machineOf("follow-up", FollowUpQueued, FollowUpStates, FollowUpTransitions, FollowUpState.Terminal, nextOf(FollowUpTransitions)),
 		machineOf("approval", ApprovalPending, ApprovalStates, ApprovalTransitions, func(s ApprovalState) bool { return s != ApprovalPending }, nextOf(ApprovalTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
+		machineOf("research task", ResearchQueued, ResearchStates, ResearchTransitions, ResearchState.Terminal, NextResearchState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
 	}
 }

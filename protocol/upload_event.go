@@ -67,18 +67,5 @@ type UploadEnvelope struct {
 
 // AppendUploadEvents is AppendEvents for the events of an upload.
 func AppendUploadEvents(b []byte, upload UploadID, first int64, at time.Time, events []Payload) ([]byte, error) {
-	for i, payload := range events {
-		var err error
-		if b, err = appendUploadEvent(b, upload, first+int64(i), at, payload); err != nil {
-			return nil, err
-		}
-		b = append(b, '\n')
-	}
-	return b, nil
-}
-
-func appendUploadEvent(b []byte, upload UploadID, sequence int64, at time.Time, payload Payload) ([]byte, error) {
-	b = append(b, `{"protocol_version":1,"upload_id":"`...)
-	b = upload.AppendText(b)
-	return appendPayload(appendHead(b, sequence, at, payload), payload)
+	return appendEventsOf(b, "upload_id", upload.String(), first, at, events)
 }

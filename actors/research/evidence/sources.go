@@ -15,6 +15,14 @@ type Candidate struct {
 	Author string
 	DOI    string
 	Text   string
+	Print  *Fingerprint // of the text; nil: that of Text
+}
+
+func (c *Candidate) fingerprint() Fingerprint {
+	if c.Print != nil {
+		return *c.Print
+	}
+	return FingerprintOf(c.Text)
 }
 
 // Sources is a set of sources without duplicates. Two candidates are one source if they have the same canonical address, the
@@ -40,7 +48,7 @@ func (s *Sources) Add(c Candidate) (index int, merged bool) {
 	if s.keys == nil {
 		s.keys = map[string]int{}
 	}
-	keys, print := keysOf(c), FingerprintOf(c.Text)
+	keys, print := keysOf(c), c.fingerprint()
 	if print.Count > 0 {
 		keys = append(keys, "text "+strconv.FormatUint(print.Exact, 36)+" "+strconv.Itoa(print.Count))
 	}

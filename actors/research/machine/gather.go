@@ -1,0 +1,383 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"turnstone/actors/research/evidence"
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+)
+
+// source is something that a search found and that the task reads.
+type source struct {
+	protocol.ResearchKeptSource
+	found     researchlog.Candidate
+	about     []*question // whose searches found it
+	state     protocol.ResearchSourceState
+	page      *researchlog.Page
+	questions []*question // of each excerpt
+}
+
+// advance takes a running task on, when all the steps that it waits for are over. It is called after every entry.
+func (b *Batch) advance() {
+	if b.task.State != protocol.ResearchRunning {
+		return
+	}
+	if b.hurry && b.task.Phase != protocol.ResearchSynthesizing {
+		b.beginWriting()
+	}
+	switch b.task.Phase {
+	case protocol.ResearchPlanning:
+		if b.allOver(researchlog.StepPlan) && !b.revise() && b.allOver(researchlog.StepRevise) {
+			b.search()
+		}
+	case protocol.ResearchSearching:
+		b.advanceSearch()
+	case protocol.ResearchReading:
+		b.advanceReading()
+	case protocol.ResearchSynthesizing:
+		b.advanceWriting()
+	}
+}
+
+// search begins a round: it searches every open question in every place.
+func (b *Batch) search() {
+	open := b.in(protocol.ResearchStepOpen)
+	if len(open) == 0 || b.round >= b.limits.rounds+protocol.MaxResearchInputs {
+		b.beginWriting()
+		b.advanceWriting()
+		return
+	}
+	b.round++
+	b.enter(protocol.ResearchSearching)
+	for _, q := range open {
+		q.round = b.round
+		b.set(q, protocol.ResearchStepRunning)
+		for _, place := range b.spec.Sources {
+			b.add(researchlog.Step{
+				Key: fmt.Sprintf("search-%s-%s", q.StepID, place), Kind: researchlog.StepSearch, Source: place, About: []string{q.Question},
+				Limit: b.limits.candidates, Files: b.spec.FileIDs,
+			})
+		}
+	}
+}
+
+func (b *Batch) advanceSearch() {
+	if !b.allOver(researchlog.StepSearch) {
+		return
+	}
+	b.choose()
+	b.enter(protocol.ResearchReading)
+	b.advanceReading()
+}
+
+// choose adds the sources that this round reads: the best ones of each search in turn, without those that the task has.
+func (b *Batch) choose() {
+	var lists []*step
+	for _, s := range b.steps {
+		if s.Kind == researchlog.StepSearch && s.result != nil && b.questionOf(s.About[0]).round == b.round {
+			lists = append(lists, s)
+		}
+	}
+	left := int(min(int64(b.limits.pages), b.task.Budget.Pages-b.task.Spent.Pages))
+	seen := map[string]*source{}
+	for _, s := range b.sources {
+		seen[identity(&s.found)] = s
+	}
+	found := 0
+	for rank := range b.limits.candidates {
+		for _, s := range lists {
+			if rank >= len(s.result.Candidates) {
+				continue
+			}
+			candidate, q := s.result.Candidates[rank], b.questionOf(s.About[0])
+			if known := seen[identity(&candidate)]; known != nil {
+				if !slices.Contains(known.about, q) {
+					known.about = append(known.about, q)
+				}
+				continue
+			}
+			found++
+			added := b.addSource(s.Source, candidate, q, left > 0)
+			seen[identity(&candidate)] = added
+			left--
+		}
+	}
+	b.task.Progress.SourcesFound += found
+}
+
+// addSource adds a source; with read, it is read in this round.
+func (b *Batch) addSource(place protocol.ResearchSource, candidate researchlog.Candidate, q *question, read bool) *source {
+	s := &source{found: candidate, about: []*question{q}, state: protocol.SourceFound}
+	if !read {
+		return s
+	}
+	s.SourceID = fmt.Sprintf("s%d", len(b.sources)+1)
+	s.Kind, s.Title, s.FileID, s.ConversationID = place, candidate.Title, candidate.FileID, candidate.ConversationID
+	if candidate.URL != "" {
+		s.URL = &candidate.URL
+	}
+	b.sources = append(b.sources, s)
+	b.note(s, protocol.SourceFound, "")
+	b.add(researchlog.Step{Key: "read-" + s.SourceID, Kind: researchlog.StepRead, Source: place, About: texts(s.about), Found: &candidate})
+	return s
+}
+
+// identity returns what is the same for two candidates of one source.
+func identity(c *researchlog.Candidate) string {
+	switch {
+	case c.FileID != nil:
+		return c.FileID.String()
+	case c.MessageID != nil:
+		return c.MessageID.String()
+	case c.ConversationID != nil:
+		return c.ConversationID.String()
+	}
+	if canonical, ok := evidence.Canonical(c.URL); ok {
+		return canonical
+	}
+	return c.URL
+}
+
+// note reports the state of a source.
+func (b *Batch) note(s *source, state protocol.ResearchSourceState, reason string) {
+	s.state = state
+	b.emit(&protocol.ResearchSourceChanged{SourceID: s.SourceID, State: state, Kind: s.Kind, Title: s.Title, URL: s.URL, Reason: reason})
+}
+
+// noteReading reports that the source of a step is being read.
+func (b *Batch) noteReading(s *step) {
+	if of := b.sourceOf(s); of.state == protocol.SourceFound {
+		b.note(of, protocol.SourceReading, "")
+	}
+}
+
+// sourceOf returns the source of a step that reads or judges.
+func (m *Machine) sourceOf(s *step) *source {
+	for _, of := range m.sources {
+		if s.Key == "read-"+of.SourceID || s.Key == "judge-"+of.SourceID {
+			return of
+		}
+	}
+	panic("research: no source of " + s.Key)
+}
+
+func (m *Machine) questionOf(text string) *question {
+	for _, q := range m.questions {
+		if q.Question == text {
+			return q
+		}
+	}
+	panic("research: no such question")
+}
+
+func texts(questions []*question) []string {
+	all := make([]string, len(questions))
+	for i, q := range questions {
+		all[i] = q.Question
+	}
+	return all
+}
+
+// advanceReading has what was read judged, once all of it was read, and then begins another round or the report.
+func (b *Batch) advanceReading() {
+	if !b.allOver(researchlog.StepRead) {
+		return
+	}
+	b.merge()
+	if !b.allOver(researchlog.StepJudge) {
+		return
+	}
+	b.keepQuotes()
+	b.conflicts = b.contradictions()
+	if b.revise() || !b.allOver(researchlog.StepRevise) {
+		return
+	}
+	if b.round < b.limits.rounds && b.askGaps() || !b.allOver(researchlog.StepGaps) {
+		return
+	}
+	for _, q := range b.in(protocol.ResearchStepRunning) {
+		b.set(q, protocol.ResearchStepDone)
+	}
+	b.search()
+}
+
+// merge takes the pages of all sources that were read, in their order. One that is the same work as an earlier one is merged
+// with it, and the passages of every other one are judged.
+func (b *Batch) merge() {
+	var known works
+	for _, s := range b.sources {
+		read := b.byKey["read-"+s.SourceID]
+		if read.result == nil {
+			continue
+		}
+		fresh := s.page == nil && s.state != protocol.SourceFailed && s.state != protocol.SourceMerged
+		switch {
+		case fresh && read.result.Failed != "":
+			b.note(s, protocol.SourceFailed, read.result.Failed)
+		case fresh:
+			b.take(s, read.result.Page, &known)
+		case s.page != nil:
+			known.add(s, s.page)
+		}
+	}
+}
+
+// works are the different works that were read.
+type works struct {
+	set     evidence.Sources
+	sources []*source // by their indexes in set
+}
+
+// add adds the page of a source. It returns the source with the same work; nil: there is none.
+func (w *works) add(s *source, page *researchlog.Page) *source {
+	var print evidence.Fingerprint
+	_ = json.Unmarshal(page.Fingerprint, &print) // without one, the text is compared with no other
+	index, merged := w.set.Add(evidence.Candidate{URL: page.URL, Title: page.Title, Author: page.Author, DOI: page.DOI, Print: &print})
+	if merged {
+		return w.sources[index]
+	}
+	w.sources = append(w.sources, s)
+	return nil
+}
+
+// take takes the page of a source that was read for the first time.
+func (b *Batch) take(s *source, page *researchlog.Page, known *works) {
+	s.page = page
+	if page.Title != "" {
+		s.Title = clip(page.Title, maxTitle)
+	}
+	if page.URL != "" {
+		s.URL = &page.URL
+	}
+	s.AccessedAt, s.SHA256 = page.AccessedAt, page.SHA256
+	if first := known.add(s, page); first != nil {
+		s.page = nil
+		b.note(s, protocol.SourceMerged, "It is the same work as "+first.SourceID+".")
+		for _, q := range s.about {
+			if !slices.Contains(first.about, q) {
+				first.about = append(first.about, q)
+			}
+		}
+		return
+	}
+	if len(page.Passages) == 0 {
+		b.note(s, protocol.SourceUnused, "Nothing in it is about a question of the plan.")
+		return
+	}
+	b.judge(s)
+}
+
+// judge has a model quote what answers the questions. Without tokens for that, the passages themselves are the quotes.
+func (b *Batch) judge(s *source) {
+	if !b.canGather(judgeTokens * int64(1+b.pending(researchlog.StepJudge))) {
+		return
+	}
+	passages := make([]string, len(s.page.Passages))
+	for i, p := range s.page.Passages {
+		passages[i] = p.Text
+	}
+	b.add(researchlog.Step{
+		Key: "judge-" + s.SourceID, Kind: researchlog.StepJudge, Asked: b.spec.Question, About: texts(s.about), Found: &s.found, Texts: passages,
+		Limit: b.limits.quotes, Tokens: judgeTokens,
+	})
+}
+
+func (m *Machine) pending(kind researchlog.StepKind) (n int) {
+	for _, s := range m.steps {
+		if s.Kind == kind && !s.over() {
+			n++
+		}
+	}
+	return n
+}
+
+// keepQuotes keeps the excerpts of all sources that were judged, in their order. A quote that is not in the source is none.
+func (b *Batch) keepQuotes() {
+	for _, s := range b.sources {
+		if s.page == nil || s.state == protocol.SourceKept || s.state == protocol.SourceUnused {
+			continue
+		}
+		judged := b.byKey["judge-"+s.SourceID]
+		if judged == nil || judged.dropped || judged.result.Failed != "" {
+			b.keepPassages(s)
+		} else {
+			for _, quote := range judged.result.Quotes {
+				b.keepQuote(s, judged, quote)
+			}
+		}
+		if len(s.Excerpts) == 0 {
+			b.note(s, protocol.SourceUnused, "Nothing in it answers a question of the plan.")
+			continue
+		}
+		b.task.Progress.SourcesKept++
+		b.changed[s] = true
+		b.note(s, protocol.SourceKept, "")
+	}
+}
+
+// keepPassages keeps the first passages of a source that no model has judged.
+func (b *Batch) keepPassages(s *source) {
+	for i, p := range s.page.Passages {
+		if i == b.limits.quotes {
+			return
+		}
+		b.keep(s, s.about[0], p.Text, p.Locator)
+	}
+}
+
+// keepQuote keeps what a model quotes, if it is in a passage, with the words of the source.
+func (b *Batch) keepQuote(s *source, judged *step, quote researchlog.Quote) {
+	if quote.Number < 1 || quote.Number > len(judged.About) || len(s.Excerpts) == b.limits.quotes {
+		return
+	}
+	for _, p := range s.page.Passages {
+		if span, found := evidence.Locate(p.Text, quote.Text); found {
+			b.keep(s, b.questionOf(judged.About[quote.Number-1]), p.Text[span.Start:span.End], p.Locator)
+			return
+		}
+	}
+}
+
+func (b *Batch) keep(s *source, q *question, text, locator string) {
+	if slices.ContainsFunc(s.Excerpts, func(e protocol.ResearchExcerpt) bool { return e.Text == text }) {
+		return
+	}
+	s.Excerpts = append(s.Excerpts, protocol.ResearchExcerpt{
+		ExcerptID: fmt.Sprintf("%se%d", s.SourceID, len(s.Excerpts)+1), Text: text, Locator: locator,
+	})
+	s.questions = append(s.questions, q)
+}
+
+// askGaps has a model name further questions: because of contradictions, and because of questions without a source. It reports
+// whether there is something to ask.
+func (b *Batch) askGaps() bool {
+	key := fmt.Sprintf("gaps-%d", b.round)
+	if b.byKey[key] != nil || !b.canGather(gapsTokens) || b.task.Spent.Pages >= b.task.Budget.Pages {
+		return false
+	}
+	var found []string
+	for _, c := range b.conflicts {
+		found = append(found, c.first.text()+"\n"+c.second.text())
+	}
+	for _, q := range b.in(protocol.ResearchStepRunning) {
+		if len(b.quotesOf(q)) == 0 {
+			found = append(found, q.Question)
+		}
+	}
+	if len(found) == 0 {
+		return false
+	}
+	b.add(researchlog.Step{
+		Key: key, Kind: researchlog.StepGaps, Asked: b.spec.Question, About: b.texts(), Texts: found, Limit: b.limits.followUps, Tokens: gapsTokens,
+	})
+	return true
+}
+
+func (b *Batch) gapsNamed(s *step) {
+	if b.addQuestions(s.result.Questions, b.limits.followUps) {
+		b.publishPlan()
+	}
+}

@@ -1,0 +1,397 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+)
+
+var cited = regexp.MustCompile(`\[(\d+)\]`)
+
+func TestATaskPlansSearchesReadsAndWrites(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchStandard))
+	task := w.run()
+	if task.State != protocol.ResearchCompleted || w.report == nil || task.ArtifactID == nil || task.MessageID == nil {
+		t.Fatalf("%s, %+v", task.State, task.Failure)
+	}
+	checks := w.report.Checks
+	if checks.Removed == 0 || checks.Unsupported == 0 || checks.Supported == 0 || checks.Factual != checks.Supported+checks.Unsupported {
+		t.Errorf("checks: %+v", checks)
+	}
+	numbers := map[int]bool{}
+	for _, s := range w.sources {
+		if s.Number != nil {
+			numbers[*s.Number] = true
+		}
+	}
+	for _, m := range cited.FindAllStringSubmatch(w.report.Content, -1) {
+		if n, _ := strconv.Atoi(m[1]); !numbers[n] {
+			t.Errorf("the report cites %s, which is no source of it", m[0])
+		}
+	}
+	if !strings.Contains(w.report.Content, reportLanguages["en"].unsupported) || strings.Contains(w.report.Content, "[99]") {
+		t.Errorf("an invented citation stayed, or a sentence without a source is not marked:\n%s", w.report.Content)
+	}
+	merged := 0
+	for _, e := range w.events {
+		if s, is := e.(*protocol.ResearchSourceChanged); is && s.State == protocol.SourceMerged {
+			merged++
+		}
+	}
+	if merged == 0 {
+		t.Error("pages with the same text were not merged")
+	}
+	for ordinal, s := range w.sources {
+		for _, e := range s.Excerpts {
+			in := func(n int) bool { return strings.Contains(pageText(n), e.Text) }
+			if !slices.ContainsFunc([]int{0, 1, 2, 3, 4, 5, 6}, in) {
+				t.Errorf("no page contains %q of source %d", e.Text, ordinal)
+			}
+		}
+	}
+	if last, is := w.events[len(w.events)-1].(*protocol.ResearchFinished); !is || last.LastSequence != int64(len(w.events)) {
+		t.Errorf("the last of %d events is %+v", len(w.events), w.events[len(w.events)-1])
+	}
+}
+
+func TestTheReportDoesNotDependOnTheOrderInWhichStepsEnd(t *testing.T) {
+	spec := newSpec(protocol.ResearchStandard)
+	w := newWorld(t, spec)
+	w.run()
+	for seed := range uint64(20) {
+		other := newWorld(t, spec)
+		other.random = rand.New(rand.NewPCG(seed, 1))
+		other.run()
+		if other.report.Content != w.report.Content {
+			t.Fatalf("seed %d:\n%s\n\nwant:\n%s", seed, other.report.Content, w.report.Content)
+		}
+	}
+}
+
+// After each entry the process ends, and another owner continues.
+func TestStepsWithAResultAreNotRepeated(t *testing.T) {
+	spec := newSpec(protocol.ResearchQuick)
+	w := newWorld(t, spec)
+	w.run()
+	for after := 1; after < len(w.claim.Entries); after++ {
+		other := newWorld(t, spec)
+		other.step(func(b *Batch) { b.Begin() })
+		for len(other.claim.Entries) < after && other.advance() {
+		}
+		if other.machine.State().Terminal() {
+			break
+		}
+		done := slices.Clone(other.ran)
+		other.restart()
+		if got := other.machine.task.Progress.Reused; got != len(done) {
+			t.Errorf("after entry %d: %d steps were reused, want %d", after, got, len(done))
+		}
+		other.run()
+		for _, key := range other.ran[len(done):] {
+			if slices.Contains(done, key) {
+				t.Errorf("after entry %d: %s ran again", after, key)
+			}
+		}
+		if other.report.Content != w.report.Content {
+			t.Errorf("after entry %d: another report", after)
+		}
+	}
+}
+
+// A program of another version may build other inputs: what was stored for the former ones is not used.
+func TestAResultForAnotherInputIsNotUsed(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.advance()
+	w.claim.Entries[1].Digest = "of another input"
+	w.restart()
+	if len(w.running) != 1 || w.running[0].Key != "plan" {
+		t.Fatalf("running: %+v", w.running)
+	}
+	if task := w.run(); task.State != protocol.ResearchCompleted {
+		t.Errorf("%s: %+v", task.State, task.Failure)
+	}
+}
+
+func TestEveryTriggerInEveryState(t *testing.T) {
+	for _, state := range protocol.ResearchStates {
+		for name, trigger := range map[string]func(*Batch){
+			"begin": func(b *Batch) { b.Begin() }, "adopt": func(b *Batch) { b.Adopt() }, "give up": func(b *Batch) { b.GiveUp() },
+			"result": func(b *Batch) { b.Result("plan", &researchlog.Result{}, 1) }, "time over": func(b *Batch) { b.TimeOver() },
+			"cancel": func(b *Batch) { b.Cancel() }, "stopped": func(b *Batch) { b.Stopped() }, "complete": func(b *Batch) { b.Complete(protocol.NewMessageID()) },
+			"reject": func(b *Batch) { b.Reject("why") },
+			"steer": func(b *Batch) {
+				_, _ = b.Steer(&researchlog.Steering{Kind: protocol.ResearchInput, Text: "x", ClientID: name(state)})
+			},
+		} {
+			w := inState(t, state)
+			before, events := w.machine.State(), len(w.events)
+			b := w.machine.NewBatch()
+			trigger(b)
+			after := w.machine.State()
+			legal := before == after || slices.ContainsFunc(protocol.ResearchTransitions, func(tr protocol.Transition[protocol.ResearchState, protocol.ResearchTrigger]) bool {
+				return tr.From == before
+			})
+			if !legal || before.Terminal() && (after != before || len(b.Events) > 0) {
+				t.Errorf("%s in %s leads to %s with %d events after %d", name, before, after, len(b.Events), events)
+			}
+		}
+	}
+}
+
+func name(state protocol.ResearchState) string { return "in " + string(state) }
+
+// inState returns a task in a state.
+func inState(t *testing.T, state protocol.ResearchState) *world {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	switch state {
+	case protocol.ResearchQueued:
+		return w
+	case protocol.ResearchCompleted:
+		w.run()
+		return w
+	}
+	w.step(func(b *Batch) { b.Begin() })
+	switch state {
+	case protocol.ResearchCancelling:
+		b := w.machine.NewBatch()
+		b.Cancel()
+	case protocol.ResearchCancelled:
+		w.step(func(b *Batch) { b.Cancel() })
+	case protocol.ResearchFailed:
+		w.step(func(b *Batch) { b.GiveUp() })
+	}
+	return w
+}
+
+func TestACancelledTaskStopsAndReturnsItsInputs(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one"})
+	w.step(func(b *Batch) { b.Cancel() })
+	if w.machine.State() != protocol.ResearchCancelled || w.outcomes() != "accepted returned" {
+		t.Errorf("%s, %s", w.machine.State(), w.outcomes())
+	}
+}
+
+func (w *world) steer(t *testing.T, command *researchlog.Steering) (receipt *protocol.ResearchReceipt) {
+	t.Helper()
+	var err error
+	command.SteeringID = protocol.NewSteeringID()
+	w.step(func(b *Batch) { receipt, err = b.Steer(command) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return receipt
+}
+
+// outcomes lists what became of the inputs.
+func (w *world) outcomes() string {
+	var all []string
+	for _, e := range w.events {
+		if s, is := e.(*protocol.ResearchSteered); is {
+			all = append(all, string(s.Outcome))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAnInputIsAppliedByTheNextStepAboutThePlan(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.advance() // the plan
+	first := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one", Digest: "1"})
+	again := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one", Digest: "1"})
+	if first.Replayed || !again.Replayed || again.SteeringID != first.SteeringID || again.Sequence != first.Sequence {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	if _, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchInput, Text: "other", ClientID: "one", Digest: "2"}); protocol.CodeOf(err) != protocol.CodeInvalid {
+		t.Errorf("another command with the same identifier: %v", err)
+	}
+	w.run()
+	if !slices.Contains(w.ran, "revise-1") || w.outcomes() != "accepted applied" || !strings.Contains(w.report.Content, "## What about harbours?") {
+		t.Errorf("%s; %v\n%s", w.outcomes(), w.ran, w.report.Content)
+	}
+	_, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchInput, Text: "late", ClientID: "two"})
+	if protocol.CodeOf(err) != protocol.CodeSteeringClosed {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestTheUserStrikesAndAddsQuestions(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.advance()
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, Strike: []string{"q2"}, Add: []string{"What do pilots say?"}, ClientID: "one"})
+	w.run()
+	if strings.Contains(w.report.Content, "Who built the locks?") || !strings.Contains(w.report.Content, "What do pilots say?") {
+		t.Errorf("%s", w.report.Content)
+	}
+}
+
+func TestTheReportIsWrittenAtOnce(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchStandard))
+	w.step(func(b *Batch) { b.Begin() })
+	_, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "early"})
+	if protocol.CodeOf(err) != protocol.CodeConflict {
+		t.Errorf("before the plan: %v", err)
+	}
+	for len(w.ran) == 0 || !strings.HasPrefix(w.ran[len(w.ran)-1], "read-s3") {
+		w.advance()
+	}
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "one"})
+	task := w.run()
+	if task.State != protocol.ResearchCompleted || task.Progress.SourcesKept == 0 || task.Progress.SourcesKept > 6 {
+		t.Errorf("%s with %+v", task.State, task.Progress)
+	}
+}
+
+func TestABudgetEndsTheWorkTruthfully(t *testing.T) {
+	words := reportLanguages["en"]
+	for name, c := range map[string]struct {
+		change func(*researchlog.Spec)
+		state  protocol.ResearchState
+		says   string
+	}{
+		"no tokens for a plan":    {func(s *researchlog.Spec) { s.Budget.Tokens = 1 }, protocol.ResearchFailed, ""},
+		"no tokens for a section": {func(s *researchlog.Spec) { s.Budget.Tokens = 3_000 }, protocol.ResearchCompleted, ""},
+		"few pages":               {func(s *researchlog.Spec) { s.Budget.Pages = 2 }, protocol.ResearchCompleted, words.pagesOver},
+	} {
+		spec := newSpec(protocol.ResearchStandard)
+		c.change(&spec)
+		w := newWorld(t, spec)
+		task := w.run()
+		if task.State != c.state || task.Spent.Pages > spec.Budget.Pages {
+			t.Errorf("%s: %s, spent %+v", name, task.State, task.Spent)
+		}
+		if c.state == protocol.ResearchFailed {
+			if task.Failure == nil || task.Failure.Code != protocol.ResearchBudgetExceeded {
+				t.Errorf("%s: %+v", name, task.Failure)
+			}
+		} else if !strings.Contains(w.report.Content, c.says) {
+			t.Errorf("%s: the report does not say so:\n%s", name, w.report.Content)
+		}
+	}
+}
+
+func TestTheTimeOfATaskEnds(t *testing.T) {
+	for after := range 30 {
+		w := newWorld(t, newSpec(protocol.ResearchStandard))
+		w.step(func(b *Batch) { b.Begin() })
+		for range after {
+			w.advance()
+		}
+		if w.machine.State().Terminal() {
+			break
+		}
+		w.step(func(b *Batch) { b.TimeOver() })
+		if w.machine.State() != protocol.ResearchCompleted || !strings.Contains(w.report.Content, reportLanguages["en"].timeOver) {
+			t.Errorf("after %d steps: %s", after, w.machine.State())
+		}
+	}
+}
+
+func TestAModelThatFailsLosesNoSource(t *testing.T) {
+	for _, kind := range []researchlog.StepKind{
+		researchlog.StepPlan, researchlog.StepJudge, researchlog.StepGaps, researchlog.StepWrite, researchlog.StepSummarize, researchlog.StepSearch, researchlog.StepRead,
+	} {
+		w := newWorld(t, newSpec(protocol.ResearchStandard))
+		w.change = func(step *researchlog.Step, result *researchlog.Result) {
+			if step.Kind == kind {
+				*result = researchlog.Result{Failed: "It did not answer."}
+			}
+		}
+		task := w.run()
+		if kind == researchlog.StepPlan {
+			if task.State != protocol.ResearchFailed || task.Failure.Code != protocol.ResearchModelFailed {
+				t.Errorf("%s: %s %+v", kind, task.State, task.Failure)
+			}
+			continue
+		}
+		if task.State != protocol.ResearchCompleted {
+			t.Errorf("%s: %s %+v", kind, task.State, task.Failure)
+		}
+		says := map[researchlog.StepKind]string{
+			researchlog.StepWrite: reportLanguages["en"].modelFailed, researchlog.StepSearch: reportLanguages["en"].nothing, researchlog.StepRead: reportLanguages["en"].nothing,
+		}[kind]
+		if !strings.Contains(w.report.Content, says) {
+			t.Errorf("%s: the report does not say so:\n%s", kind, w.report.Content)
+		}
+	}
+}
+
+func TestContradictionsAreSearchedAndNamed(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchStandard))
+	w.change = func(step *researchlog.Step, result *researchlog.Result) {
+		if step.Kind == researchlog.StepRead && (step.Found.Title == "Station 1" || step.Found.Title == "Station 2") {
+			height := map[string]string{"Station 1": "12", "Station 2": "9"}[step.Found.Title]
+			result.Page.Fingerprint = nil
+			result.Page.Passages[0].Text = "The largest tidal range ever measured at Saint-Malo harbour is " + height + " metres. Nothing else is said."
+		}
+	}
+	w.run()
+	if !slices.Contains(w.ran, "gaps-1") || !strings.Contains(w.report.Content, reportLanguages["en"].contradictions) {
+		t.Errorf("%v\n%s", w.ran, w.report.Content)
+	}
+}
+
+// What a source says is quoted, never carried out: brackets in it are no citations of the report.
+func TestTheTextOfASourceDoesNotBecomeACitation(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.change = func(step *researchlog.Step, result *researchlog.Result) {
+		switch step.Kind {
+		case researchlog.StepRead:
+			result.Page.Fingerprint = nil
+			result.Page.Passages[0].Text = fmt.Sprintf("As shown in [1] and [77], the range of %s is large.", step.Found.Title)
+		case researchlog.StepJudge:
+			result.Quotes = []researchlog.Quote{{Number: 1, Text: step.Texts[0]}}
+		case researchlog.StepWrite:
+			*result = researchlog.Result{Failed: "It did not answer."}
+		}
+	}
+	w.run()
+	if strings.Contains(w.report.Content, "[77]") || !strings.Contains(w.report.Content, "As shown in (1) and (77)") {
+		t.Errorf("%s", w.report.Content)
+	}
+}
+
+func TestAReportThatCannotBeStoredFailsTheTask(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	for !w.machine.ready {
+		step := w.running[0]
+		w.running = w.running[1:]
+		b := w.machine.NewBatch()
+		b.Result(step.Key, resultOf(step), 1)
+		for _, e := range b.Effects {
+			if e.Run != nil {
+				w.running = append(w.running, e.Run)
+			}
+		}
+	}
+	b := w.machine.NewBatch()
+	b.Reject("The project is archived.")
+	if f := w.machine.task.Failure; w.machine.State() != protocol.ResearchFailed || f.Code != protocol.ResearchNotStored || f.Detail != "The project is archived." {
+		t.Errorf("%s %+v", w.machine.State(), f)
+	}
+}
+
+func TestTheErrorForALateCommandHasTheTask(t *testing.T) {
+	w := inState(t, protocol.ResearchCancelled)
+	_, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "late"})
+	var known *protocol.Error
+	if !errors.As(err, &known) || known.Code != protocol.CodeSteeringClosed {
+		t.Fatal(err)
+	}
+	if current, is := known.Current.(*protocol.ResearchTask); !is || current.State != protocol.ResearchCancelled {
+		t.Errorf("%+v", known.Current)
+	}
+}

@@ -1,0 +1,244 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+)
+
+// addPlanStep adds the first step. Without tokens for it, the task fails: nothing is lost yet.
+func (b *Batch) addPlanStep() {
+	if b.task.Budget.Tokens < planTokens+leastTokens {
+		b.end(protocol.ResearchFails, &protocol.ResearchFailure{
+			Code:   protocol.ResearchBudgetExceeded,
+			Detail: fmt.Sprintf("A budget of %d tokens does not suffice for a plan and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, planTokens+leastTokens),
+		})
+		return
+	}
+	b.add(researchlog.Step{Key: "plan", Kind: researchlog.StepPlan, Asked: b.spec.Question, Inputs: b.applyInputs("plan"), Limit: b.limits.questions, Tokens: planTokens})
+}
+
+// planned uses the plan of a model.
+func (b *Batch) planned(s *step) {
+	if s.result.Failed != "" {
+		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchModelFailed, Detail: s.result.Failed})
+		return
+	}
+	if !b.addQuestions(s.result.Questions, b.limits.questions) && len(b.questions) == 0 {
+		b.addQuestions([]string{b.spec.Question}, 1)
+	}
+	b.publishPlan()
+}
+
+// addQuestions adds at most limit questions to the plan. It reports whether it has added one.
+func (b *Batch) addQuestions(texts []string, limit int) bool {
+	added := 0
+	for _, text := range texts {
+		text = clip(strings.Join(strings.Fields(text), " "), maxQuestion)
+		known := slices.ContainsFunc(b.questions, func(q *question) bool { return strings.EqualFold(q.Question, text) })
+		if text == "" || known || added == limit || len(b.questions) == protocol.MaxResearchPlan {
+			continue
+		}
+		added++
+		b.questions = append(b.questions, &question{ResearchStep: protocol.ResearchStep{
+			StepID: fmt.Sprintf("q%d", len(b.questions)+1), Question: text, State: protocol.ResearchStepOpen,
+		}})
+	}
+	return added > 0
+}
+
+// clip cuts a text after a number of characters.
+func clip(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return strings.TrimSpace(string(runes[:limit-1])) + "…"
+	}
+	return text
+}
+
+// publishPlan reports the whole plan.
+func (b *Batch) publishPlan() {
+	b.task.Plan = make([]protocol.ResearchStep, len(b.questions))
+	for i, q := range b.questions {
+		b.task.Plan[i] = q.ResearchStep
+	}
+	b.emit(&protocol.ResearchPlanned{Plan: b.task.Plan})
+}
+
+// set changes the state of a question of the plan.
+func (b *Batch) set(q *question, state protocol.ResearchStepState) {
+	if q.State == state {
+		return
+	}
+	q.State = state
+	b.task.Plan = slices.Clone(b.task.Plan) // events contain the former one
+	for i := range b.task.Plan {
+		if b.task.Plan[i].StepID == q.StepID {
+			b.task.Plan[i].State = state
+		}
+	}
+	b.emit(&protocol.ResearchStepChanged{StepID: q.StepID, State: state})
+}
+
+// strike strikes a question that was not searched to the end.
+func (b *Batch) strike(id string) {
+	for _, q := range b.questions {
+		if q.StepID == id && (q.State == protocol.ResearchStepOpen || q.State == protocol.ResearchStepRunning) {
+			b.set(q, protocol.ResearchStepStruck)
+			b.drop(func(s *step) bool {
+				return s.Kind == researchlog.StepSearch && slices.Equal(s.About, []string{q.Question})
+			})
+		}
+	}
+}
+
+// open returns the questions in a state.
+func (m *Machine) in(state protocol.ResearchStepState) (found []*question) {
+	for _, q := range m.questions {
+		if q.State == state {
+			found = append(found, q)
+		}
+	}
+	return found
+}
+
+// Steer accepts a command of the user. It returns the receipt; protocol.CodeSteeringClosed once the report is being written,
+// and the first receipt for a repeated command.
+func (b *Batch) Steer(command *researchlog.Steering) (*protocol.ResearchReceipt, error) {
+	if earlier, known := b.received[command.ClientID]; known {
+		if earlier.digest != command.Digest {
+			return nil, protocol.Invalid("body.client_steering_id", "was sent before with another command")
+		}
+		receipt := earlier.ResearchReceipt
+		receipt.Replayed = true
+		return &receipt, nil
+	}
+	switch waiting := b.waiting(); {
+	case b.task.State != protocol.ResearchQueued && b.task.State != protocol.ResearchRunning, b.task.Phase == protocol.ResearchSynthesizing, b.hurry:
+		return nil, errSteeringClosed(&b.task)
+	case command.Kind == protocol.ResearchWriteNow && b.task.Phase == protocol.ResearchPlanning:
+		current := b.task
+		return nil, protocol.Conflict(protocol.CodeConflict, &current, "The task has not searched yet, so there is nothing to write.")
+	case command.Kind == protocol.ResearchInput && waiting >= protocol.MaxResearchInputs:
+		return nil, &protocol.Error{Code: protocol.CodeTooManyInputs, RetryAfter: 5, Detail: fmt.Sprintf("At most %d inputs can wait to be taken into account.", protocol.MaxResearchInputs)}
+	}
+	b.enact(researchlog.Entry{Kind: researchlog.EntrySteering, Steering: command})
+	receipt := b.received[command.ClientID].ResearchReceipt
+	return &receipt, nil
+}
+
+func errSteeringClosed(task *protocol.ResearchTask) error {
+	detail := "The task has ended, and cannot be steered any more."
+	if !task.State.Terminal() {
+		detail = "The report is being written, so the task cannot be steered any more."
+	}
+	current := *task
+	return protocol.Conflict(protocol.CodeSteeringClosed, &current, detail)
+}
+
+// waiting returns the number of inputs that no step takes into account yet.
+func (m *Machine) waiting() (n int) {
+	for _, in := range m.inputs {
+		if !in.applied {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *Batch) applySteering(command *researchlog.Steering) {
+	b.emit(&protocol.ResearchSteered{SteeringID: command.SteeringID, Outcome: protocol.ResearchAccepted, Kind: command.Kind, Text: command.Text})
+	b.received[command.ClientID] = receipt{protocol.ResearchReceipt{
+		SteeringID: command.SteeringID, TaskID: b.spec.TaskID, State: "accepted", Sequence: b.sequence,
+	}, command.Digest}
+	in := &input{Steering: command}
+	b.inputs = append(b.inputs, in)
+	switch command.Kind {
+	case protocol.ResearchWriteNow:
+		b.hurry = true
+		b.applied(in, nil)
+		b.drop(func(*step) bool { return true })
+	case protocol.ResearchPlan:
+		for _, id := range command.Strike {
+			b.strike(id)
+		}
+		if b.addQuestions(command.Add, protocol.MaxResearchPlan) {
+			b.publishPlan()
+		}
+		b.applied(in, nil)
+	}
+}
+
+func (b *Batch) applied(in *input, step *string) {
+	in.applied = true
+	b.emit(&protocol.ResearchSteered{SteeringID: in.SteeringID, Outcome: protocol.ResearchApplied, Kind: in.Kind, Text: in.Text, StepID: step})
+}
+
+// applyInputs notes that a step takes all inputs so far into account, and returns them.
+func (b *Batch) applyInputs(key string) (texts []string) {
+	for _, in := range b.inputs {
+		if in.Kind != protocol.ResearchInput {
+			continue
+		}
+		texts = append(texts, in.Text)
+		if !in.applied {
+			b.applied(in, &key)
+		}
+	}
+	return texts
+}
+
+// returnInputs reports the inputs that no step has taken into account.
+func (b *Batch) returnInputs() {
+	for _, in := range b.inputs {
+		if !in.applied {
+			in.applied = true
+			b.emit(&protocol.ResearchSteered{SteeringID: in.SteeringID, Outcome: protocol.ResearchReturned, Kind: in.Kind, Text: in.Text})
+		}
+	}
+}
+
+// revise adds a step that changes the plan as the inputs that wait demand. It reports whether one is needed.
+func (b *Batch) revise() bool {
+	if b.waiting() == 0 || !b.allOver(researchlog.StepRevise) || !b.canGather(planTokens) {
+		return false
+	}
+	key := fmt.Sprintf("revise-%d", 1+b.count(researchlog.StepRevise))
+	b.add(researchlog.Step{
+		Key: key, Kind: researchlog.StepRevise, Asked: b.spec.Question, About: b.texts(), Inputs: b.applyInputs(key),
+		Limit: b.limits.questions, Tokens: planTokens,
+	})
+	return true
+}
+
+// texts returns the questions of the plan.
+func (m *Machine) texts() []string {
+	all := make([]string, len(m.questions))
+	for i, q := range m.questions {
+		all[i] = q.Question
+	}
+	return all
+}
+
+func (m *Machine) count(kind researchlog.StepKind) (n int) {
+	for _, s := range m.steps {
+		if s.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// revised uses the changes of a model. Without them, the plan stays as it is.
+func (b *Batch) revised(s *step) {
+	for _, i := range s.result.Struck {
+		if i >= 0 && i < len(s.About) {
+			b.strike(b.questions[i].StepID)
+		}
+	}
+	if b.addQuestions(s.result.Questions, b.limits.questions) {
+		b.publishPlan()
+	}
+}
