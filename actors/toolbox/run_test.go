@@ -97,3 +97,19 @@ func TestALongResultIsCutAtABorderAndTheRestIsKept(t *testing.T) {
 		t.Errorf("%d sources", len(result.Sources))
 	}
 }
+
+// granted is a list of consents.
+type granted []protocol.MemorySource
+
+func (g granted) Granted(context.Context, protocol.AccountID) ([]protocol.MemorySource, error) {
+	return g, nil
+}
+
+func TestReadingOnNeedsTheConsentToTheSource(t *testing.T) {
+	for _, c := range []granted{nil, {protocol.SourceLocation}, {protocol.SourceLocation, protocol.SourceConversations}} {
+		ran, failure := Run(t.Context(), ReadOn{Consents: c, Source: protocol.SourceConversations, Output: "the rest"}, &Call{})
+		if len(c) == 2 && (failure != nil || ran.Output != "the rest") || len(c) < 2 && (failure == nil || failure.Code != protocol.ToolCallDenied || ran.Output != "") {
+			t.Errorf("with %v: %+v, %v", c, ran, failure)
+		}
+	}
+}

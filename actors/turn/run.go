@@ -11,6 +11,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/observe"
+	"turnstone/actors/policy"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/actors/toolbox"
@@ -373,7 +374,13 @@ func (r *run) startCall() {
 
 // startTool runs a tool call in a separate goroutine, which sends toolDone. The time of the call begins when it has a slot.
 func (r *run) startTool(call machine.RunTool) {
-	tool, ctx, post := r.host.tools.Find(call.Name), r.observed.Context(r.toolCtx), r.shell.Post()
+	ctx, post := r.observed.Context(r.toolCtx), r.shell.Post()
+	var tool toolbox.Tool
+	if call.Name == policy.ReadMore {
+		tool = toolbox.ReadOn{Consents: r.host.calls.requests.Consents, Source: call.Consent, Output: call.Output}
+	} else {
+		tool = r.host.tools.Find(call.Name).Tool
+	}
 	spec := r.machine.Spec()
 	progress := &progressGate{send: func(label string, progress *protocol.Progress) { post(toolProgress{call.ID, label, progress}) }}
 	of := &toolbox.Call{
@@ -392,7 +399,7 @@ func (r *run) startTool(call machine.RunTool) {
 		}
 		began := time.Now()
 		ctx, span := r.host.observer.StartToolCall(ctx, call.Name)
-		result, failure := toolbox.Run(ctx, tool.Tool, of)
+		result, failure := toolbox.Run(ctx, tool, of)
 		progress.close()
 		observe.EndToolCall(span, failure)
 		done := toolDone{id: call.ID, result: result, failure: failure, took: time.Since(began)}

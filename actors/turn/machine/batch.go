@@ -60,6 +60,10 @@ type (
 		Name        string
 		Input       json.RawMessage
 		FirstSource int // see tools.Call
+
+		// Of a call of policy.ReadMore: Output is its output, if the account consents to the source.
+		Consent protocol.MemorySource
+		Output  string
 	}
 	// StopTools ends all tool calls.
 	StopTools struct{}

@@ -78,7 +78,7 @@ func (m *Batch) repeats(call *toolCall) bool {
 			Code: protocol.ToolCallRepeated, Detail: fmt.Sprintf("This call was made %d times with the same result. Tools are not available any more: answer with what you have.", earlier),
 		}, 0)
 		return true
-	case entry == nil || entry.calls < answeredAfter || m.tools[call.name].Consented:
+	case entry == nil || entry.calls < answeredAfter || m.tools[call.name].Consent != "":
 		return false
 	}
 	m.answerAgain(call, entry.last)
@@ -136,33 +136,49 @@ func moreNote(id string, from, size int) string {
 	return fmt.Sprintf("\n[This is the beginning of a result of %d bytes. To read on, call %s with {\"result_id\": %q, \"from\": %d}.]", size, policy.ReadMore, id, from)
 }
 
-// readMore answers a call of policy.ReadMore: {"result_id", "from"}.
+// readMore answers a call of policy.ReadMore. The call runs if the consent to the source of the result has to be checked.
 func (m *Batch) readMore(call *toolCall) {
+	id, output, refusal := m.piece(call)
+	if refusal != "" {
+		m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallInvalid, Detail: refusal}, 0)
+		return
+	}
+	m.moveTool(call, protocol.ToolRuns)
+	if m.cutConsents[id] != "" {
+		m.effect(m.runReadMore(call))
+		return
+	}
+	m.completeTool(call, protocol.ToolSucceeds, toolOutput{text: output}, nil, 0)
+}
+
+// runReadMore returns the effect that runs a call of policy.ReadMore.
+func (m *Machine) runReadMore(call *toolCall) RunTool {
+	run := call.run()
+	id, output, _ := m.piece(call)
+	run.Consent, run.Output = m.cutConsents[id], output
+	return run
+}
+
+// piece returns the part of a result for which a call of policy.ReadMore asks: {"result_id", "from"}; or why there is none.
+func (m *Machine) piece(call *toolCall) (id, output, refusal string) {
 	var in struct {
 		ResultID string `json:"result_id"`
 		From     int    `json:"from"`
 	}
-	refuse := func(detail string) {
-		m.completeTool(call, protocol.ToolRefused, toolOutput{}, &protocol.ToolError{Code: protocol.ToolCallInvalid, Detail: detail}, 0)
-	}
 	if err := json.Unmarshal(call.input, &in); err != nil {
-		refuse("The input is not an object with result_id and from.")
-		return
+		return "", "", "The input is not an object with result_id and from."
 	}
 	text, known := m.cutResults[in.ResultID]
 	switch {
 	case !known:
-		refuse("There is no result with this id to read on in.")
-		return
+		return "", "", "There is no result with this id to read on in."
 	case in.From < 0 || in.From >= len(text):
-		refuse(fmt.Sprintf("The result has %d bytes.", len(text)))
-		return
+		return "", "", fmt.Sprintf("The result has %d bytes.", len(text))
 	}
 	piece := foreign.Cut(text[in.From:], maxPiece)
-	output := foreign.Frame(foreign.Result, foreign.Attribute("id", in.ResultID)+foreign.Attribute("from", strconv.Itoa(in.From)), piece)
+	output = foreign.Frame(foreign.Result, foreign.Attribute("id", in.ResultID)+foreign.Attribute("from", strconv.Itoa(in.From)), piece)
 	if end := in.From + len(piece); end < len(text) {
 		output += moreNote(in.ResultID, end, len(text))
 	}
-	m.moveTool(call, protocol.ToolRuns)
-	m.completeTool(call, protocol.ToolSucceeds, toolOutput{text: output}, nil, 0)
+	return in.ResultID, output, ""
 }

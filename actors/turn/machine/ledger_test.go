@@ -76,7 +76,7 @@ func TestACallWithAnotherResultRunsAgain(t *testing.T) {
 
 // The account may have revoked its consent since the earlier calls. The tool checks that when it runs.
 func TestACallThatNeedsAConsentIsNeverAnsweredFromTheLedger(t *testing.T) {
-	m := newDriver(machineSpec(), map[string]Tool{"look": {Kind: "location", Title: "Look", ReadOnly: true, Consented: true}}, true)
+	m := newDriver(machineSpec(), map[string]Tool{"look": {Kind: "location", Title: "Look", ReadOnly: true, Consent: protocol.SourceLocation}}, true)
 	m.Begin()
 	m.Proceed()
 	for n := 1; n <= repeatsEnd; n++ {
@@ -421,4 +421,42 @@ func TestIdenticalReadsOfAStepAskOnce(t *testing.T) {
 			t.Errorf("after %s, the second call is %s, want %s", decision, calls[1].state, want)
 		}
 	}
+}
+
+// The account may have revoked its consent since the result was cut, so the call runs, which checks that.
+func TestReadingOnInAResultThatNeedsAConsentRuns(t *testing.T) {
+	tools := map[string]Tool{
+		"look":          {Kind: "account_search", Title: "Look", ReadOnly: true, Consent: protocol.SourceConversations},
+		policy.ReadMore: {Kind: "compute", Title: "Read on", ReadOnly: true},
+	}
+	m := newDriver(machineSpec(), tools, true)
+	m.Begin()
+	m.Proceed()
+	whole := strings.Repeat("The tide rises. ", 200)
+	m.ToolEnded(ask(m, "look", `{}`)[0].id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
+	call := ask(m, policy.ReadMore, `{"result_id":"r1","from":1600}`)[0]
+	check := func(m *driver, decided Decision) {
+		t.Helper()
+		for _, effect := range decided.Effects {
+			if run, is := effect.(RunTool); is && run.Name == policy.ReadMore && run.Consent == protocol.SourceConversations && strings.Contains(run.Output, whole[1600:]) {
+				return
+			}
+		}
+		t.Errorf("no call reads on: %+v", decided.Effects)
+	}
+	decided := m.take()
+	if check(m, decided); call.state != protocol.ToolRunning {
+		t.Errorf("the call is %s", call.state)
+	}
+	frames, err := protocol.AppendEvents(nil, m.spec.TurnID, 1, time.Now(), decided.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := Restore(&turnlog.Stored{Spec: m.spec, Frames: frames, Records: decided.Records}, tools, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := drive(restored)
+	d.Adopt(protocol.CauseDrain)
+	check(d, d.take())
 }

@@ -45,15 +45,17 @@ type Machine struct {
 	logged    int             // bytes of the log; see CountLogged
 	// cutResults are the whole outputs of calls whose result was cut, by result_id.
 	cutResults map[string]string
-	approvals  []*approval
-	ledger     map[string]*ledgerEntry // of identical calls
-	over       protocol.StopReason     // why no tool may be called any more; empty: they may
-	toolTime   time.Duration           // that tool calls took together
-	stored     int                     // bytes of cutResults
-	ended      bool
-	waited     time.Duration // for approvals, as the log says
-	waitsFrom  time.Time     // when it began to wait for approvals; zero: it does not, or it was not restored
-	repaired   bool          // restored from a damaged log: usable only to end the turn
+	// cutConsents are the sources to which the account has to consent before the model reads on in a result, by result_id.
+	cutConsents map[string]protocol.MemorySource
+	approvals   []*approval
+	ledger      map[string]*ledgerEntry // of identical calls
+	over        protocol.StopReason     // why no tool may be called any more; empty: they may
+	toolTime    time.Duration           // that tool calls took together
+	stored      int                     // bytes of cutResults
+	ended       bool
+	waited      time.Duration // for approvals, as the log says
+	waitsFrom   time.Time     // when it began to wait for approvals; zero: it does not, or it was not restored
+	repaired    bool          // restored from a damaged log: usable only to end the turn
 
 	// Volatile: lost with the process, rebuilt by adopt.
 	call     int               // number of the current model call; chunks of any other call are ignored
@@ -80,9 +82,10 @@ type Tool struct {
 	// Repeatable means that a second run has no second effect, so a call is run again after a crash. So is one of a tool that
 	// only reads, unless the user has approved that call: a read can send its input out of the service.
 	Repeatable bool
-	// Consented means that the account can revoke its consent to the results at any time, so none is given a second time.
-	Consented bool
-	Plan      policy.Planner // nil: every call runs as it is
+	// Consent is the source to which the account has to consent; empty: none. It can revoke the consent at any time, so no result
+	// is given a second time.
+	Consent protocol.MemorySource
+	Plan    policy.Planner // nil: every call runs as it is
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
@@ -169,7 +172,7 @@ func allowed(tools map[string]Tool, spec *turnlog.Spec) map[string]Tool {
 func New(spec *turnlog.Spec, tools map[string]Tool, continues bool) *Machine {
 	return &Machine{
 		spec: spec, tools: allowed(tools, spec), continues: continues,
-		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, ledger: map[string]*ledgerEntry{}, cutResults: map[string]string{}, splitter: newFenceSplitter(),
+		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, ledger: map[string]*ledgerEntry{}, cutResults: map[string]string{}, cutConsents: map[string]protocol.MemorySource{}, splitter: newFenceSplitter(),
 	}
 }
 
@@ -348,6 +351,9 @@ func (m *Machine) apply(payload protocol.Payload) {
 			call.state, call.completed = p.State, p
 			result.edited = call.edited
 			m.note(call, p)
+			if consent := m.tools[call.name].Consent; consent != "" && p.ResultID != "" {
+				m.cutConsents[p.ResultID] = consent
+			}
 		}
 		m.results[p.ToolID] = result
 		m.found = append(m.found, p.Sources...)
@@ -532,6 +538,10 @@ func (m *Batch) Adopt(cause protocol.RecoveryCause) {
 			continue
 		}
 		m.moveTool(call, protocol.ToolRerun)
+		if call.name == policy.ReadMore {
+			m.effect(m.runReadMore(call))
+			continue
+		}
 		m.effect(call.run())
 	}
 	m.Proceed()
