@@ -10,6 +10,7 @@ import { Elapsed, formatDuration } from "./elapsed";
 import { Disclosure } from "./disclosure";
 import { Sources, sourcesOf } from "./sources";
 import { outcomeWords } from "./tool-outcome";
+import { summaryOf } from "./tool-summary";
 
 interface StateStyle {
   message: MessageKey;
@@ -48,9 +49,9 @@ export function Tool({ part }: { part: PartView }) {
   const { t, intl } = localization;
   const style = stateStyles[part.state ?? "pending"] ?? stateStyles.pending;
   // An artifact is shown below the call that writes it.
-  const writes = part.kind === "artifact";
-  const summary = writes ? "" : summarizeInput(part.input);
-  const result = writes ? null : shortText(part.output);
+  const isArtifact = part.kind === "artifact";
+  const summary = summaryOf(part);
+  const result = isArtifact ? null : shortText(part.output);
   const outcome = outcomeWords(part)
     .map((word) => t(word))
     .join(" · ");
@@ -200,15 +201,4 @@ function shortText(value: unknown): string | null {
   if (typeof value !== "string") return typeof value === "object" || value === undefined ? null : String(value);
   const text = value.trim();
   return text === "" || text.length > maxShortText || /\n|^[[{]/.test(text) ? null : text;
-}
-
-/** Returns the argument values as one short text for the folded line. */
-function summarizeInput(input: unknown): string {
-  if (input === null || typeof input !== "object") return input === undefined ? "" : String(input).slice(0, 120);
-  const values = Object.values(input);
-  if (values.length === 0) return "";
-  return values
-    .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
-    .join(" · ")
-    .slice(0, 120);
 }
