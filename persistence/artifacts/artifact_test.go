@@ -148,9 +148,10 @@ func TestWhatACallHasWrittenIsFound(t *testing.T) {
 		if written {
 			f.written(w)
 		}
-		found, err := f.DB.Artifacts.WrittenByCall(t.Context(), w.Scope, w.ToolID)
-		if err != nil || (found != nil) != written || written && (found.Title != "Plan" || found.Version != 1) {
-			t.Errorf("written: %t: %+v, %v", written, found, err)
+		all, err := f.DB.Artifacts.WrittenByCall(t.Context(), w.Scope, []protocol.ToolID{protocol.DeriveWriteID(w.ToolID, 1), w.ToolID})
+		found := all[w.ToolID]
+		if err != nil || (len(all) == 1) != written || written && (found == nil || found.Title != "Plan" || found.Version != 1) {
+			t.Errorf("written: %t: %+v, %v", written, all, err)
 		}
 	}
 }

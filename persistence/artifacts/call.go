@@ -20,10 +20,10 @@ func refuse(code protocol.ToolErrorCode, format string, args ...any) error {
 
 const (
 	writtenSQL = `
-	select a.artifact_id, a.conversation_id, a.message_id, a.kind, v.title, a.language, v.version, v.created_by, v.bytes, encode(v.sha256, 'hex') as sha256,
+	select v.tool_id, a.artifact_id, a.conversation_id, a.message_id, a.kind, v.title, a.language, v.version, v.created_by, v.bytes, encode(v.sha256, 'hex') as sha256,
 		a.created_at, v.created_at as updated_at
 	from artifacts a join artifact_versions v on v.account_id = a.account_id and v.artifact_id = a.artifact_id
-	where v.account_id = @account and v.tool_id = @tool`
+	where v.account_id = @account and v.tool_id = any(@tools)`
 	answerSQL = `select assistant_message_id from turns where account_id = @account and turn_id = @turn`
 	countSQL  = `select count(*) from (select from artifacts where account_id = @account and conversation_id = @conversation limit @most) a`
 )
@@ -62,26 +62,36 @@ func (s *Store) WriteByCall(ctx context.Context, w *turnlog.ArtifactWrite) (writ
 	return nil, err
 }
 
+// writtenBy is an artifact as of the version that a call has written.
+type writtenBy struct {
+	ToolID protocol.ToolID
+	protocol.Artifact
+}
+
 // earlier returns what an earlier run of the call has written; nil: nothing.
 func earlier(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protocol.Artifact, error) {
-	rows, err := tx.Query(ctx, writtenSQL, pgx.NamedArgs{"account": w.AccountID, "tool": w.ToolID})
+	rows, err := tx.Query(ctx, writtenSQL, pgx.NamedArgs{"account": w.AccountID, "tools": []protocol.ToolID{w.ToolID}})
 	if err != nil {
 		return nil, fmt.Errorf("reading what a call wrote: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[protocol.Artifact])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[writtenBy])
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return found[0], nil
+	return &found[0].Artifact, nil
 }
 
-// WrittenByCall returns what a call has written under an identifier, as of that version; nil: nothing.
-func (s *Store) WrittenByCall(ctx context.Context, scope turnlog.Scope, by protocol.ToolID) (written *protocol.Artifact, err error) {
-	err = s.db.InTx(ctx, scope.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		written, err = earlier(ctx, tx, &turnlog.ArtifactWrite{Scope: scope, ToolID: by})
-		return err
-	})
-	return written, err
+// WrittenByCall returns what a call has written under some identifiers, as of these versions. Those that wrote nothing are absent.
+func (s *Store) WrittenByCall(ctx context.Context, scope turnlog.Scope, by []protocol.ToolID) (map[protocol.ToolID]*protocol.Artifact, error) {
+	found, err := pg.Rows(ctx, s.db, scope.AccountID, pgx.RowToStructByName[writtenBy], writtenSQL, pgx.NamedArgs{"account": scope.AccountID, "tools": by})
+	if err != nil {
+		return nil, fmt.Errorf("reading what a call wrote: %w", err)
+	}
+	written := map[protocol.ToolID]*protocol.Artifact{}
+	for i := range found {
+		written[found[i].ToolID] = &found[i].Artifact
+	}
+	return written, nil
 }
 
 func (s *Store) writeByCall(ctx context.Context, tx *pg.Tx, w *turnlog.ArtifactWrite) (*protocol.Artifact, error) {

@@ -14,8 +14,8 @@ import (
 type Artifacts interface {
 	// WriteByCall has its effect once for each ToolID. The error is a *turnlog.Refusal if nothing was written.
 	WriteByCall(ctx context.Context, write *turnlog.ArtifactWrite) (*protocol.Artifact, error)
-	// WrittenByCall returns what WriteByCall has written for a ToolID; nil: nothing.
-	WrittenByCall(ctx context.Context, scope turnlog.Scope, by protocol.ToolID) (*protocol.Artifact, error)
+	// WrittenByCall returns what WriteByCall has written for some ToolIDs. Those for which it has written nothing are absent.
+	WrittenByCall(ctx context.Context, scope turnlog.Scope, by []protocol.ToolID) (map[protocol.ToolID]*protocol.Artifact, error)
 	// ReadForCall returns a version; nil: the current one. The error is protocol.CodeNotFound if the conversation does not have it.
 	ReadForCall(ctx context.Context, scope turnlog.Scope, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error)
 	// ListForCall returns the newest artifacts, at most limit.

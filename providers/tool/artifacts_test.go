@@ -27,8 +27,8 @@ func (s *shelf) WriteByCall(_ context.Context, w *turnlog.ArtifactWrite) (*proto
 	return &protocol.Artifact{ArtifactID: s.content.ArtifactID, Version: 7, Kind: protocol.ArtifactCode, Title: "Tides", Language: &language, CreatedBy: protocol.ByModel, Bytes: 4}, nil
 }
 
-func (*shelf) WrittenByCall(context.Context, turnlog.Scope, protocol.ToolID) (*protocol.Artifact, error) {
-	return nil, nil //nolint:nilnil // nothing was written
+func (*shelf) WrittenByCall(context.Context, turnlog.Scope, []protocol.ToolID) (map[protocol.ToolID]*protocol.Artifact, error) {
+	return map[protocol.ToolID]*protocol.Artifact{}, nil
 }
 
 func (s *shelf) ReadForCall(_ context.Context, _ turnlog.Scope, id protocol.ArtifactID, version *int64) (*turnlog.ArtifactContent, error) {

@@ -79,13 +79,16 @@ func (r RunCode) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, e
 // stored returns the result of a call that has stored artifacts before an interruption; without Output: it has not. Such a call
 // does not run again: a second run may fail, and then nothing would name the artifacts.
 func (r RunCode) stored(ctx context.Context, call *toolbox.Call) (result toolbox.Result, err error) {
-	for n := 1; n <= code.MaxArtifacts; n++ {
-		by := protocol.DeriveWriteID(call.ToolID, n)
-		written, err := r.Artifacts.WrittenByCall(ctx, call.Scope, by)
-		if err != nil {
-			return toolbox.Result{}, err
-		}
-		if written != nil {
+	var ids []protocol.ToolID
+	for n := range code.MaxArtifacts {
+		ids = append(ids, protocol.DeriveWriteID(call.ToolID, n+1))
+	}
+	all, err := r.Artifacts.WrittenByCall(ctx, call.Scope, ids)
+	if err != nil {
+		return toolbox.Result{}, err
+	}
+	for _, by := range ids {
+		if written := all[by]; written != nil {
 			result.Output += fmt.Sprintf("The user sees the %s %q as the artifact %s.\n", written.Kind, written.Title, written.ArtifactID)
 			result.Events = append(result.Events, updated(by, written))
 		}

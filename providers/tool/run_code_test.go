@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,14 +108,15 @@ func (s *several) WriteByCall(_ context.Context, w *turnlog.ArtifactWrite) (*pro
 // interrupted is a shelf on which an earlier run of a call has stored its third artifact.
 type interrupted struct {
 	several
-	by protocol.ToolID
+	by    protocol.ToolID
+	reads int
 }
 
-func (s *interrupted) WrittenByCall(_ context.Context, _ turnlog.Scope, by protocol.ToolID) (*protocol.Artifact, error) {
-	if by != s.by {
-		return nil, nil //nolint:nilnil // nothing was written
+func (s *interrupted) WrittenByCall(_ context.Context, _ turnlog.Scope, by []protocol.ToolID) (map[protocol.ToolID]*protocol.Artifact, error) {
+	if s.reads++; !slices.Contains(by, s.by) {
+		return map[protocol.ToolID]*protocol.Artifact{}, nil
 	}
-	return &protocol.Artifact{ArtifactID: protocol.DeriveArtifactID(by), Version: 1, Kind: protocol.ArtifactSVG, Title: "Curve"}, nil
+	return map[protocol.ToolID]*protocol.Artifact{s.by: {ArtifactID: protocol.DeriveArtifactID(s.by), Version: 1, Kind: protocol.ArtifactSVG, Title: "Curve"}}, nil
 }
 
 func TestCodeThatHasStoredArtifactsIsNotRunAgain(t *testing.T) {
@@ -122,7 +124,11 @@ func TestCodeThatHasStoredArtifactsIsNotRunAgain(t *testing.T) {
 	call := &toolbox.Call{TurnID: turn, ToolID: protocol.DeriveToolID(turn, 1), Input: []byte(`{"code":"x"}`)}
 	by := protocol.DeriveWriteID(call.ToolID, 3)
 	r := &runner{err: errors.New("a file was deleted")}
-	result, err := RunCode{newLibrary(), &interrupted{by: by}, &Code{Runner: r}}.Run(t.Context(), call)
+	shelf := &interrupted{by: by}
+	result, err := RunCode{newLibrary(), shelf, &Code{Runner: r}}.Run(t.Context(), call)
+	if shelf.reads != 1 {
+		t.Errorf("earlier artifacts are read %d times", shelf.reads)
+	}
 	if err != nil || r.task != nil || len(result.Events) != 1 || !strings.HasPrefix(result.Output, "The call ran before an interruption; its output is lost.") || !strings.Contains(result.Output, protocol.DeriveArtifactID(by).String()) {
 		t.Fatalf("%v, %+v", err, result)
 	}
