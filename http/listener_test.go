@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -265,4 +266,24 @@ func TestACancelHasASlotAlthoughTheOtherRequestsOfItsAccountHang(t *testing.T) {
 		}
 	}
 	ada.expect(200, "GET", "/conversations", nil)
+}
+
+func TestARequestForTheWholeServerGetsAResponseOfTheService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	address, _ := startListener(t, w.Server, listener.Options{})
+	conn := dial(t, address)
+	if _, err := fmt.Fprintf(conn, "OPTIONS * HTTP/1.1\r\nHost: %s\r\n\r\n", w.BaseURL.Host); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := stdhttp.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	for _, name := range []string{"X-Request-Id", "X-Content-Type-Options", "Referrer-Policy"} {
+		if resp.StatusCode != 401 || resp.Header.Get(name) == "" || resp.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%d %v", resp.StatusCode, resp.Header)
+		}
+	}
 }

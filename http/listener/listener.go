@@ -45,8 +45,10 @@ func New(handler stdhttp.Handler, options Options) *stdhttp.Server {
 	options.ReadStall = cmp.Or(options.ReadStall, readStall)
 	server := &stdhttp.Server{
 		Handler: withStallTimeouts(handler, options), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		HTTP2:    &stdhttp.HTTP2Config{WriteByteTimeout: options.WriteStall},
-		ErrorLog: zap.NewStdLog(options.Log.Named("listener")), ConnContext: withLingering,
+		HTTP2: &stdhttp.HTTP2Config{WriteByteTimeout: options.WriteStall},
+		// Otherwise net/http itself responds to "OPTIONS *", without the headers that every response has.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     zap.NewStdLog(options.Log.Named("listener")), ConnContext: withLingering,
 	}
 	if options.MaxConnections > 0 {
 		hijacked, _ := handler.(interface{ OpenStreams() int })
