@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -261,6 +262,25 @@ func TestTheProgramPrintsTheDocumentsThatArePublished(t *testing.T) {
 
 // TestDevSeedsADemonstrationConversation checks that the demonstration conversation shows a steered answer, a tool and
 // code.
+func TestDevServesTheDocumentation(t *testing.T) {
+	t.Parallel()
+	address := sitetest.FreeAddress(t)
+	p := sitetest.NewDevelopment(t, "TURNSTONE_DOCS_LISTEN="+address).Start(t)
+	p.AwaitStdout("http://" + address)
+	for path, text := range map[string]string{
+		"/": "Configuration", "/configuration": "TURNSTONE_DOCS_LISTEN", "/deprecations": "There are no deprecations", "/openapi.json": "/conversations", "/events.schema.json": "turn.started",
+	} {
+		resp, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 || !strings.Contains(string(body), text) {
+			t.Errorf("%s: %d %v %s", path, resp.StatusCode, err, body)
+		}
+	}
+}
+
 func TestDevSeedsADemonstrationConversation(t *testing.T) {
 	t.Parallel()
 	d := sitetest.NewDevelopment(t, "TURNSTONE_LIMIT_READS=60000/1m burst 10000") // the test polls
