@@ -270,7 +270,7 @@ func TestDevServesTheDocumentation(t *testing.T) {
 	for path, text := range map[string]string{
 		"/": "Configuration", "/configuration": "TURNSTONE_DOCS_LISTEN", "/deprecations": "There are no deprecations", "/openapi.json": "/conversations", "/events.schema.json": "turn.started",
 	} {
-		resp, err := http.Get("http://" + address + path)
+		resp, err := (&http.Client{Timeout: time.Minute}).Get("http://" + address + path)
 		if err != nil {
 			t.Fatal(err)
 		}
