@@ -3,14 +3,18 @@ package http
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 	"turnstone/providers/model/scripted"
 )
 
@@ -185,4 +189,69 @@ func TestOnlyTheModelOfAConversationGetsItsLocationAndProject(t *testing.T) {
 	if _, results := model.turn(u, route.Object{"conversation_id": inside}, calls...); !strings.Contains(results[0].Text, "not allowed") {
 		t.Errorf("after the revocation: %+v", results)
 	}
+}
+
+// A project whose memory is its own keeps its files: no tool finds or reads them in a conversation elsewhere, and no file of
+// elsewhere in a conversation of the project.
+func TestAProjectWithItsOwnMemoryKeepsItsFiles(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, upload.Config{})
+	u := signUp(t, w)
+	w.readTexts(func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+		text, err := io.ReadAll(content)
+		return &protocol.Extraction{State: protocol.TextDone, Text: string(text)}, err
+	})
+	closed, open := u.project("Closed"), u.project("Open")
+	files := map[string]protocol.FileID{}
+	const newest = 8 // so many files of the closed project are found before the others
+	names := []string{"library", "open"}
+	for n := range newest {
+		names = append(names, fmt.Sprint("closed", n))
+	}
+	for _, name := range names {
+		file := u.storeFile("The zebras of the " + name)
+		u.awaitText(file)
+		files[name] = file.FileID
+	}
+	u.addFile(open, files["open"].String())
+	for _, name := range names[2:] {
+		u.addFile(closed, files[name].String())
+	}
+	reach := func(project string) (found, read []string) {
+		t.Helper()
+		scope := turnlog.Scope{AccountID: u.account.AccountID, ConversationID: protocol.NewConversationID()}
+		if project != "" {
+			scope.ProjectID = &protocol.ProjectID{}
+			if err := scope.ProjectID.UnmarshalText([]byte(project)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results, err := w.DB.FileTexts.SearchFiles(t.Context(), scope, "zebras", newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if slices.ContainsFunc(results, func(r protocol.SearchResult) bool { return *r.FileID == files[name] }) {
+				found = append(found, name)
+			}
+			if _, err := w.DB.FileTexts.ScopedFileHead(t.Context(), scope, files[name]); err == nil {
+				read = append(read, name)
+			} else if protocol.CodeOf(err) != protocol.CodeNotFound {
+				t.Fatal(err)
+			}
+		}
+		return found, read
+	}
+	check := func(memory, project string, want []string, limit int) {
+		t.Helper()
+		found, read := reach(project)
+		if !slices.Equal(read, want) || !slices.Equal(found, want) && len(found) != limit {
+			t.Errorf("memory of the %s, in %q: found %v, read %v, want %v", memory, project, found, read, want)
+		}
+	}
+	check("account", "", names, newest)
+	u.do(200, "PUT", "/projects/"+closed+"/settings", route.Object{"memory_scope": "project", "version": 0})
+	check("project", "", names[:2], 2)
+	check("project", open, names[1:2], 1)
+	check("project", closed, names[2:], newest)
 }

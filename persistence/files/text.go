@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -474,27 +475,70 @@ func (s *Texts) FileHeads(ctx context.Context, account protocol.AccountID, ids [
 	return heads, nil
 }
 
-const scopedHeadSQL = headColumns + `where f.account_id = @account and f.file_id = @file and (
-		f.deleted_at is null and (@project::uuid is null or exists (
-			select from project_files p where p.account_id = f.account_id and p.project_id = @project and p.file_id = f.file_id))
+// scopedHeadsSQL selects those of some files that a conversation reaches: those of its messages, and those of its project, or
+// without one those of the library. A project whose memory is its own keeps its files.
+const scopedHeadsSQL = headColumns + `where f.account_id = @account and f.file_id = any (@files) and (
+		f.deleted_at is null and case when @project::uuid is null then not exists (
+			select from project_files m join projects p on p.account_id = m.account_id and p.project_id = m.project_id
+			where m.account_id = f.account_id and m.file_id = f.file_id and p.settings ->> 'memory_scope' = 'project')
+		else exists (
+			select from project_files p where p.account_id = f.account_id and p.project_id = @project and p.file_id = f.file_id)
+		end
 		or exists (
 			select from message_files u join messages m on m.account_id = u.account_id and m.message_id = u.message_id
 			where u.account_id = f.account_id and u.file_id = f.file_id and m.conversation_id = @conversation))`
 
-// ScopedFileHead is FileHeads for one file. The error is protocol.CodeNotFound if it is not in the scope.
-func (s *Texts) ScopedFileHead(ctx context.Context, scope turnlog.Scope, id protocol.FileID) (*turnlog.FileHead, error) {
-	args := pgx.NamedArgs{"account": scope.AccountID, "conversation": scope.ConversationID, "project": scope.ProjectID, "file": id}
-	head, err := pg.Row(ctx, s.db, scope.AccountID, pgx.RowToAddrOfStructByPos[turnlog.FileHead], scopedHeadSQL, args)
+func (s *Texts) scopedHeads(ctx context.Context, scope turnlog.Scope, ids []protocol.FileID) ([]turnlog.FileHead, error) {
+	args := pgx.NamedArgs{"account": scope.AccountID, "conversation": scope.ConversationID, "project": scope.ProjectID, "files": ids}
+	heads, err := pg.Rows(ctx, s.db, scope.AccountID, pgx.RowToStructByPos[turnlog.FileHead], scopedHeadsSQL, args)
 	if err != nil {
-		return nil, fmt.Errorf("reading a file: %w", err)
+		return nil, fmt.Errorf("reading the files of a scope: %w", err)
 	}
-	return head, nil
+	return heads, nil
 }
 
+// ScopedFileHead is FileHeads for one file. The error is protocol.CodeNotFound if it is not in the scope.
+func (s *Texts) ScopedFileHead(ctx context.Context, scope turnlog.Scope, id protocol.FileID) (*turnlog.FileHead, error) {
+	heads, err := s.scopedHeads(ctx, scope, []protocol.FileID{id})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(heads) == 0:
+		return nil, protocol.Errorf(protocol.CodeNotFound, "There is no file with this id.")
+	}
+	return &heads[0], nil
+}
+
+// scopedRounds limits the searches of one SearchFiles: what is not in the scope does not fill its page.
+const scopedRounds = 3
+
 // SearchFiles returns the best files for a query, of the project of a scope, or of the library if it has none.
-func (s *Texts) SearchFiles(ctx context.Context, scope turnlog.Scope, query string, limit int) ([]protocol.SearchResult, error) {
-	found, _, err := s.search.Find(ctx, scope.AccountID, &search.Query{Text: query, ProjectID: scope.ProjectID, Kind: protocol.SearchFile, Limit: limit})
-	return found, err
+func (s *Texts) SearchFiles(ctx context.Context, scope turnlog.Scope, query string, limit int) (all []protocol.SearchResult, err error) {
+	q := &search.Query{Text: query, ProjectID: scope.ProjectID, Kind: protocol.SearchFile}
+	for range scopedRounds {
+		q.Limit = limit - len(all)
+		found, next, err := s.search.Find(ctx, scope.AccountID, q)
+		if err != nil {
+			return nil, err
+		}
+		var ids []protocol.FileID
+		for i := range found {
+			ids = append(ids, *found[i].FileID)
+		}
+		heads, err := s.scopedHeads(ctx, scope, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if slices.ContainsFunc(heads, func(h turnlog.FileHead) bool { return h.FileID == *found[i].FileID }) {
+				all = append(all, found[i])
+			}
+		}
+		if q.After = next; next == nil || len(all) >= limit {
+			break
+		}
+	}
+	return all, nil
 }
 
 const projectHeadsSQL = headColumns + ` join project_files m on m.account_id = f.account_id and m.file_id = f.file_id
