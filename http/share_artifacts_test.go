@@ -87,7 +87,7 @@ func TestAShareCarriesTheChosenArtifactsAndNoOthers(t *testing.T) {
 	wantField(t, shared, "messages.1.parts.2", nil)
 	html := s.anybody(200, s.page)
 	link := `<a href="` + s.artifact(1) + `" download><bdi>Plan / B</bdi></a> <small>Page`
-	for text, count := range map[string]int{link + "</small>": 1, link + " · 25 B</small>": 1, `<a href="` + s.artifact(2) + `?format=csv" download><bdi>Plan / B</bdi></a> <small>Table · 17 B</small>`: 1} {
+	for text, count := range map[string]int{link + "</small>": 1, link + " · 25 bytes</small>": 1, `<a href="` + s.artifact(2) + `?format=csv" download><bdi>Plan / B</bdi></a> <small>Table · 17 bytes</small>`: 1} {
 		if strings.Count(html.text, text) != count {
 			t.Errorf("the page has not %d × %s: %s", count, text, html.text)
 		}

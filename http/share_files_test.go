@@ -85,7 +85,7 @@ func TestAShareCarriesTheChosenFilesAndNoOthers(t *testing.T) {
 	wantField(t, shared, "messages.0.attachments.2", nil)
 	wantField(t, shared, "messages.1.attachments.0", nil)
 	html := s.anybody(200, s.page)
-	for _, want := range []string{`<a href="` + s.file(1) + `" download><bdi>tides 潮.txt</bdi></a> <small>10 B</small>`, "<small>File not shared</small>"} {
+	for _, want := range []string{`<a href="` + s.file(1) + `" download><bdi>tides 潮.txt</bdi></a> <small>10 bytes</small>`, "<small>File not shared</small>"} {
 		if strings.Count(html.text, want) != 1 {
 			t.Errorf("the page has not one %s: %s", want, html.text)
 		}

@@ -6,8 +6,8 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"fmt"
 	"html/template"
+	"math"
 	stdhttp "net/http"
 	"strconv"
 	"strings"
@@ -55,17 +55,27 @@ func styleHash() string {
 	return base64.StdEncoding.EncodeToString(hash[:])
 }
 
-// sizeOf returns a number of bytes as people read it.
+// sizeOf returns a number of bytes in the largest unit of which it has at least one, with at most one decimal, as the app shows
+// it in English (web/src/messages/byte-size.ts).
 func sizeOf(bytes int64) string {
-	const unit = 1000
-	if bytes < unit {
-		return strconv.FormatInt(bytes, 10) + " B"
+	units := []string{"bytes", "kB", "MB", "GB"}
+	size := float64(bytes)
+	for size >= 1024 && len(units) > 1 {
+		size, units = size/1024, units[1:]
 	}
-	size, units := float64(bytes)/unit, "kMGT"
-	for size >= unit && len(units) > 1 {
-		size, units = size/unit, units[1:]
+	size = math.Round(size*10) / 10
+	text := strconv.FormatFloat(size, 'f', -1, 64)
+	if size >= 1000 {
+		whole, decimal, _ := strings.Cut(text, ".")
+		text = whole[:len(whole)-3] + "," + whole[len(whole)-3:]
+		if decimal != "" {
+			text += "." + decimal
+		}
 	}
-	return fmt.Sprintf("%.1f %cB", size, units[0])
+	if bytes == 1 {
+		return "1 byte"
+	}
+	return text + " " + units[0]
 }
 
 // document is what the template shows: a page of a share, or the reason why there is none.
