@@ -4328,7 +4328,7 @@ export interface components {
              * @description In degrees, positive in the east.
              */
             longitude: number;
-            /** @description The name of the place, for example a town: at most 200 characters. */
+            /** @description The name of the place, for example a town: at most 200 characters. Invisible characters are removed. */
             place?: string;
         };
         LoginInputBody: {
