@@ -160,7 +160,9 @@ func TestATurnOfADeletedConversationTakesNoCommands(t *testing.T) {
 	e := newUncancellableTurn(t)
 	e.delete()
 	for _, command := range []route.Object{
-		{"type": "cancel"}, {"type": "cancel", "scope": "turn_and_follow_ups"}, {"type": "withdraw", "steering_id": protocol.NewSteeringID()},
+		{"type": "cancel"},
+		{"type": "cancel", "scope": "turn_and_follow_ups"},
+		{"type": "withdraw", "steering_id": protocol.NewSteeringID()},
 		{"type": "input", "client_steering_id": "1", "input": []route.Object{{"type": "text", "text": "quickly"}}},
 	} {
 		command["turn_id"] = e.turn
