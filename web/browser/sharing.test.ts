@@ -101,9 +101,9 @@ describe("sharing", () => {
     await reader.page.getByRole("heading", { name: "Tides" }).waitFor();
     await reader.page.getByText("How many tides are there?").waitFor();
     expect(await reader.page.locator(".files li").allInnerTexts()).toEqual([
-      "tides.txt 24 B",
+      "tides.txt 24 bytes",
       "File not shared",
-      "Tides Table · 39 B",
+      "Tides Table · 39 bytes",
     ]);
     await expectAccessibleInBothColorSchemes(reader.page, "a shared page with files and an artifact");
     const [table] = await Promise.all([
