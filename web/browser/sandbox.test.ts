@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { escapes } from "./escapes";
+import { hangGuard } from "./hang-guard";
 import { flags, url } from "./harness";
 
 const content = process.env["TURNSTONE_CONTENT"] ?? "http://127.0.0.1:8082";
@@ -115,7 +116,7 @@ describe("the frame of artifacts", () => {
           names[n],
         ).toBe(0);
     }
-    await page.waitForLoadState("networkidle");
+    await page.waitForLoadState("networkidle", { timeout: hangGuard });
     expect(counter.connections, "requests").toEqual([]);
     expect(opened, "windows").toEqual([]);
 
