@@ -13,7 +13,7 @@ import (
 // maxNumber is the number from which a source cannot be cited: [1000] may be a year.
 const maxNumber = 1000
 
-// Checked is a report whose citations hold.
+// Checked is a report after the check of its citations.
 type Checked struct {
 	Text        string
 	Cited       []int // the numbers in the text, ascending
@@ -31,7 +31,7 @@ const maxPasses = 6
 // Check returns a report in which every citation [n] has an excerpt with the number n that supports its sentence, or the part of the
 // sentence before it. Other citations are removed, also those in headings, links and code. A factual sentence without a
 // citation gets the best one of the excerpts that support it; if there is none, it gets the marker, which is a text such as
-// "(not supported by a source)". What is no citation and no marker comes out as it came in. Checking the result again changes
+// "(not supported by a source)". All other text stays unchanged. Checking the result again changes
 // nothing.
 func Check(markdown string, excerpts map[int][]string, marker string) Checked {
 	c := checker{library: libraryOf(excerpts), marker: marker}
@@ -127,7 +127,7 @@ func (c *checker) sentence(s *sentence) {
 	}
 }
 
-// kept is what is left of the citations of a part of a sentence.
+// kept are the citations of a part of a sentence that were not removed.
 type kept struct{ any, whole bool }
 
 // part replaces the citations of a part of a sentence.
