@@ -230,6 +230,31 @@ describe("a request for approval", () => {
     await visit.close();
   });
 
+  test("19 27 the list of a phone shows every character of a long request", async () => {
+    const account = await Account.register();
+    await account.startTurn(asks);
+    const visit = await BrowserWindow.open("/", account, { viewport: phone });
+    const { page } = visit;
+    const summary = `Searches the web for: ${"tides of the north sea ".repeat(8)}${"x".repeat(90)}.`;
+    await page.route(/\/approvals\?/, async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { data: object[] };
+      await route.fulfill({ response, json: { ...list, data: list.data.map((one) => ({ ...one, summary })) } });
+    });
+    await page.reload();
+    await page.getByRole("button", { name: "Show sidebar" }).press("Enter");
+    await sidebar(page).getByRole("button", { name: "1 request for approval" }).press("Enter");
+    const text = page.getByRole("menuitem").getByText(summary);
+    await text.waitFor();
+    const { x, width } = (await text.boundingBox())!;
+    expect(x).toBeGreaterThanOrEqual(0);
+    expect(x + width).toBeLessThanOrEqual(phone.width);
+    expect(
+      await text.evaluate((element) => element.scrollWidth <= element.clientWidth || element.clientWidth === 0),
+    ).toBe(true);
+    await visit.close();
+  });
+
   test("27 those of other conversations are in the title of the page, and in a notification once the user allows them", async () => {
     const account = await Account.register();
     const shown = await account.chat("Hello!");

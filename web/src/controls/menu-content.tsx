@@ -52,7 +52,7 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
           sideOffset={6}
           collisionPadding={8}
           onCloseAutoFocus={goBack}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float"
+          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) max-w-[min(26rem,var(--radix-dropdown-menu-content-available-width))] min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float"
         >
           {children}
         </DropdownMenu.Content>
@@ -90,9 +90,9 @@ export function MenuItem({
 function WithHint({ hint, children }: { hint: string | undefined; children: ReactNode }) {
   if (hint === undefined) return children;
   return (
-    <span className="flex flex-col">
+    <span className="flex min-w-0 flex-col">
       {children}
-      <span className="text-xs text-faint">{hint}</span>
+      <span className="text-xs wrap-anywhere text-faint">{hint}</span>
     </span>
   );
 }
