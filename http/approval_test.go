@@ -136,6 +136,16 @@ func TestADecisionOnAnApprovalCountsOnce(t *testing.T) {
 		t.Errorf("the audit names the call that ran %d times", n)
 	}
 
+	var devices protocol.List[protocol.Device]
+	u.expect(200, "GET", "/auth/sessions", nil).into(t, &devices)
+	session := devices.Data[0].SessionID.UUID()
+	if of := query[string](u.world, `select distinct session_id::text from audit where event in ('approval.approved', 'approval.rejected')`); !slices.Equal(of, []string{session}) {
+		t.Errorf("the decisions are of the sessions %v, want %s", of, session)
+	}
+	if n := query[int64](u.world, `select count(*) from audit where event in ('approval.requested', 'approval.used') and session_id is not null`)[0]; n != 0 {
+		t.Errorf("%d entries that are no decision name a session", n)
+	}
+
 	other := &user{u.world.client().register("eve@example.com")}
 	other.decide(404, second, protocol.RejectCall, nil)
 	other.do(404, "GET", "/approvals/"+second.ApprovalID.String(), nil)

@@ -60,6 +60,7 @@ type wireCommand struct {
 	Digest      string              `json:"input_digest,omitempty"`
 	EditedInput json.RawMessage     `json:"edited_input,omitempty"`
 	Reason      string              `json:"reason,omitempty"`
+	Session     protocol.SessionID  `json:"session_id,omitzero"`
 
 	FormerKind       machine.CommandKind `json:"Kind"`
 	FormerSteeringID protocol.SteeringID `json:"SteeringID"`
@@ -71,7 +72,7 @@ func wireCommandOf(c *machine.Command) *wireCommand {
 	return &wireCommand{
 		Kind: c.Kind.String(), SteeringID: c.SteeringID, ClientID: c.ClientID, Text: c.Text, Delivery: c.Delivery, Hash: c.Hash, Scope: c.Scope, By: c.By,
 		Seen: c.Seen, RequestID: c.RequestID,
-		ApprovalID: c.ApprovalID, Decision: c.Decision, Digest: c.Digest, EditedInput: c.EditedInput, Reason: c.Reason,
+		ApprovalID: c.ApprovalID, Decision: c.Decision, Digest: c.Digest, EditedInput: c.EditedInput, Reason: c.Reason, Session: c.Session,
 		FormerKind: c.Kind, FormerSteeringID: c.SteeringID, FormerClientID: c.ClientID, FormerRequestID: c.RequestID,
 	}
 }
@@ -81,7 +82,7 @@ func (w *wireCommand) command() *machine.Command {
 	c := &machine.Command{
 		Kind: w.FormerKind, SteeringID: w.FormerSteeringID, ClientID: w.FormerClientID, Text: w.Text, Delivery: w.Delivery, Hash: w.Hash, Scope: w.Scope, By: w.By,
 		Seen: w.Seen, RequestID: w.FormerRequestID,
-		ApprovalID: w.ApprovalID, Decision: w.Decision, Digest: w.Digest, EditedInput: w.EditedInput, Reason: w.Reason,
+		ApprovalID: w.ApprovalID, Decision: w.Decision, Digest: w.Digest, EditedInput: w.EditedInput, Reason: w.Reason, Session: w.Session,
 	}
 	if w.Kind != "" {
 		c.Kind, c.SteeringID, c.ClientID, c.RequestID = machine.CommandKindOf(w.Kind), w.SteeringID, w.ClientID, w.RequestID

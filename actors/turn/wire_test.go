@@ -28,7 +28,7 @@ func id[T any](t *testing.T, text string) (value T) {
 	return value
 }
 
-// wireCommands returns a command of each kind.
+// wireCommands returns a command of each kind. The previous release has those before the decision.
 func wireCommands(t *testing.T) []*machine.Command {
 	t.Helper()
 	seen := int64(7)
@@ -38,6 +38,10 @@ func wireCommands(t *testing.T) []*machine.Command {
 		{Kind: machine.CommandCancel, SteeringID: steering, Scope: protocol.CancelTurnAndFollowUps, By: protocol.CancelledByUser, Seen: &seen, RequestID: "req_2"},
 		{Kind: machine.CommandWithdraw, SteeringID: steering, RequestID: "req_3"},
 		{Kind: machine.CommandApply, SteeringID: steering, RequestID: "req_4"},
+		{
+			Kind: machine.CommandDecide, SteeringID: steering, ApprovalID: id[protocol.ApprovalID](t, "ap_01h2xcejqtf2nbrexx3vqjhp41"), Decision: protocol.ApproveWithEdits,
+			Digest: "sha256:1", EditedInput: json.RawMessage(`{"note":"x"}`), Reason: "r", Hash: "h", Session: id[protocol.SessionID](t, "sess_01h2xcejqtf2nbrexx3vqjhp41"), RequestID: "req_5",
+		},
 	}
 }
 
@@ -102,7 +106,11 @@ func TestCommandsOfThePreviousReleaseAreUnderstood(t *testing.T) {
 				got = append(got, ask.Command.command())
 			}
 		}
-		if want := wireCommands(t); !reflect.DeepEqual(got, want) {
+		want := wireCommands(t)
+		if name == "previous" {
+			want = want[:len(want)-1]
+		}
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("the %s release sends %+v, want %+v", name, got, want)
 		}
 	}

@@ -71,6 +71,7 @@ func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 		return err
 	}
 	if command.Kind == machine.CommandDecide {
+		command.Session = router.CallerOf(r.Context()).SessionID
 		// An approval of a deleted conversation cannot be decided any more, also if its turn is still ending.
 		if _, err := h.Approvals.Get(r.Context(), account, command.ApprovalID); err != nil {
 			return err

@@ -198,7 +198,8 @@ type DecisionRecord struct {
 	SteeringID protocol.SteeringID `json:"steering_id,omitzero"` // of a decision of the user
 	Decision   protocol.Decision   `json:"decision"`
 	By         protocol.DecidedBy  `json:"by"`
-	Hash       string              `json:"hash,omitempty"` // of the command of the user, to distinguish a repeat from another decision
+	Session    string              `json:"session,omitempty"` // that has decided, as a UUID, for the audit; empty: not the user, or not known
+	Hash       string              `json:"hash,omitempty"`    // of the command of the user, to distinguish a repeat from another decision
 	At         time.Time           `json:"at"`
 }
 

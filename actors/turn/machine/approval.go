@@ -122,8 +122,12 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 	}
 	m.emit(&resolved)
 	receipt := m.receipt(c.SteeringID, m.sequence, false)
+	session := ""
+	if !c.Session.IsZero() {
+		session = c.Session.UUID()
+	}
 	m.record(turnlog.RecordDecision, c.ApprovalID.String(), turnlog.DecisionRecord{
-		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Hash: c.Hash, At: millis(m.Now),
+		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Session: session, Hash: c.Hash, At: millis(m.Now),
 	})
 	if c.Decision == protocol.RejectCall {
 		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)

@@ -26,6 +26,7 @@ type Command struct {
 	Digest      string          // of the input that the user has seen
 	EditedInput json.RawMessage // approve_with_edits
 	Reason      string          // reject
+	Session     protocol.SessionID
 
 	RequestID string // of the HTTP request, for the log
 }
