@@ -120,6 +120,63 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 	})
 }
 
+// More turns may wait for approvals than may be live. Approved together, they continue one after the other.
+func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) })
+		const limit, turns = 2, 7
+		store := newMemory()
+		var inside, most atomic.Int32
+		proceed := make(chan struct{})
+		calling := sendingModel().play
+		model := &script{play: func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
+			if request.Step > 1 {
+				most.Store(max(most.Load(), inside.Add(1)))
+				<-proceed
+				inside.Add(-1)
+			}
+			return calling(ctx, call, request, emit)
+		}}
+		tool := &probe{spec: toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend}, run: func() (string, error) { return "sent", nil }}
+		n := registered(t, store, model, func(c *testConfig) { c.Tools, c.MaxLiveTurns = catalogue(t, tool), limit })
+		account := protocol.NewAccountID()
+		var specs []*turnlog.Spec
+		for range turns {
+			started, err := n.StartTurn(t.Context(), &turnlog.Start{AccountID: account, Input: "hi"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, n, started.Spec, 0, isWaiting)
+			specs = append(specs, started.Spec)
+		}
+		<-time.After(2 * parkDelay)
+		for _, spec := range specs {
+			if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, store.decision(t, spec, protocol.ApproveOnce)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if got := inside.Load(); got != limit {
+			t.Errorf("%d turns call the model at the same time, want %d", got, limit)
+		}
+		cancel := &machine.Command{Kind: machine.CommandCancel, SteeringID: protocol.NewSteeringID(), Scope: protocol.CancelTurn, By: protocol.CancelledByUser}
+		if _, err := n.Command(t.Context(), account, specs[turns-1].TurnID, cancel); err != nil {
+			t.Fatal(err)
+		}
+		read(t, n, specs[turns-1], 0, nil) // one that waits ends at once
+		close(proceed)
+		for _, spec := range specs[:turns-1] {
+			if frames := string(read(t, n, spec, 0, nil)); !strings.Contains(frames, `"status":"completed"`) {
+				t.Errorf("%s", frames)
+			}
+		}
+		synctest.Wait()
+		if most.Load() != limit || len(n.accountSlots.accounts) != 0 {
+			t.Errorf("%d turns called the model at the same time; %d accounts have slots at the end", most.Load(), len(n.accountSlots.accounts))
+		}
+	})
+}
+
 func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { <-time.After(time.Minute) })
