@@ -9,8 +9,8 @@ import (
 	stdhttp "net/http"
 	"strings"
 
-	"turnstone/http/router"
 	"turnstone/http/transfer"
+	"turnstone/persistence/shares"
 	"turnstone/protocol"
 )
 
@@ -21,43 +21,31 @@ type downloadArtifactInput struct {
 	transfer.FileInput
 }
 
-// downloadArtifact sends the content of an artifact of a share, or one range of it. It needs no session, and ignores that of the
-// caller.
+// downloadArtifact sends the content of an artifact of a share, or one range of it.
 func (h *Handlers) downloadArtifact(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadArtifactInput) error {
-	release, err := h.takeDownload(r)
-	if err != nil {
-		return err
+	find := func(ctx context.Context) (*shares.OpenedArtifact, error) {
+		return h.Store.OpenArtifact(ctx, hashOf(in.Token), in.N)
 	}
-	defer release()
-	bounded, cancel := router.UntilFirstByte(r.Context())
-	defer cancel()
-	hash := hashOf(in.Token)
-	opened, err := h.Store.OpenArtifact(bounded, hash, in.N)
-	if err != nil {
-		return err
-	}
-	content, err := h.Store.ArtifactContent(bounded, opened)
-	if err != nil {
-		return err
-	}
-	text, _, err := in.Text(opened.Kind, content)
-	if err != nil {
-		return err
-	}
-	if in.Format != "" {
-		opened.SHA256 = sumOf(text)
-	}
-	find := func(ctx context.Context) error {
-		_, err := h.Store.OpenArtifact(ctx, hash, in.N)
-		return err
-	}
-	return transfer.SendFile(w, r, &grant{r.Context(), find, h.Recheck}, h.Log, &transfer.File{
-		Filename: opened.Title + transfer.ArtifactExtension(opened.Kind, opened.Language), MediaType: "text/plain", Size: int64(len(text)),
-		SHA256: opened.SHA256, CreatedAt: opened.CreatedAt,
-		Open: func(_ context.Context, offset, length int64) (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(text[offset : offset+length])), nil
-		},
-	}, &in.FileInput)
+	return send(h, w, r, find, &in.FileInput, func(ctx context.Context, opened *shares.OpenedArtifact) (*transfer.File, error) {
+		content, err := h.Store.ArtifactContent(ctx, opened)
+		if err != nil {
+			return nil, err
+		}
+		text, _, err := in.Text(opened.Kind, content)
+		if err != nil {
+			return nil, err
+		}
+		if in.Format != "" {
+			opened.SHA256 = sumOf(text)
+		}
+		return &transfer.File{
+			Filename: opened.Title + transfer.ArtifactExtension(opened.Kind, opened.Language), MediaType: "text/plain", Size: int64(len(text)),
+			SHA256: opened.SHA256, CreatedAt: opened.CreatedAt,
+			Open: func(_ context.Context, offset, length int64) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(text[offset : offset+length])), nil
+			},
+		}, nil
+	})
 }
 
 func sumOf(text string) string {

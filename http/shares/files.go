@@ -10,6 +10,7 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/router"
 	"turnstone/http/transfer"
+	"turnstone/persistence/shares"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
 )
@@ -34,8 +35,23 @@ type downloadInput struct {
 	transfer.FileInput
 }
 
-// download sends a file of a share, or one range of it. It needs no session, and ignores that of the caller.
+// download sends a file of a share, or one range of it.
 func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadInput) error {
+	find := func(ctx context.Context) (*shares.OpenedFile, error) {
+		return h.Store.OpenFile(ctx, hashOf(in.Token), in.N)
+	}
+	return send(h, w, r, find, &in.FileInput, func(_ context.Context, file *shares.OpenedFile) (*transfer.File, error) {
+		return &transfer.File{
+			Filename: file.Filename, MediaType: file.MediaType, Size: file.Size, SHA256: file.SHA256, CreatedAt: file.CreatedAt,
+			Open: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
+				return h.Files.Open(ctx, file.AccountID, file.FileID, offset, length)
+			},
+		}, nil
+	})
+}
+
+// send sends what find finds in a share, or one range of it, while it finds it. It needs no session, and ignores that of the caller.
+func send[T any](h *Handlers, w stdhttp.ResponseWriter, r *stdhttp.Request, find func(context.Context) (T, error), in *transfer.FileInput, content func(context.Context, T) (*transfer.File, error)) error {
 	release, err := h.takeDownload(r)
 	if err != nil {
 		return err
@@ -43,21 +59,19 @@ func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *do
 	defer release()
 	bounded, cancel := router.UntilFirstByte(r.Context())
 	defer cancel()
-	hash := hashOf(in.Token)
-	file, err := h.Store.OpenFile(bounded, hash, in.N)
+	found, err := find(bounded)
 	if err != nil {
 		return err
 	}
-	find := func(ctx context.Context) error {
-		_, err := h.Store.OpenFile(ctx, hash, in.N)
+	file, err := content(bounded, found)
+	if err != nil {
 		return err
 	}
-	return transfer.SendFile(w, r, &grant{r.Context(), find, h.Recheck}, h.Log, &transfer.File{
-		Filename: file.Filename, MediaType: file.MediaType, Size: file.Size, SHA256: file.SHA256, CreatedAt: file.CreatedAt,
-		Open: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
-			return h.Files.Open(ctx, file.AccountID, file.FileID, offset, length)
-		},
-	}, &in.FileInput)
+	has := func(ctx context.Context) error {
+		_, err := find(ctx)
+		return err
+	}
+	return transfer.SendFile(w, r, &grant{r.Context(), has, h.Recheck}, h.Log, file, in)
 }
 
 // takeDownload takes a slot for a download, until release is called.

@@ -71,6 +71,18 @@ const purgedTurns = `(
 			where account_id = @account and conversation_id = @conversation
 			order by turn_id limit @window) t`
 
+// purgeShareRows returns the step for a table of rows of shares. column is the last one of its key.
+func purgeShareRows(table, column string) string {
+	return `
+		delete from ` + table + ` w using (
+			select w.share_id, w.` + column + `
+			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
+			cross join lateral (
+				select share_id, ` + column + ` from ` + table + ` where account_id = @account and share_id = s.share_id limit @limit) w
+			limit @limit) x
+		where w.account_id = @account and w.share_id = x.share_id and w.` + column + ` = x.` + column
+}
+
 // purgeSteps delete the content of a deleted conversation, children before their parents. Each deletes at most @limit
 // rows, so that no transaction grows with the conversation. Usage records stay: they belong to the account and hold no
 // content.
@@ -120,30 +132,9 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			limit @limit) x
 		where p.account_id = @account and p.n = x.n`},
-	{"pages of shares", `
-		delete from share_pages p using (
-			select p.share_id, p.page
-			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
-			cross join lateral (
-				select share_id, page from share_pages where account_id = @account and share_id = s.share_id limit @limit) p
-			limit @limit) x
-		where p.account_id = @account and p.share_id = x.share_id and p.page = x.page`},
-	{"files of shares", `
-		delete from share_files w using (
-			select w.share_id, w.n
-			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
-			cross join lateral (
-				select share_id, n from share_files where account_id = @account and share_id = s.share_id limit @limit) w
-			limit @limit) x
-		where w.account_id = @account and w.share_id = x.share_id and w.n = x.n`},
-	{"artifacts of shares", `
-		delete from share_artifacts w using (
-			select w.share_id, w.n
-			from (select share_id from shares where account_id = @account and conversation_id = @conversation) s
-			cross join lateral (
-				select share_id, n from share_artifacts where account_id = @account and share_id = s.share_id limit @limit) w
-			limit @limit) x
-		where w.account_id = @account and w.share_id = x.share_id and w.n = x.n`},
+	{"pages of shares", purgeShareRows("share_pages", "page")},
+	{"files of shares", purgeShareRows("share_files", "n")},
+	{"artifacts of shares", purgeShareRows("share_artifacts", "n")},
 	{"shares", `
 		delete from shares s using (
 			select share_id from shares
