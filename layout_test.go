@@ -45,12 +45,12 @@ var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
 		"actors/llm", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
-		"actors/tail", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors",
+		"actors/tail", "actors/follow", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors/research", "actors/research/work", "actors",
 	},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/operator", "persistence/turns", "persistence/nodes", "persistence/followups",
-		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
+		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/research", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/embedded/process", "providers/child", "providers/code", "providers/tool", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/memory", "http/sandbox", "http/manual", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/research", "http/memory", "http/sandbox", "http/manual", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",

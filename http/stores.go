@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/artifacts"
 	storedconversations "turnstone/persistence/conversations"
 	"turnstone/persistence/files"
+	"turnstone/persistence/research"
 	"turnstone/protocol"
 )
 
@@ -21,6 +22,7 @@ type owners struct {
 	fileOwners
 	uploadOwners
 	artifactOwners
+	taskOwners
 }
 
 type (
@@ -29,6 +31,7 @@ type (
 	fileOwners         = *files.Store
 	uploadOwners       = *files.Uploads
 	artifactOwners     = *artifacts.Store
+	taskOwners         = *research.Store
 )
 
 // TurnStore reads turns; see package persistence/turns.

@@ -29,6 +29,7 @@ import (
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/research"
 	"turnstone/persistence/search"
 	"turnstone/persistence/shares"
 	"turnstone/persistence/turns"
@@ -67,6 +68,7 @@ type Stores struct {
 	Memory        *memory.Store
 	Shares        *shares.Store
 	Artifacts     *artifacts.Store
+	Research      *research.Store
 	Usage         *usage.Store
 	Exports       *exports.Store
 	Imports       *imports.Store
@@ -102,6 +104,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.Projects, s.Conversations, s.Operator = projects.New(db, s.queue), conversations.New(db, s.queue), operator.New(db, s.queue)
 	s.Search = search.New(db)
 	s.Shares, s.Artifacts = shares.New(db), artifacts.New(db, config.FileQuota)
+	s.Research = research.New(db, s.Artifacts)
 	s.hasObjects = config.Objects != nil
 	s.Files, s.Uploads = files.New(db, s.queue, config.Objects), files.NewUploads(db, s.queue, config.Objects, config.FileQuota)
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)

@@ -51,11 +51,13 @@ const (
 	CodeTooManyInputs       Code = "too_many_inputs"         // 429: too many pending steering inputs
 	CodeTooManyFollowUps    Code = "too_many_follow_ups"     // 429
 	CodeTooManyUploads      Code = "too_many_uploads"        // 429: too many unfinished uploads
+	CodeTooManyTasks        Code = "too_many_tasks"          // 429: too many research tasks that have not ended
 	CodeTooManyFiles        Code = "too_many_files"          // 429
 	CodeTooManyShares       Code = "too_many_shares"         // 429
 	CodeTooManyRequests     Code = "too_many_requests"       // 429: too many concurrent requests of the account
 	CodeWrongHost           Code = "wrong_host"              // 421: the Host header names another service
 	CodeInternal            Code = "internal"                // 500: a defect of the service
+	CodeSourceUnavailable   Code = "source_unavailable"      // 503: a place that a research task is to search is not configured
 	CodeUnavailable         Code = "unavailable"             // 503: a required dependency or protection is unavailable, or the outcome is unknown
 )
 

@@ -27,6 +27,7 @@ var FeedKinds = []FeedKind{
 	{"upload", uploadKind{}.prefix(), "An upload was created, or its state changed. `state` is the state of the upload."},
 	{"file", fileKind{}.prefix(), "A file was added, renamed or deleted, or its projects changed. `version` is the version of the file."},
 	{"file_text", fileKind{}.prefix(), "The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text."},
+	{"task", taskKind{}.prefix(), "A research task was started, or its state changed. `version` and `state` are those of the task."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
 	{"artifact", artifactKind{}.prefix(), "An artifact was created, or has a new version. `version` is that of the artifact."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},

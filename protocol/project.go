@@ -93,18 +93,20 @@ const (
 	WorkTurnStarted         WorkKind = "turn_started"
 	WorkFileAdded           WorkKind = "file_added"
 	WorkFileRemoved         WorkKind = "file_removed"
+	WorkTaskStarted         WorkKind = "task_started"
 )
 
 // Work is one entry in the work history of a project.
 type Work struct {
 	WorkID         WorkID          `json:"work_id"`
-	Kind           WorkKind        `json:"kind" enum:"project_created,project_renamed,project_archived,project_unarchived,project_deleted,project_restored,settings_changed,instructions_changed,conversation_created,conversation_moved_in,conversation_moved_out,conversation_deleted,turn_started,file_added,file_removed"`
+	Kind           WorkKind        `json:"kind" enum:"project_created,project_renamed,project_archived,project_unarchived,project_deleted,project_restored,settings_changed,instructions_changed,conversation_created,conversation_moved_in,conversation_moved_out,conversation_deleted,turn_started,file_added,file_removed,task_started"`
 	By             string          `json:"by" enum:"user,service" doc:"user: a request of the account; service: for example a turn that was started from the queue."`
 	SessionID      *SessionID      `json:"session_id" doc:"The session (device) of the request; null if the service did it."`
 	ConversationID *ConversationID `json:"conversation_id"`
 	TurnID         *TurnID         `json:"turn_id"`
 	OtherProjectID *ProjectID      `json:"other_project_id" doc:"For a move: the project that the conversation came from or went to; null if it was in none."`
 	FileID         *FileID         `json:"file_id"`
+	TaskID         *TaskID         `json:"task_id" doc:"The research task."`
 	Version        *int64          `json:"version" doc:"The new version of what was changed: of the project, its settings or its instructions."`
 	At             time.Time       `json:"at"`
 }

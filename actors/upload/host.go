@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"turnstone/actors/follow"
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/actors/upload/machine"
@@ -61,12 +62,15 @@ type Host struct {
 	// Set by New.
 	config Config
 	log    *zap.Logger
-	watch  watchers
+	logs   follow.Logs[protocol.UploadID]
 	pace   *rate.Limiter // of all transfers; see paced
 
 	// Each scan has a slot in one of these.
 	receivedScans, storedScans chan struct{}
 }
+
+// Reader follows the events of one upload.
+type Reader = follow.Reader[protocol.UploadID]
 
 // running is the entry of an upload's actor.
 type running = host.Actor[struct{}]
@@ -78,9 +82,9 @@ func New(c Config) *Host {
 		receivedScans: make(chan struct{}, maxReceivedScans), storedScans: make(chan struct{}, maxStoredScans),
 	}
 	h.Host = host.New[protocol.UploadID, Claimed, struct{}](host.Config{
-		Node: c.Node, Name: "upload", Release: release{}, Closing: h.watch.wakeAll,
+		Node: c.Node, Name: "upload", Release: release{}, Closing: h.logs.WakeAll,
 	}, ownership{h})
-	h.watch.moved = h.Draining
+	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.UploadFrames, protocol.EndsUpload, h.Draining
 	return h
 }
 
@@ -284,6 +288,23 @@ func (h *Host) Upload(ctx context.Context, account protocol.AccountID, id protoc
 		return current, err
 	}
 	return h.await(ctx, account, id, atMost, func(u *protocol.Upload) bool { return u.LastSequence != current.LastSequence })
+}
+
+// Follow returns a reader of an upload that starts after a sequence. The caller must have checked that the account owns the
+// upload.
+func (h *Host) Follow(account protocol.AccountID, id protocol.UploadID, after int64) *Reader {
+	return h.logs.Follow(account, id, after)
+}
+
+// await reads an upload until it is as wanted, at most for a time. It returns the upload as it last was.
+func (h *Host) await(
+	ctx context.Context, account protocol.AccountID, id protocol.UploadID, atMost time.Duration, wanted func(*protocol.Upload) bool,
+) (current *protocol.Upload, err error) {
+	err = h.logs.Await(ctx, account, id, atMost, func() (bool, error) {
+		current, err = h.config.Store.Upload(ctx, account, id)
+		return err == nil && wanted(current), err
+	})
+	return current, err
 }
 
 // spawn starts the actor of a claimed upload with its first message. It returns nil, and starts nothing, if the host is

@@ -215,7 +215,7 @@ func (s *run) Step(replies []func(error)) shell.Step {
 		if entered && s.host.config.Entered != nil {
 			s.host.config.Entered(batch.State)
 		}
-		s.host.watch.changed(batch.UploadID)
+		s.host.logs.Changed(batch.UploadID)
 		s.log.Info("upload stored", zap.String("state", string(batch.State)), zap.Int64("sequence", batch.Last))
 	}
 	return step

@@ -19,6 +19,8 @@ import (
 	"turnstone/actors/metering"
 	"turnstone/actors/node"
 	"turnstone/actors/prompt"
+	"turnstone/actors/research"
+	"turnstone/actors/research/work"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
 	"turnstone/actors/upload"
@@ -72,6 +74,7 @@ type service struct {
 	tools      *toolbox.Catalogue
 	turnHost   *turn.Host
 	uploads    *upload.Host
+	research   *research.Host
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
 	web        *tool.Web
@@ -271,7 +274,7 @@ func (s *service) startNode(ctx context.Context, in *folder.Folder) error {
 		},
 	})
 	s.createHosts()
-	s.node.Attach(s.turnHost.Load, s.turnHost, s.uploads)
+	s.node.Attach(s.turnHost.Load, s.turnHost, s.uploads, s.research)
 	s.onClose("the node", func(ctx context.Context) error {
 		s.node.Stop()
 		return s.nodes.Leave(ctx, s.node.ID())
@@ -331,6 +334,12 @@ func (s *service) createHosts() {
 		Node: s.node.Host(), Live: s.turnHost.Running, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
 		Inspector: s.extractor, Guard: s.filesGuard, Entered: s.telemetry.UploadEntered, Logger: s.log,
 	})
+	s.research = research.New(research.Config{
+		Node: s.node.Host(), Store: s.db.Research, Capacity: s.config.Limits.NodeResearch, Entered: s.telemetry.ResearchEntered, Logger: s.log,
+		Worker: &work.Worker{
+			Places: tool.Places(s.web, s.db.FileTexts, s.db.Memory, s.db.Search), Model: s.metered, Route: s.models.Routes.First(protocol.ProfileBalanced), Log: s.log.Named("research"),
+		},
+	})
 }
 
 // busyTimeout limits how long a start step is repeated while the database responds, but not within a request's
@@ -369,7 +378,7 @@ func (s *service) createAPI() (err error) {
 		turns = diskspace.Turns{Turns: s.turnHost, Disk: s.disk}
 	}
 	config := ourhttp.Config{
-		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
+		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchUnavailable: map[protocol.ResearchSource]string{protocol.ResearchWeb: s.web.Unavailable}, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),

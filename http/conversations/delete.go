@@ -16,7 +16,7 @@ const deleteAttempts = 3
 type deleteConversationInput struct {
 	resource.InConversation
 	resource.IfMatch
-	Confirm string `header:"X-Confirm" doc:"Required while a turn is live: the token of the preceding 409 confirmation_required."`
+	Confirm string `header:"X-Confirm" doc:"Required while a turn or a research task is live: the token of the preceding 409 confirmation_required."`
 }
 
 // deleteConversation returns as soon as the deletion and the cancel of the live turn, if there is one, are durable. The
@@ -38,12 +38,15 @@ func (h *Handlers) deleteConversation(ctx context.Context, in *deleteConversatio
 		if err := h.confirmDeletion(ctx, in, live); err != nil {
 			return nil, err
 		}
+		if deletion.Tasks = live.WillDelete["live_tasks"]; live.TurnID == nil {
+			continue
+		}
 		// The cancel is durable before the deletion: a crash in between leaves a conversation whose turn was cancelled,
 		// and the client repeats the request.
-		if err := h.Turns.CancelTurn(ctx, caller.AccountID, live.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
+		if err := h.Turns.CancelTurn(ctx, caller.AccountID, *live.TurnID, protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps); err != nil {
 			return nil, err
 		}
-		deletion.Cancelled = &live.TurnID
+		deletion.Cancelled = live.TurnID
 	}
 	return nil, protocol.Errorf(protocol.CodeUnavailable, "The live turn was cancelled but the conversation is not deleted yet. Try again.")
 }

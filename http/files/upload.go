@@ -9,7 +9,6 @@ import (
 
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/http/transfer"
@@ -181,22 +180,6 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 	if err != nil {
 		return err
 	}
-	if upload.State.Terminal() { // following an open upload is not limited
-		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
-			return err
-		}
-	}
-	switch {
-	case upload.State.Terminal() && after >= upload.LastSequence:
-		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
-		return nil
-	case after > upload.LastSequence:
-		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": upload.LastSequence},
-			"The upload has no event with this sequence yet. Load the upload again.")
-	}
-	if err := h.Streams.Acquire(account); err != nil {
-		return err
-	}
-	defer h.Streams.Release(r.Context(), account)
-	return h.Streams.Serve(w, r, &sse.Stream{Reader: h.Uploads.Follow(account, in.UploadID, after)})
+	follow := func() sse.Reader { return h.Uploads.Follow(account, in.UploadID, after) }
+	return h.Streams.ServeLog(w, r, account, router.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after}, follow)
 }

@@ -55,13 +55,14 @@ func locationAt(path, location string) string {
 	return path + "/" + location
 }
 
-// StoredCreated returns the 201 response to a request with an idempotency key; for an import, the 202 response. Its Location is the address of the
+// StoredCreated returns the 201 response to a request with an idempotency key; for an import and a research task, the 202 response. Its Location is the address of the
 // resource or, for a resource without one, the path of the request.
 func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
 	stored := &idempotency.StoredResponse{
 		Status: stdhttp.StatusCreated, Headers: map[string]string{"Content-Type": "application/json", "Location": path},
 	}
-	if _, is := made.(*protocol.Import); is { // a job reads what was received
+	switch made.(type) {
+	case *protocol.Import, *protocol.ResearchTask: // what the request asks for is done later
 		stored.Status = stdhttp.StatusAccepted
 	}
 	if addressed, is := made.(Addressed); is {

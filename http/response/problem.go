@@ -50,6 +50,8 @@ var Statuses = map[protocol.Code]int{
 	protocol.CodeUploadExpired:       stdhttp.StatusGone,
 	protocol.CodeRange:               stdhttp.StatusRequestedRangeNotSatisfiable,
 	protocol.CodeTooManyUploads:      stdhttp.StatusTooManyRequests,
+	protocol.CodeTooManyTasks:        stdhttp.StatusTooManyRequests,
+	protocol.CodeSourceUnavailable:   stdhttp.StatusServiceUnavailable,
 	protocol.CodeTooManyFiles:        stdhttp.StatusTooManyRequests,
 	protocol.CodeIdempotencyBusy:     stdhttp.StatusConflict,
 	protocol.CodeTooLarge:            stdhttp.StatusRequestEntityTooLarge,

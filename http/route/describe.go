@@ -32,6 +32,7 @@ var tags = []struct{ name, description string }{
 	{"shares", "The shares of the account."},
 	{"approvals", "Tool calls that wait for a decision of the user, or were decided."},
 	{"artifacts", "Documents, code, pages and tables that the model and the user write together."},
+	{"research-tasks", "Work that finds and reads sources, and writes a report with citations."},
 	{"tools", "The tools that turns can use."},
 	{"memory-sources", "What the user allows models to use beyond a conversation."},
 	{"shared", "Shares, as everybody who has their address can read them."},

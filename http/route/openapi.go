@@ -125,6 +125,7 @@ var eventUnions = []eventUnion{
 		append(slices.Clone(protocol.Events), protocol.SnapshotSpec),
 	},
 	{"UploadEvent", "One event of an upload. Ignore events whose type you do not know.", reflect.TypeFor[protocol.UploadEnvelope](), protocol.UploadEvents},
+	{"ResearchEvent", "One event of a research task. Ignore events whose type you do not know.", reflect.TypeFor[protocol.ResearchEnvelope](), protocol.ResearchEvents},
 }
 
 // eventTypes maps the name that the schema of an event has in the document to the type of its payload.

@@ -23,6 +23,7 @@ type Owners interface {
 	OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error
 	OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error
 	OwnsArtifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) error
+	OwnsTask(ctx context.Context, account protocol.AccountID, id protocol.TaskID) error
 	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
 }
 
@@ -50,6 +51,7 @@ var pathParams = map[string]pathParam{
 	"upload_id":       {parse: identifier[protocol.UploadID], owned: owns(Owners.OwnsUpload)},
 	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},
 	"artifact_id":     {parse: identifier[protocol.ArtifactID], owned: owns(Owners.OwnsArtifact)},
+	"task_id":         {parse: identifier[protocol.TaskID], owned: owns(Owners.OwnsTask)},
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"identity_id":     {parse: identifier[protocol.IdentityID]},
 	"provider":        {parse: anyText},

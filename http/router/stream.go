@@ -5,6 +5,7 @@ import (
 	"fmt"
 	stdhttp "net/http"
 
+	"turnstone/http/route"
 	"turnstone/http/sse"
 	"turnstone/protocol"
 )
@@ -64,4 +65,33 @@ func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *ss
 	takenOver, err := s.server.Serve(w, r, stream)
 	ex.TakenOver = takenOver
 	return err
+}
+
+// Log is the log of work whose events are streamed.
+type Log struct {
+	Ended bool  // no event follows
+	Last  int64 // the sequence of the last event so far
+	After int64 // the sequence after which the client continues
+}
+
+// ServeLog responds with the events of a log after a sequence: 204 if there will be none, and a conflict for a sequence that
+// the log has not reached. Following work that has not ended is not limited; replaying ended work is.
+func (s *Streams) ServeLog(w stdhttp.ResponseWriter, r *stdhttp.Request, account protocol.AccountID, log Log, follow func() sse.Reader) error {
+	if log.Ended {
+		if err := DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case log.Ended && log.After >= log.Last:
+		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
+		return nil
+	case log.After > log.Last:
+		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": log.Last}, "There is no event with this sequence yet. Load the resource again.")
+	}
+	if err := s.Acquire(account); err != nil {
+		return err
+	}
+	defer s.Release(r.Context(), account)
+	return s.Serve(w, r, &sse.Stream{Reader: follow()})
 }

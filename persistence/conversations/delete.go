@@ -16,7 +16,7 @@ import (
 
 // LiveWork describes what a deletion would interrupt.
 type LiveWork struct {
-	TurnID     protocol.TurnID
+	TurnID     *protocol.TurnID // nil: only research tasks have not ended
 	Version    int64
 	WillDelete map[string]int // number of objects that the deletion removes, by kind
 }
@@ -28,6 +28,7 @@ const EventConversationDeleted audit.SecurityEvent = "conversation.deleted"
 type Deletion struct {
 	ConversationID protocol.ConversationID
 	Version        *int64           // nil: any version
+	Tasks          int              // research tasks that may end with the conversation
 	Cancelled      *protocol.TurnID // the live turn, once its cancel is durable; the turn may end after the deletion
 	SessionID      *protocol.SessionID
 	By             audit.Requester
@@ -48,12 +49,16 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 		if err := locked.checkVersion(ctx, tx, account, id, deletion.Version, false); err != nil {
 			return err
 		}
+		var tasks int
+		if err := tx.QueryRow(ctx, countTasksSQL, account, id).Scan(&tasks); err != nil {
+			return fmt.Errorf("counting the research tasks of a conversation: %w", err)
+		}
 		proceed, err := deletion.mayProceed(ctx, tx, account, locked.LiveTurnID)
 		if err != nil {
 			return err
 		}
-		if !proceed {
-			live, err = countLiveWork(ctx, tx, account, id, locked)
+		if !proceed || tasks > deletion.Tasks {
+			live, err = countLiveWork(ctx, tx, account, id, locked, tasks)
 			return err
 		}
 		if locked.ProjectID != nil {
@@ -67,6 +72,9 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 	})
 	return live, err
 }
+
+const countTasksSQL = `
+	select count(*) from research_tasks where account_id = $1 and conversation_id = $2 and not hidden and state in ('queued', 'running', 'cancelling')`
 
 const cancelStoredSQL = `
 	select exists (select from turn_records where account_id = $1 and turn_id = $2 and kind = '` + turnlog.RecordCancel + `')`
@@ -99,28 +107,35 @@ const countConversationSQL = `
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation`
 
-func countLiveWork(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID, locked *LockedConversation) (*LiveWork, error) {
+func countLiveWork(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id protocol.ConversationID, locked *LockedConversation, tasks int) (*LiveWork, error) {
 	var messages, branches, followUps int
 	err := tx.QueryRow(ctx, countConversationSQL, pgx.NamedArgs{"account": account, "conversation": id, "most": maxCounted}).
 		Scan(&messages, &branches, &followUps)
 	if err != nil {
 		return nil, fmt.Errorf("counting the content of a conversation: %w", err)
 	}
+	turns := 0
+	if locked.LiveTurnID != nil {
+		turns = 1
+	}
 	return &LiveWork{
-		TurnID: *locked.LiveTurnID, Version: locked.Version,
+		TurnID: locked.LiveTurnID, Version: locked.Version,
 		WillDelete: map[string]int{
-			"conversations": 1, "messages": messages, "branches": branches, "follow_ups": followUps, "live_turns": 1,
+			"conversations": 1, "messages": messages, "branches": branches, "follow_ups": followUps, "live_turns": turns, "live_tasks": tasks,
 		},
 	}, nil
 }
 
 // leaveTombstoneSQL leaves a tombstone without content, so that the identifier stays in use. It also cancels the
-// queue, so that no sweep starts a turn from it.
+// queue, so that no sweep starts a turn from it, and ends the research tasks.
 const leaveTombstoneSQL = `
 	with queue as (
 		update follow_ups
 		set state = 'cancelled', version = version + 1
 		where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
+	), tasks as (
+		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
+		where account_id = @account and conversation_id = @conversation and state in ('queued', 'running', 'cancelling')
 	)
 	update conversations
 	set deleted_at = now(), title = '', provisional_title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,

@@ -113,7 +113,7 @@ func TestDeletionHidesAtOnceAndAPurgeThatCrashesErasesAll(t *testing.T) {
 	turn := fill(t, db, account, gone, canary)
 
 	live, err := db.Conversations.DeleteConversation(t.Context(), account, &conversations.Deletion{ConversationID: gone})
-	if err != nil || live == nil || live.TurnID != turn {
+	if err != nil || live == nil || live.TurnID == nil || *live.TurnID != turn {
 		t.Fatalf("with a live turn: %+v (%v)", live, err)
 	}
 	if w := live.WillDelete; w["messages"] != 8 || w["branches"] != 2 || w["follow_ups"] != 2 || w["live_turns"] != 1 {
@@ -278,7 +278,7 @@ func TestAConversationIsDeletedWhileItsCancelledTurnStillEnds(t *testing.T) {
 	other := protocol.NewTurnID()
 	for what, named := range map[string]*protocol.TurnID{"no cancelled turn": nil, "another cancelled turn": &other, "a turn whose cancel is not stored": &turn.Spec.TurnID} {
 		live, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: id, Cancelled: named})
-		if err != nil || live == nil || live.TurnID != turn.Spec.TurnID {
+		if err != nil || live == nil || live.TurnID == nil || *live.TurnID != turn.Spec.TurnID {
 			t.Fatalf("with %s: %+v, %v", what, live, err)
 		}
 	}

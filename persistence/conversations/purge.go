@@ -155,6 +155,36 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			limit @limit) x
 		where a.account_id = @account and a.artifact_id = x.artifact_id`},
+	{"entries of research tasks", `
+		delete from research_entries e using (
+			select e.task_id, e.number
+			from (select task_id from research_tasks where account_id = @account and conversation_id = @conversation) t
+			cross join lateral (
+				select task_id, number from research_entries where account_id = @account and task_id = t.task_id limit @limit) e
+			limit @limit) x
+		where e.account_id = @account and e.task_id = x.task_id and e.number = x.number`},
+	{"events of research tasks", `
+		delete from research_events e using (
+			select e.task_id, e.first_sequence
+			from (select task_id from research_tasks where account_id = @account and conversation_id = @conversation) t
+			cross join lateral (
+				select task_id, first_sequence from research_events where account_id = @account and task_id = t.task_id limit @limit) e
+			limit @limit) x
+		where e.account_id = @account and e.task_id = x.task_id and e.first_sequence = x.first_sequence`},
+	{"sources of research tasks", `
+		delete from research_sources e using (
+			select e.task_id, e.ordinal
+			from (select task_id from research_tasks where account_id = @account and conversation_id = @conversation) t
+			cross join lateral (
+				select task_id, ordinal from research_sources where account_id = @account and task_id = t.task_id limit @limit) e
+			limit @limit) x
+		where e.account_id = @account and e.task_id = x.task_id and e.ordinal = x.ordinal`},
+	{"research tasks", `
+		delete from research_tasks t using (
+			select task_id from research_tasks
+			where account_id = @account and conversation_id = @conversation
+			limit @limit) x
+		where t.account_id = @account and t.task_id = x.task_id`},
 	{"messages", `
 		delete from messages m using (
 			select message_id from messages

@@ -53,7 +53,23 @@ const liveTurnsSQL = `
 	where t.account_id = $1 and t.state not in ('completed', 'cancelled', 'failed', 'incomplete') and c.project_id = $2
 	limit $3`
 
-const deleteSQL = `
+const liveTasksSQL = `
+	select count(*) from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
+	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.state in ('queued', 'running', 'cancelling')`
+
+// hideTasks makes nodes stop the research tasks of a project, and runAgain makes them continue.
+const (
+	tasksOfProject = `
+		from conversations c
+		where t.account_id = @account and c.account_id = @account and c.conversation_id = t.conversation_id and c.project_id = @project
+			and t.state in ('queued', 'running', 'cancelling'))`
+	hideTasks = `
+	with tasks as (update research_tasks t set hidden = true, owner = null, owner_epoch = t.owner_epoch + 1` + tasksOfProject
+	runAgain = `
+	with tasks as (update research_tasks t set hidden = false` + tasksOfProject
+)
+
+const deleteSQL = hideTasks + `
 	update projects
 	set deleted_at = now(), purge_at = now() + '` + Retention + `'::interval, version = version + 1, updated_at = now()
 	where account_id = @account and project_id = @project`
@@ -81,8 +97,12 @@ func (s *Store) DeleteProject(ctx context.Context, account protocol.AccountID, d
 			return err
 		}
 		if deletion.Confirm != nil {
+			var tasks int
+			if err := tx.QueryRow(ctx, liveTasksSQL, account, deletion.ProjectID).Scan(&tasks); err != nil {
+				return fmt.Errorf("counting the research tasks of a project: %w", err)
+			}
 			content := &Content{Version: project.Version, WillDelete: map[string]int{
-				"projects": 1, "conversations": int(project.ConversationCount), "files": int(project.FileCount), "live_turns": len(turns),
+				"projects": 1, "conversations": int(project.ConversationCount), "files": int(project.FileCount), "live_turns": len(turns), "live_tasks": tasks,
 			}}
 			instructions, err := readInstructions(ctx, tx, pgx.NamedArgs{"account": account, "project": deletion.ProjectID})
 			if err != nil {
@@ -123,7 +143,7 @@ func readLiveTurns(ctx context.Context, tx *pg.Tx, account protocol.AccountID, p
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[liveTurn])
 }
 
-const restoreSQL = `
+const restoreSQL = runAgain + `
 	update projects set deleted_at = null, purge_at = null, version = version + 1, updated_at = now()
 	where account_id = @account and project_id = @project`
 

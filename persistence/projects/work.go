@@ -18,23 +18,24 @@ type Work struct {
 	TurnID         *protocol.TurnID
 	OtherProjectID *protocol.ProjectID
 	FileID         *protocol.FileID
+	TaskID         *protocol.TaskID
 	Version        *int64
 }
 
 const insertWorkSQL = `
-	insert into project_work (account_id, work_id, project_id, kind, session_id, conversation_id, turn_id, other_project_id, file_id, version)
-	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	insert into project_work (account_id, work_id, project_id, kind, session_id, conversation_id, turn_id, other_project_id, file_id, task_id, version)
+	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // Queue adds the statement that stores the entry.
 func (w Work) Queue(batch *pgx.Batch, account protocol.AccountID, project protocol.ProjectID) {
-	batch.Queue(insertWorkSQL, account, protocol.NewWorkID(), project, string(w.Kind), w.SessionID, w.ConversationID, w.TurnID, w.OtherProjectID, w.FileID, w.Version)
+	batch.Queue(insertWorkSQL, account, protocol.NewWorkID(), project, string(w.Kind), w.SessionID, w.ConversationID, w.TurnID, w.OtherProjectID, w.FileID, w.TaskID, w.Version)
 }
 
 const (
 	projectExistsSQL = `select 1 from projects where account_id = @account and project_id = @project`
 	listWorkSQL      = `
 	select work_id, kind, case when session_id is null then 'service' else 'user' end as by, session_id, conversation_id, turn_id,
-		other_project_id, file_id, version, at
+		other_project_id, file_id, task_id, version, at
 	from project_work
 	where account_id = @account and project_id = @project and work_id < @after
 	order by work_id desc limit @limit`

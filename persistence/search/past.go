@@ -127,6 +127,39 @@ func (s *Store) reach(ctx context.Context, q *turnlog.PastQuery, projects []prot
 	return r, open, nil
 }
 
+const pastTextSQL = `
+	select coalesce(nullif(c.title, ''), c.provisional_title, ''), c.project_id, coalesce((
+		select string_agg(t.text, E'\n\n' order by t.depth) from (
+			select m.depth, left(p ->> 'text', 100000) as text
+			from messages m, json_array_elements(m.parts) p
+			where m.account_id = @account and m.conversation_id = c.conversation_id and p ->> 'type' = 'text'
+				and m.branch_id = coalesce((select branch_id from messages where account_id = @account and message_id = @message), c.active_branch_id)
+				and m.depth between coalesce((select depth from messages where account_id = @account and message_id = @message), 1) - 2
+					and coalesce((select depth from messages where account_id = @account and message_id = @message), 1) + 4) t), '')
+	from conversations c
+	where c.account_id = @account and c.conversation_id = @past and ` + conversations.Visible
+
+// ReadPast reads the messages around one of another conversation, or with nil its first ones. The errors are those of FindPast,
+// and protocol.CodeNotFound if the conversation of the scope may not read that one.
+func (s *Store) ReadPast(ctx context.Context, scope turnlog.Scope, conversation protocol.ConversationID, message *protocol.MessageID) (title, text string, err error) {
+	found := protocol.SearchResult{ConversationID: &conversation, MessageID: message}
+	batch := &pgx.Batch{}
+	batch.Queue(pastTextSQL, pgx.NamedArgs{"account": scope.AccountID, "past": conversation, "message": message}).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&title, &found.ProjectID, &text)
+	})
+	if err := s.db.Send(ctx, scope.AccountID, batch); err != nil {
+		return "", "", fmt.Errorf("reading another conversation: %w", err)
+	}
+	allowed, err := s.allowed(ctx, &turnlog.PastQuery{Scope: scope}, []protocol.SearchResult{found})
+	if err != nil {
+		return "", "", err
+	}
+	if len(allowed) == 0 {
+		return "", "", &protocol.Error{Code: protocol.CodeNotFound}
+	}
+	return title, text, nil
+}
+
 // sealPast returns the text of a position; openPast reads it. A text that the model has changed selects other results of the same
 // query only, so it is not signed.
 func sealPast(at *Position) string {

@@ -51,6 +51,7 @@ const (
 	DeleteAfterRow             Point = "delete.after_row_before_objects"
 	UploadAfterObject          Point = "upload.after_s3_before_row"      // the content is in quarantine
 	UploadAfterRow             Point = "upload.after_row_before_200"     // a transition of a session was stored
+	ResearchAfterRow           Point = "research.after_row"              // a batch of a research task was stored
 	ScanAfterVerdict           Point = "scan.after_verdict_before_row"   // the scanner gave a verdict
 	PublishAfterObject         Point = "publish.after_object_before_row" // the clean content has its final key
 	JournalBeforeAppend        Point = "journal.before_append"           // the statement with the appends of many turns
@@ -71,5 +72,5 @@ var Points = []Point{
 	ChatBeforeTurnRow, ChatAfterTurnRowBefore200, TurnBeforeClaim, TurnAfterClaim, TurnAfterModelFirstByte,
 	DeltaAfterCommitBeforeSend, EndAfterCommitBeforeSend, ToolAfterIntent, ToolAfterEffect, SteerAfterCommit,
 	CancelAfterCommit, FollowUpAfterCommit, PromoteAfterCommit, SessionAfterRevoke, LeaseBeforeRenew, IdemAfterClaim, DeleteAfterRow,
-	UploadAfterObject, UploadAfterRow, ScanAfterVerdict, PublishAfterObject, JournalBeforeAppend, TxBeforeCommit,
+	UploadAfterObject, UploadAfterRow, ResearchAfterRow, ScanAfterVerdict, PublishAfterObject, JournalBeforeAppend, TxBeforeCommit,
 }

@@ -1,11 +1,9 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	_ "embed" // the description
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -76,8 +74,7 @@ func (s SearchFiles) find(ctx context.Context, scope turnlog.Scope, query string
 		if err != nil || len(found) > 0 || len(words) == 1 {
 			return found, err
 		}
-		shortest := slices.MinFunc(words, func(a, b string) int { return cmp.Compare(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) })
-		words = slices.Delete(words, slices.Index(words, shortest), slices.Index(words, shortest)+1)
+		words = withoutShortest(words)
 	}
 	return nil, nil
 }

@@ -43,6 +43,7 @@ type Metrics struct {
 	limiter       prometheus.Histogram
 	limiterErrors *prometheus.CounterVec
 	uploads       *prometheus.CounterVec
+	research      *prometheus.CounterVec
 	certificates  *prometheus.GaugeVec
 }
 
@@ -63,6 +64,7 @@ func New(registry prometheus.Registerer, build string) (*Metrics, error) {
 		limiter:       histogram("limiter_seconds", "Duration of a decision of the limiter.", storeBuckets),
 		limiterErrors: counters("limiter_errors_total", "Requests for which the limiter could not decide, by bucket.", "bucket"),
 		uploads:       counters("uploads_total", "Uploads that entered a state on this node.", "state"),
+		research:      counters("research_tasks_total", "Research tasks that entered a state on this node.", "state"),
 		certificates:  gauges("certificate_expiry_timestamp_seconds", "Time at which a certificate expires, since 1970.", "certificate"),
 	}
 	buildInfo := gauges("build_info", "Always 1; the labels name the commit and the Go version of the binary.", "build", "go")
@@ -73,7 +75,7 @@ func New(registry prometheus.Registerer, build string) (*Metrics, error) {
 	buildInfo.WithLabelValues(build, goVersion).Set(1)
 	return m, register(registry,
 		m.tokenDelay, m.firstToken, m.appendTime, m.statementTime, m.batchAppends, m.modelCalls, m.modelFirst, m.toolCalls, m.jobs, m.scans,
-		m.limiter, m.limiterErrors, m.uploads, m.certificates, buildInfo,
+		m.limiter, m.limiterErrors, m.uploads, m.research, m.certificates, buildInfo,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
@@ -124,6 +126,11 @@ func (m *Metrics) Batched(appends int, took time.Duration) {
 // JobEnded counts a run of a background job.
 func (m *Metrics) JobEnded(kind string, took time.Duration, err error) {
 	m.jobs.WithLabelValues(kind, outcome(err == nil)).Observe(took.Seconds())
+}
+
+// ResearchEntered counts a research task that entered a state.
+func (m *Metrics) ResearchEntered(state protocol.ResearchState) {
+	m.research.WithLabelValues(string(state)).Inc()
 }
 
 // UploadEntered counts an upload that entered a state.

@@ -311,6 +311,9 @@ func answerTo(request llm.Request, turn turn) answer {
 	if strings.HasPrefix(request.System, "Write a title") {
 		return answer{script: unscripted, text: text{head: split(title(request.Messages))}}
 	}
+	if step, is := researchStep(request); is {
+		return answer{script: unscripted, text: text{head: split(step)}}
+	}
 	script, scripted := Parse(turn.directive)
 	if !scripted {
 		return reply(request, turn)

@@ -1396,6 +1396,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/research-tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List research tasks
+         * @description Lists the research tasks of a conversation, the newest first.
+         */
+        get: operations["listResearchTasks"];
+        put?: never;
+        /**
+         * Start a research task
+         * @description Starts a task that divides a question, searches the chosen places, reads what it finds, and writes a report with citations. The report is an artifact of the conversation and a message in it.
+         *
+         *     The response is sent once the task is stored. At most three tasks of an account run at the same time; others are `queued`. The task goes on when the client disconnects, and whichever node fails: steps that have a result are not repeated.
+         *
+         *     `files` and `conversations` need the consent of the account (`PUT /memory-sources/{source}/consent`), unless `file_ids` names the files; without it, the response is 422 for `sources`. A temporary conversation searches neither. Without a search engine, `web` gets 503 `source_unavailable`.
+         *
+         *     When a budget is used up, the report is written with what there is and says so.
+         */
+        post: operations["createResearchTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/shares": {
         parameters: {
             query?: never;
@@ -1547,6 +1577,7 @@ export interface paths {
          *     - `upload`: An upload was created, or its state changed. `state` is the state of the upload.
          *     - `file`: A file was added, renamed or deleted, or its projects changed. `version` is the version of the file.
          *     - `file_text`: The text of a file was read, or cannot be. `id` is the file; `state` is the state of its text.
+         *     - `task`: A research task was started, or its state changed. `version` and `state` are those of the task.
          *     - `share`: A share was created or revoked.
          *     - `artifact`: An artifact was created, or has a new version. `version` is that of the artifact.
          *     - `account`: The email address or the display name of the account changed. `id` is the account.
@@ -2152,6 +2183,108 @@ export interface paths {
         get: operations["getReady"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/research-tasks/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a research task
+         * @description Returns the state, the plan and the progress of a research task.
+         */
+        get: operations["getResearchTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/research-tasks/{task_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a research task
+         * @description Ends a task that has not ended. The cancel is stored when the response is sent; the state is `cancelling` until the steps that run have stopped. A repeat gets the task again; a task that has ended gets 409 with the task in `current`.
+         */
+        post: operations["cancelResearchTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/research-tasks/{task_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream the events of a research task
+         * @description Streams the events of a task that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. The stream ends after `task.finished`.
+         */
+        get: operations["followResearchTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/research-tasks/{task_id}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sources of a research task
+         * @description Lists the sources of which the task keeps excerpts, with the numbers by which the report cites them. Sources are kept while the task runs; their numbers exist once it is completed.
+         */
+        get: operations["listResearchSources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/research-tasks/{task_id}/steering": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Steer a research task
+         * @description Changes what a task does. `input` is a text that the model takes into account in its next step about the plan. `plan` strikes questions and adds others, as they are written. `write_now` ends the search: the report is written with what was found.
+         *
+         *     The response is sent once the command is stored. Its outcome is an event `task.steering`: `applied`, with the step that takes it into account, or `returned` if the task ends without it. A task whose report is being written, or that has ended, gets 409 `steering_closed`. A repeated command gets its first receipt; the same `client_steering_id` with another command gets 422.
+         */
+        post: operations["steerResearchTask"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2849,6 +2982,21 @@ export interface components {
             /** @description 1 to 200 characters after trimming. */
             name: string;
         };
+        CreateTaskInputBody: {
+            /** @description What the task may use. Each amount that is absent is that of the depth. */
+            budget?: components["schemas"]["TaskBudgetInput"];
+            /**
+             * @default standard
+             * @enum {string}
+             */
+            depth: "quick" | "standard" | "deep";
+            /** @description Files that are searched, and the only ones. They need no consent. */
+            file_ids?: string[];
+            /** @description What the report is to answer. */
+            question: string;
+            /** @description The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files. */
+            sources?: ("web" | "files" | "conversations")[];
+        };
         CreateUploadInputBody: {
             /** @description The conversation in which the file is to be attached. */
             conversation_id?: string;
@@ -3383,6 +3531,235 @@ export interface components {
              * @enum {string}
              */
             type: "steering.returned";
+        };
+        /** @description The task has ended. This event is sent exactly once and is always the last one. */
+        "Event.task.finished": {
+            artifact_id: string | null;
+            /** Format: date-time */
+            at: string;
+            failure: components["schemas"]["ResearchFailure"] | null;
+            /** Format: int64 */
+            last_sequence: number;
+            message_id: string | null;
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            /** @enum {string} */
+            state: "completed" | "failed" | "cancelled";
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.finished";
+        };
+        /** @description The task does something else now. */
+        "Event.task.phase": {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            phase: "planning" | "searching" | "reading" | "synthesizing";
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.phase";
+        };
+        /** @description The plan has other questions. */
+        "Event.task.plan": {
+            /** Format: date-time */
+            at: string;
+            plan: components["schemas"]["ResearchStep"][];
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.plan";
+        };
+        /** @description How far the task is, and what it has spent. */
+        "Event.task.progress": {
+            /** Format: date-time */
+            at: string;
+            progress: components["schemas"]["ResearchProgress"];
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            spent: components["schemas"]["ResearchAmounts"];
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.progress";
+        };
+        /** @description A source was found, read, kept or given up. */
+        "Event.task.source": {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            kind: "web" | "files" | "conversations";
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /** @description Why the source could not be read, or which source it is the same as; empty otherwise. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            source_id: string;
+            /** @enum {string} */
+            state: "found" | "reading" | "kept" | "unused" | "failed" | "merged";
+            task_id: string;
+            title: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.source";
+            url: string | null;
+        };
+        /** @description The task exists and waits for a slot. */
+        "Event.task.started": {
+            /** Format: date-time */
+            at: string;
+            budget: components["schemas"]["ResearchAmounts"];
+            conversation_id: string;
+            /** @enum {string} */
+            depth: "quick" | "standard" | "deep";
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            question: string;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            sources: string[];
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.started";
+        };
+        /** @description The state changed. */
+        "Event.task.state": {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            state: string;
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.state";
+        };
+        /** @description An input of the user was accepted, applied or returned. */
+        "Event.task.steering": {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            kind: "input" | "plan" | "write_now";
+            /** @enum {string} */
+            outcome: "accepted" | "applied" | "returned";
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            steering_id: string;
+            /** @description The step that takes the input into account, for example revise-2; null: none. */
+            step_id: string | null;
+            task_id: string;
+            /** @description The input; empty for other types. */
+            text: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.steering";
+        };
+        /** @description The state of a question of the plan changed. */
+        "Event.task.step": {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @enum {integer}
+             */
+            protocol_version: 1;
+            /**
+             * Format: int64
+             * @description Contiguous from 1 within the task.
+             */
+            sequence: number;
+            /** @enum {string} */
+            state: "open" | "running" | "done" | "struck" | "skipped";
+            step_id: string;
+            task_id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "task.step";
         };
         /** @description The tool call ended. A failed tool does not fail the turn. */
         "Event.tool.completed": {
@@ -4239,6 +4616,16 @@ export interface components {
             has_more: boolean;
             next_cursor: string | null;
         };
+        ListResearchKeptSource: {
+            data: components["schemas"]["ResearchKeptSource"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
+        ListResearchTask: {
+            data: components["schemas"]["ResearchTask"][];
+            has_more: boolean;
+            next_cursor: string | null;
+        };
         ListSearchResult: {
             data: components["schemas"]["SearchResult"][];
             has_more: boolean;
@@ -4929,6 +5316,173 @@ export interface components {
              */
             version?: number;
         };
+        ResearchAmounts: {
+            /**
+             * Format: int64
+             * @description Pages and documents that are read.
+             */
+            pages: number;
+            /**
+             * Format: int64
+             * @description Time since the task began to run, without the time in which no node ran it.
+             */
+            seconds: number;
+            /**
+             * Format: int64
+             * @description Input and output tokens of models.
+             */
+            tokens: number;
+        };
+        ResearchChecks: {
+            /**
+             * Format: int64
+             * @description Sentences that state something that needs a source.
+             */
+            factual: number;
+            /**
+             * Format: int64
+             * @description Citations of the model that were removed, because no kept excerpt supports the sentence.
+             */
+            removed: number;
+            /** Format: int64 */
+            sentences: number;
+            /**
+             * Format: int64
+             * @description Factual sentences with a citation whose excerpt supports them.
+             */
+            supported: number;
+            /**
+             * Format: int64
+             * @description Factual sentences that are marked as not supported by a source.
+             */
+            unsupported: number;
+        };
+        /** @description One event of a research task. Ignore events whose type you do not know. */
+        ResearchEvent: components["schemas"]["Event.task.started"] | components["schemas"]["Event.task.state"] | components["schemas"]["Event.task.phase"] | components["schemas"]["Event.task.plan"] | components["schemas"]["Event.task.step"] | components["schemas"]["Event.task.source"] | components["schemas"]["Event.task.progress"] | components["schemas"]["Event.task.steering"] | components["schemas"]["Event.task.finished"];
+        ResearchExcerpt: {
+            /** @description Unique within the task, for example s4e1. */
+            excerpt_id: string;
+            /** @description Where the passage is in the source, for example "page 3" or "paragraph 12"; empty: not known. */
+            locator: string;
+            /** @description The words of the source, unchanged. */
+            text: string;
+        };
+        ResearchFailure: {
+            /** @enum {string} */
+            code: "model_failed" | "budget_exceeded" | "daily_limit" | "report_rejected" | "interrupted";
+            detail: string;
+        };
+        ResearchKeptSource: {
+            /** Format: date-time */
+            accessed_at: string;
+            conversation_id: string | null;
+            excerpts: components["schemas"]["ResearchExcerpt"][];
+            file_id: string | null;
+            /** @enum {string} */
+            kind: "web" | "files" | "conversations";
+            /**
+             * Format: int64
+             * @description The number by which the report cites the source; null: it does not.
+             */
+            number: number | null;
+            /** @description Of the text as it was read, in hexadecimal digits. */
+            sha256: string;
+            /** @description Unique within the task, for example s4. */
+            source_id: string;
+            title: string;
+            url: string | null;
+        };
+        ResearchProgress: {
+            /**
+             * Format: int64
+             * @description The number of steps that have ended.
+             */
+            done: number;
+            /**
+             * Format: int64
+             * @description Steps whose stored results were used again after an interruption.
+             */
+            reused: number;
+            /**
+             * Format: int64
+             * @description Distinct sources that the searches found.
+             */
+            sources_found: number;
+            /**
+             * Format: int64
+             * @description Sources of which at least one excerpt is kept.
+             */
+            sources_kept: number;
+            /**
+             * Format: int64
+             * @description The number of steps that are known so far; it grows while the task finds more to do.
+             */
+            total: number;
+        };
+        ResearchReceipt: {
+            /** @description true: the response to an earlier request with the same client_steering_id. */
+            replayed: boolean;
+            /**
+             * Format: int64
+             * @description Of the event that reports the acceptance.
+             */
+            sequence: number;
+            /** @enum {string} */
+            state: "accepted";
+            steering_id: string;
+            task_id: string;
+        };
+        ResearchStep: {
+            question: string;
+            /**
+             * @description struck: by the user; skipped: the budget did not suffice, or the user wanted the report at once.
+             * @enum {string}
+             */
+            state: "open" | "running" | "done" | "struck" | "skipped";
+            /** @description Unique within the task, for example q3. */
+            step_id: string;
+        };
+        ResearchTask: {
+            /** @description The report; null before the task is completed. */
+            artifact_id: string | null;
+            budget: components["schemas"]["ResearchAmounts"];
+            /** @description Of the citations of the report; null before the report is stored. */
+            checks: components["schemas"]["ResearchChecks"] | null;
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @enum {string} */
+            depth: "quick" | "standard" | "deep";
+            failure: components["schemas"]["ResearchFailure"] | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            /**
+             * Format: int64
+             * @description The sequence of the last event.
+             */
+            last_sequence: number;
+            /** @description The message with the report; null before the task is completed. */
+            message_id: string | null;
+            /** @enum {string} */
+            phase: "planning" | "searching" | "reading" | "synthesizing";
+            plan: components["schemas"]["ResearchStep"][];
+            progress: components["schemas"]["ResearchProgress"];
+            question: string;
+            /** @description The places that are searched. */
+            sources: ("web" | "files" | "conversations")[];
+            /** @description What the task has used so far. A model's answer that exceeds the budget is counted in full. */
+            spent: components["schemas"]["ResearchAmounts"];
+            /** @enum {string} */
+            state: "queued" | "running" | "cancelling" | "completed" | "failed" | "cancelled";
+            task_id: string;
+            /** @description The turn whose tool started the task; null: a request did. */
+            turn_id: string | null;
+            /**
+             * Format: int64
+             * @description Changes whenever anything about the task changes.
+             */
+            version: number;
+        };
         ResetInputBody: {
             /** @description At least 8 characters; 15 or more are recommended. */
             password: string;
@@ -5368,6 +5922,26 @@ export interface components {
             /** @enum {string} */
             type: "input" | "cancel" | "approval" | "withdraw" | "apply_now";
         };
+        TaskBudgetInput: {
+            /** Format: int64 */
+            pages?: number;
+            /** Format: int64 */
+            seconds?: number;
+            /** Format: int64 */
+            tokens?: number;
+        };
+        TaskSteeringRequest: {
+            /** @description For plan: further questions, of up to 400 characters. */
+            add?: string[];
+            /** @description For input: required; otherwise optional. A name for the command that the client chooses: a command that is repeated with the same name is accepted once. */
+            client_steering_id?: string;
+            /** @description For input: a text of up to 16,000 characters, or a list of texts as in POST /chat. */
+            input?: unknown;
+            /** @description For plan: the step_id of questions that are not researched any more. */
+            strike?: string[];
+            /** @enum {string} */
+            type: "input" | "plan" | "write_now";
+        };
         TextBlock: {
             /** @enum {string} */
             kind: "page" | "sheet" | "slide" | "chapter";
@@ -5629,11 +6203,13 @@ export interface components {
             conversation_id: string | null;
             file_id: string | null;
             /** @enum {string} */
-            kind: "project_created" | "project_renamed" | "project_archived" | "project_unarchived" | "project_deleted" | "project_restored" | "settings_changed" | "instructions_changed" | "conversation_created" | "conversation_moved_in" | "conversation_moved_out" | "conversation_deleted" | "turn_started" | "file_added" | "file_removed";
+            kind: "project_created" | "project_renamed" | "project_archived" | "project_unarchived" | "project_deleted" | "project_restored" | "settings_changed" | "instructions_changed" | "conversation_created" | "conversation_moved_in" | "conversation_moved_out" | "conversation_deleted" | "turn_started" | "file_added" | "file_removed" | "task_started";
             /** @description For a move: the project that the conversation came from or went to; null if it was in none. */
             other_project_id: string | null;
             /** @description The session (device) of the request; null if the service did it. */
             session_id: string | null;
+            /** @description The research task. */
+            task_id: string | null;
             turn_id: string | null;
             /**
              * Format: int64
@@ -20443,7 +21019,7 @@ export interface operations {
             header: {
                 /** @description The version that the change is based on, as in the ETag of the resource, for example "v3". A weak ETag (W/"v3") never matches (RFC 9110): 422. * matches every version. */
                 "If-Match"?: string;
-                /** @description Required while a turn is live: the token of the preceding 409 confirmation_required. */
+                /** @description Required while a turn or a research task is live: the token of the preceding 409 confirmation_required. */
                 "X-Confirm"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
@@ -29086,6 +29662,648 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listResearchTasks: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "budget": {
+                     *             "pages": 1,
+                     *             "seconds": 1,
+                     *             "tokens": 1
+                     *           },
+                     *           "checks": {
+                     *             "factual": 1,
+                     *             "removed": 1,
+                     *             "sentences": 1,
+                     *             "supported": 1,
+                     *             "unsupported": 1
+                     *           },
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "depth": "quick",
+                     *           "failure": {
+                     *             "code": "model_failed",
+                     *             "detail": "a detail"
+                     *           },
+                     *           "finished_at": "2026-03-01T12:30:15.250Z",
+                     *           "last_sequence": 41,
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "phase": "planning",
+                     *           "plan": [
+                     *             {
+                     *               "question": "a question",
+                     *               "state": "open",
+                     *               "step_id": "a step"
+                     *             }
+                     *           ],
+                     *           "progress": {
+                     *             "done": 1,
+                     *             "reused": 1,
+                     *             "sources_found": 1,
+                     *             "sources_kept": 1,
+                     *             "total": 1
+                     *           },
+                     *           "question": "a question",
+                     *           "sources": [
+                     *             "web"
+                     *           ],
+                     *           "spent": {
+                     *             "pages": 1,
+                     *             "seconds": 1,
+                     *             "tokens": 1
+                     *           },
+                     *           "state": "queued",
+                     *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "version": 3
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListResearchTask"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createResearchTask: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
+                "Idempotency-Key"?: string;
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "depth": "quick",
+                 *       "question": "Why are the tides at Saint-Malo so high?",
+                 *       "sources": [
+                 *         "web"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["CreateTaskInputBody"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    Location: components["headers"]["Location"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "budget": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "checks": {
+                     *         "factual": 1,
+                     *         "removed": 1,
+                     *         "sentences": 1,
+                     *         "supported": 1,
+                     *         "unsupported": 1
+                     *       },
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "depth": "quick",
+                     *       "failure": {
+                     *         "code": "model_failed",
+                     *         "detail": "a detail"
+                     *       },
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "last_sequence": 41,
+                     *       "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "phase": "planning",
+                     *       "plan": [
+                     *         {
+                     *           "question": "a question",
+                     *           "state": "open",
+                     *           "step_id": "a step"
+                     *         }
+                     *       ],
+                     *       "progress": {
+                     *         "done": 1,
+                     *         "reused": 1,
+                     *         "sources_found": 1,
+                     *         "sources_kept": 1,
+                     *         "total": 1
+                     *       },
+                     *       "question": "a question",
+                     *       "sources": [
+                     *         "web"
+                     *       ],
+                     *       "spent": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "state": "queued",
+                     *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "version": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ResearchTask"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "idempotency_mismatch",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "header.Idempotency-Key",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_tasks`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `source_unavailable`, `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "source_unavailable",
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 503,
@@ -40985,6 +42203,7 @@ export interface operations {
                      *           "kind": "project_created",
                      *           "other_project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "session_id": "sess_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "version": 3,
                      *           "work_id": "work_01h2xcejqtf2nbrexx3vqjhp41"
@@ -41368,6 +42587,1387 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    getResearchTask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "budget": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "checks": {
+                     *         "factual": 1,
+                     *         "removed": 1,
+                     *         "sentences": 1,
+                     *         "supported": 1,
+                     *         "unsupported": 1
+                     *       },
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "depth": "quick",
+                     *       "failure": {
+                     *         "code": "model_failed",
+                     *         "detail": "a detail"
+                     *       },
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "last_sequence": 41,
+                     *       "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "phase": "planning",
+                     *       "plan": [
+                     *         {
+                     *           "question": "a question",
+                     *           "state": "open",
+                     *           "step_id": "a step"
+                     *         }
+                     *       ],
+                     *       "progress": {
+                     *         "done": 1,
+                     *         "reused": 1,
+                     *         "sources_found": 1,
+                     *         "sources_kept": 1,
+                     *         "total": 1
+                     *       },
+                     *       "question": "a question",
+                     *       "sources": [
+                     *         "web"
+                     *       ],
+                     *       "spent": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "state": "queued",
+                     *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "version": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ResearchTask"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancelResearchTask: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "budget": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "checks": {
+                     *         "factual": 1,
+                     *         "removed": 1,
+                     *         "sentences": 1,
+                     *         "supported": 1,
+                     *         "unsupported": 1
+                     *       },
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "created_at": "2026-03-01T12:30:15.250Z",
+                     *       "depth": "quick",
+                     *       "failure": {
+                     *         "code": "model_failed",
+                     *         "detail": "a detail"
+                     *       },
+                     *       "finished_at": "2026-03-01T12:30:15.250Z",
+                     *       "last_sequence": 41,
+                     *       "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "phase": "planning",
+                     *       "plan": [
+                     *         {
+                     *           "question": "a question",
+                     *           "state": "open",
+                     *           "step_id": "a step"
+                     *         }
+                     *       ],
+                     *       "progress": {
+                     *         "done": 1,
+                     *         "reused": 1,
+                     *         "sources_found": 1,
+                     *         "sources_kept": 1,
+                     *         "total": 1
+                     *       },
+                     *       "question": "a question",
+                     *       "sources": [
+                     *         "web"
+                     *       ],
+                     *       "spent": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "state": "queued",
+                     *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "version": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ResearchTask"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    followResearchTask: {
+        parameters: {
+            query?: {
+                /** @description The sequence of the last event that was received. 0 or absent: start with the first event. */
+                after?: string;
+            };
+            header?: {
+                /** @description The sequence of the last event that was received. Takes precedence over after. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events of the task, until its end. Each one is a server-sent event with its sequence in `id`. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Accel-Buffering": components["headers"]["X-Accel-Buffering"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-03-01T12:30:15.250Z",
+                     *       "budget": {
+                     *         "pages": 1,
+                     *         "seconds": 1,
+                     *         "tokens": 1
+                     *       },
+                     *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "depth": "quick",
+                     *       "protocol_version": 1,
+                     *       "question": "a question",
+                     *       "sequence": 12,
+                     *       "sources": [
+                     *         "a "
+                     *       ],
+                     *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "type": "task.started"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["ResearchEvent"];
+                };
+            };
+            /** @description The task has ended, and the client has received all of its events. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `sequence_ahead`. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "sequence_ahead",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_streams`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listResearchSources: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "accessed_at": "2026-03-01T12:30:15.250Z",
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "excerpts": [
+                     *             {
+                     *               "excerpt_id": "a excerpt",
+                     *               "locator": "a locator",
+                     *               "text": "What is 6*7?"
+                     *             }
+                     *           ],
+                     *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "kind": "web",
+                     *           "number": 1,
+                     *           "sha256": "a sha256",
+                     *           "source_id": "a source",
+                     *           "title": "Six times seven",
+                     *           "url": "a url"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListResearchKeptSource"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    steerResearchTask: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The CSRF token of the session, from GET /auth/session. */
+                "X-CSRF-Token": string;
+            };
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "client_steering_id": "input-1",
+                 *       "input": "Only spring tides.",
+                 *       "type": "input"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TaskSteeringRequest"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "replayed": false,
+                     *       "sequence": 12,
+                     *       "state": "accepted",
+                     *       "steering_id": "st_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ResearchReceipt"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_body`, `invalid_header`. */
+            400: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_body",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden. Codes: `csrf`, `origin`. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "csrf",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 403,
+                     *       "title": "Forbidden",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict. Codes: `conflict`, `steering_closed`. */
+            409: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "conflict",
+                     *       "current": null,
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 409,
+                     *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            413: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "too_large",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 413,
+                     *       "title": "Request Entity Too Large",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type. Codes: `unsupported_media_type`. */
+            415: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_media_type",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 415,
+                     *       "title": "Unsupported Media Type",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_inputs`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

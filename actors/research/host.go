@@ -1,0 +1,305 @@
+package research
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnstone/actors/follow"
+	"turnstone/actors/host"
+	"turnstone/actors/research/machine"
+	"turnstone/protocol"
+	"turnstone/protocol/clock"
+	"turnstone/protocol/researchlog"
+	"turnstone/protocol/timelimit"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	storePause = 50 * time.Millisecond
+	maxPause   = time.Second // between two tries while the store is unavailable
+	// maxAttempts is how often a task may be adopted without an entry in between: then it is what ends the processes.
+	maxAttempts = 5
+)
+
+var commandWait = timelimit.Of(8 * time.Second) // for the reply to a command
+
+// Config is the configuration and the dependencies of a Host.
+type Config struct {
+	Node     host.Node
+	Store    Store
+	Worker   Worker
+	Capacity int // tasks that run on the node at the same time
+	// Entered gets each state that a task of this node enters; nil: nothing.
+	Entered func(protocol.ResearchState)
+	Logger  *zap.Logger
+}
+
+// Host runs the research tasks of a node. Its methods may be called from any goroutine.
+type Host struct {
+	*host.Host[protocol.TaskID, Claimed, struct{}]
+
+	// Set by New.
+	config Config
+	log    *zap.Logger
+	logs   follow.Logs[protocol.TaskID]
+}
+
+// Reader follows the events of one task.
+type Reader = follow.Reader[protocol.TaskID]
+
+// running is the entry of a task's actor.
+type running = host.Actor[struct{}]
+
+// New creates a host without tasks. It is called before the node starts.
+func New(c Config) *Host {
+	h := &Host{config: c, log: c.Logger.Named("research")}
+	h.Host = host.New[protocol.TaskID, Claimed, struct{}](host.Config{Node: c.Node, Name: "research", Closing: h.logs.WakeAll}, ownership{h})
+	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.Frames, protocol.EndsResearch, h.Draining
+	return h
+}
+
+// ownership implements host.Kind for the tasks of a host.
+type ownership struct{ host *Host }
+
+// Claim implements host.Kind. It also claims tasks that wait for a slot, while the node has one.
+func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+	h := o.host
+	live, adopting := h.Count()
+	claims, err := h.config.Store.ClaimDue(ctx, h.config.Node.ID, limit, min(limit, max(0, h.config.Capacity-live-adopting)))
+	if err != nil {
+		return nil, fmt.Errorf("claiming research tasks: %w", err)
+	}
+	return claims, nil
+}
+
+// Owned implements host.Kind.
+func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
+	own, err := o.host.config.Store.Own(ctx, o.host.config.Node.ID)
+	if err != nil {
+		return nil, fmt.Errorf("listing research tasks: %w", err)
+	}
+	return own, nil
+}
+
+// Reclaim implements host.Kind.
+func (o ownership) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
+	return o.host.config.Store.Reclaim(ctx, claim, o.host.config.Node.ID)
+}
+
+// Continue implements host.Kind.
+func (o ownership) Continue(claim Claimed) {
+	h := o.host
+	loaded, err := h.config.Store.Load(h.Context(), claim, h.config.Node.ID)
+	if err != nil {
+		h.log.Warn("a claimed research task could not be read", zap.Stringer("task", claim.TaskID), zap.Error(err))
+		return
+	}
+	h.spawn(loaded, resume{})
+}
+
+// spawn starts the actor of a claimed task with its first message. It returns nil, and starts nothing, if the host is stopped
+// or already has an actor of this epoch or a later one.
+func (h *Host) spawn(claim *researchlog.Claim, first any) *running {
+	r := newRun(h, claim)
+	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first)
+}
+
+// Drain implements node.Host. A task runs for minutes, so its steps are not awaited: another node continues it at once.
+func (h *Host) Drain(ctx context.Context, _ time.Duration) (released int, err error) {
+	h.Host.Drain(ctx, 0)
+	released, err = h.config.Store.Release(ctx, h.config.Node.ID)
+	if err != nil {
+		return 0, fmt.Errorf("releasing research tasks: %w", err)
+	}
+	return released, nil
+}
+
+// Create stores a new task. It starts at once if this node has a slot for it.
+func (h *Host) Create(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error) {
+	b := machine.New(spec).NewBatch()
+	b.Start()
+	begin := b.Append()
+	frames, err := protocol.AppendResearchEvents(nil, spec.TaskID, begin.First, spec.CreatedAt, b.Events)
+	if err != nil {
+		return nil, err
+	}
+	begin.Frames, begin.At = frames, spec.CreatedAt
+	created, err := h.config.Store.Create(ctx, spec, begin)
+	if err != nil {
+		return nil, err
+	}
+	h.entered(protocol.ResearchQueued)
+	h.Go(func() {
+		if _, err := h.Claim(h.Context(), 1); err != nil { // the next round of the node claims it
+			h.log.Info("a new research task was not claimed", zap.Stringer("task", spec.TaskID), zap.Error(err))
+		}
+	})
+	return created, nil
+}
+
+func (h *Host) entered(state protocol.ResearchState) {
+	if h.config.Entered != nil {
+		h.config.Entered(state)
+	}
+}
+
+// errGone means that the task's actor has ended: the outcome is in the store.
+var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
+
+// Cancel asks a task to end. The cancel is stored when it returns. The error is a conflict if the task has ended.
+func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
+	err := h.command(ctx, account, id, func(b *machine.Batch) error {
+		waited := b.State() == protocol.ResearchQueued
+		if !b.Cancel() {
+			return researchlog.ErrEnded
+		}
+		if waited { // nothing runs
+			b.Stopped()
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, researchlog.ErrEnded) {
+		return nil, err
+	}
+	current, failed := h.config.Store.Task(context.WithoutCancel(ctx), account, id)
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, researchlog.Conflict(current)
+	}
+	return current, nil
+}
+
+// Steer passes a command of the user to a task. The error is that of machine.Batch.Steer.
+func (h *Host) Steer(ctx context.Context, account protocol.AccountID, id protocol.TaskID, command *researchlog.Steering) (receipt *protocol.ResearchReceipt, err error) {
+	steer := func(b *machine.Batch) (err error) {
+		receipt, err = b.Steer(command)
+		return err
+	}
+	err = h.command(ctx, account, id, steer)
+	if errors.Is(err, researchlog.ErrEnded) { // it may be a repeat of a command from before the end
+		ended, failed := h.config.Store.Read(context.WithoutCancel(ctx), account, id)
+		if failed != nil {
+			return nil, failed
+		}
+		err = steer(machine.Restore(ended).NewBatch())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+// command lets the machine of a task decide on a command, and returns when the decision is stored: in the actor of the task or,
+// if the task waits for a slot, here. The error is researchlog.ErrEnded if the task has ended.
+func (h *Host) command(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) error {
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		err := h.tryCommand(ctx, account, id, decide)
+		if !errors.Is(err, turnlog.ErrFenced) { // another owner has claimed the task since
+			return err
+		}
+		if ctx.Err() != nil {
+			return errGone
+		}
+	}
+}
+
+func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) error {
+	message := command{decide, make(chan error, 1)}
+	actor := h.FindActive(account, id)
+	if actor == nil {
+		claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
+		if err != nil {
+			return err
+		}
+		loaded, err := h.config.Store.Load(ctx, claim, h.config.Node.ID)
+		if err != nil {
+			return err
+		}
+		if loaded.State == protocol.ResearchQueued {
+			return h.decideWaiting(ctx, loaded, decide)
+		}
+		if actor = h.spawn(loaded, resume{}); actor == nil {
+			if h.Draining() {
+				return errGone
+			}
+			return turnlog.ErrFenced // there is an actor of a later claim
+		}
+	}
+	h.Send(actor, message)
+	select {
+	case err := <-message.reply:
+		return err
+	case <-ctx.Done():
+		return errGone
+	}
+}
+
+// decideWaiting decides on a command for a task that waits for a slot. The task has no owner afterwards.
+func (h *Host) decideWaiting(ctx context.Context, claim *researchlog.Claim, decide func(*machine.Batch) error) error {
+	b := machine.Restore(claim).NewBatch()
+	refused := decide(b)
+	batch, err := h.encode(b, claim.Epoch)
+	if err != nil {
+		return err
+	}
+	if err := h.config.Store.Append(context.WithoutCancel(ctx), batch); err != nil {
+		return err
+	}
+	h.shown(batch)
+	return refused
+}
+
+// encode returns a batch for the store.
+func (h *Host) encode(b *machine.Batch, epoch int32) (*researchlog.Append, error) {
+	batch := b.Append()
+	batch.Owner, batch.Epoch, batch.At = h.config.Node.ID, epoch, time.Now()
+	frames, err := protocol.AppendResearchEvents(nil, batch.TaskID, batch.First, batch.At, b.Events)
+	batch.Frames = frames
+	return batch, err
+}
+
+// shown makes a stored batch visible to readers.
+func (h *Host) shown(batch *researchlog.Append) {
+	h.logs.Changed(batch.TaskID)
+	h.log.Info("research stored", zap.Stringer("task", batch.TaskID), zap.String("state", string(batch.Task.State)),
+		zap.String("phase", string(batch.Task.Phase)), zap.Int64("sequence", batch.Last))
+	if batch.Task.State.Terminal() {
+		h.entered(batch.Task.State)
+	}
+}
+
+// Follow returns a reader of a task that starts after a sequence. The caller must have checked that the account owns the task.
+func (h *Host) Follow(account protocol.AccountID, id protocol.TaskID, after int64) *Reader {
+	return h.logs.Follow(account, id, after)
+}
+
+// store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
+func (h *Host) store(batch *researchlog.Append, done func(error)) {
+	if !h.Go(func() {
+		done(h.retry(h.Context(), func() error { return h.config.Store.Append(h.Context(), batch) }))
+	}) {
+		done(errGone)
+	}
+}
+
+// retry calls do until the store is available.
+func (h *Host) retry(ctx context.Context, do func() error) error {
+	for pause := storePause; ; pause = min(2*pause, maxPause) {
+		err := do()
+		if protocol.CodeOf(err) != protocol.CodeUnavailable {
+			return err
+		}
+		h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
+		if stopped := clock.Sleep(ctx, pause); stopped != nil {
+			return errGone
+		}
+	}
+}

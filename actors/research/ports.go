@@ -1,0 +1,49 @@
+package research
+
+import (
+	"context"
+
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+)
+
+// Claimed names a task and the epoch of its owner.
+type Claimed = researchlog.Claimed
+
+// Store stores tasks. Package persistence/research implements it. Errors have the codes of package protocol;
+// protocol.CodeUnavailable may pass.
+type Store interface {
+	// Create stores a new task with its first event, and the response to an idempotent request.
+	Create(ctx context.Context, spec *researchlog.Spec, begin *researchlog.Append) (*protocol.ResearchTask, error)
+	// Task reads a task; protocol.CodeNotFound if the account has none.
+	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
+	// Frames reads the events of a task after a sequence.
+	Frames(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after int64) (frames []byte, last int64, err error)
+	// ClaimDue claims tasks whose owners have ended, at most adopted, and tasks that wait for a slot, at most begun. Of the
+	// latter, it claims the oldest ones of accounts that run fewer than protocol.MaxResearchRunning.
+	ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]Claimed, error)
+	// Own lists the tasks that a node works on.
+	Own(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
+	// Reclaim raises the epoch of a task of this node; turnlog.ErrFenced if it has ended or has another owner or epoch.
+	Reclaim(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
+	// Seize makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
+	Seize(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (Claimed, error)
+	// Load reads a claimed task; turnlog.ErrFenced as Reclaim.
+	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*researchlog.Claim, error)
+	// Read reads the journal of a task, whatever its state. It gives no ownership.
+	Read(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*researchlog.Claim, error)
+	// Append stores a batch, which may have no events. A task that waits for a slot or has ended has no owner after it. A repeat of a stored batch succeeds without an effect; turnlog.ErrFenced if another owner or epoch
+	// has the task.
+	Append(ctx context.Context, batch *researchlog.Append) error
+	// Release makes the tasks of a node free for others. It returns their number.
+	Release(ctx context.Context, node protocol.NodeID) (int, error)
+	// CheckReport returns an error with a sentence for the user if a report of a size cannot be stored.
+	CheckReport(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, bytes int) error
+}
+
+// Worker runs the steps of tasks. Its methods may be called from any goroutine.
+type Worker interface {
+	// Run runs a step. It repeats what may pass for a while; what fails in the end is a result with Failed. The error is that
+	// of ctx only: the step then has no result.
+	Run(ctx context.Context, spec *researchlog.Spec, step *researchlog.Step) (*researchlog.Result, error)
+}

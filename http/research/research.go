@@ -1,0 +1,260 @@
+// Package research handles the requests for research tasks. The tasks run in package actors/research.
+package research
+
+import (
+	"context"
+	stdhttp "net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"turnstone/actors/research"
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/http/sse"
+	"turnstone/protocol"
+	"turnstone/protocol/foreign"
+	"turnstone/protocol/researchlog"
+)
+
+// Tasks runs tasks; see package actors/research.
+type Tasks interface {
+	Create(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error)
+	Cancel(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
+	Steer(ctx context.Context, account protocol.AccountID, id protocol.TaskID, command *researchlog.Steering) (*protocol.ResearchReceipt, error)
+	Follow(account protocol.AccountID, id protocol.TaskID, after int64) *research.Reader
+}
+
+// Store reads tasks; see package persistence/research.
+type Store interface {
+	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
+	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
+	Sources(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after, limit int) ([]protocol.ResearchKeptSource, *int, error)
+}
+
+// Consents reads consents; see package persistence/memory.
+type Consents interface {
+	Granted(ctx context.Context, account protocol.AccountID) ([]protocol.MemorySource, error)
+}
+
+// Files reads files; see package persistence/files.
+type Files interface {
+	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
+}
+
+// Conversations reads conversations; see package persistence/conversations.
+type Conversations interface {
+	Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Conversation, error)
+}
+
+// Settings reads the settings of accounts; see package persistence/accounts.
+type Settings interface {
+	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
+}
+
+// Handlers handle the requests for research tasks.
+type Handlers struct {
+	Tasks         Tasks
+	Store         Store
+	Consents      Consents
+	Files         Files
+	Conversations Conversations
+	Settings      Settings
+	Streams       *router.Streams
+	Keys          *auth.Keys
+	Now           func() time.Time
+	Unavailable   map[protocol.ResearchSource]string // why a place cannot be searched, a sentence
+}
+
+// InTask is embedded by inputs of routes below a task.
+type InTask struct {
+	TaskID protocol.TaskID `path:"task_id"`
+}
+
+type createTaskInput struct {
+	resource.InConversation
+	Body struct {
+		Question string                    `json:"question" minLength:"1" maxLength:"4000" doc:"What the report is to answer."`
+		Depth    protocol.ResearchDepth    `json:"depth,omitempty" enum:"quick,standard,deep" default:"standard"`
+		Sources  []protocol.ResearchSource `json:"sources,omitempty" enum:"web,files,conversations" minItems:"1" maxItems:"3" doc:"The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files."`
+		FileIDs  []protocol.FileID         `json:"file_ids,omitempty" maxItems:"20" doc:"Files that are searched, and the only ones. They need no consent."`
+		Budget   *taskBudgetInput          `json:"budget,omitempty" doc:"What the task may use. Each amount that is absent is that of the depth."`
+	}
+}
+
+type taskBudgetInput struct {
+	Tokens  *int64 `json:"tokens,omitempty" minimum:"1" maximum:"10000000"`
+	Pages   *int64 `json:"pages,omitempty" minimum:"1" maximum:"500"`
+	Seconds *int64 `json:"seconds,omitempty" minimum:"1" maximum:"14400"`
+}
+
+func (h *Handlers) create(ctx context.Context, in *createTaskInput) (*resource.CreatedOnce[protocol.ResearchTask], error) {
+	caller := router.CallerOf(ctx)
+	conversation, err := h.Conversations.Conversation(ctx, caller.AccountID, in.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	spec := &researchlog.Spec{
+		AccountID: caller.AccountID, TaskID: protocol.NewTaskID(), ConversationID: in.ConversationID, ProjectID: conversation.ProjectID, SessionID: &caller.SessionID,
+		Question: strings.TrimSpace(foreign.Clean(in.Body.Question)), Depth: in.Body.Depth, FileIDs: in.Body.FileIDs, CreatedAt: h.Now(),
+	}
+	if spec.Question == "" {
+		return nil, protocol.Invalid("body.question", "must contain text")
+	}
+	spec.Budget = budgetOf(spec.Depth, in.Body.Budget)
+	if err := h.choosePlaces(ctx, spec, in.Body.Sources, conversation.Temporary); err != nil {
+		return nil, err
+	}
+	settings, err := h.Settings.Settings(ctx, caller.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	spec.Language = settings.Language
+	task, err := h.Tasks.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewCreatedOnce("", task), nil
+}
+
+func budgetOf(depth protocol.ResearchDepth, in *taskBudgetInput) protocol.ResearchAmounts {
+	budget := protocol.ResearchBudgets[depth]
+	if in == nil {
+		return budget
+	}
+	for _, one := range []struct {
+		in *int64
+		to *int64
+	}{{in.Tokens, &budget.Tokens}, {in.Pages, &budget.Pages}, {in.Seconds, &budget.Seconds}} {
+		if one.in != nil {
+			*one.to = *one.in
+		}
+	}
+	return budget
+}
+
+// choosePlaces checks the places that a task is to search, and the consents that they need.
+func (h *Handlers) choosePlaces(ctx context.Context, spec *researchlog.Spec, wanted []protocol.ResearchSource, temporary bool) error {
+	if len(wanted) == 0 {
+		wanted = []protocol.ResearchSource{protocol.ResearchWeb}
+	}
+	if len(spec.FileIDs) > 0 && !slices.Contains(wanted, protocol.ResearchFiles) {
+		wanted = append(slices.Clone(wanted), protocol.ResearchFiles)
+	}
+	for _, place := range protocol.ResearchSources { // in the order in which they are searched, each once
+		if slices.Contains(wanted, place) {
+			spec.Sources = append(spec.Sources, place)
+		}
+	}
+	granted, err := h.Consents.Granted(ctx, spec.AccountID)
+	if err != nil {
+		return err
+	}
+	for _, place := range spec.Sources {
+		if reason := h.Unavailable[place]; reason != "" {
+			return &protocol.Error{Code: protocol.CodeSourceUnavailable, Detail: reason, RetryAfter: 60}
+		}
+		needs := protocol.MemorySource(place) // the names are the same
+		consented := place == protocol.ResearchWeb || place == protocol.ResearchFiles && len(spec.FileIDs) > 0 || slices.Contains(granted, needs) && !temporary
+		if !consented {
+			return protocol.Invalid("body.sources", "names "+string(place)+", to which the account has not consented. Grant the consent in the settings, or leave it out.")
+		}
+	}
+	return h.checkFiles(ctx, spec)
+}
+
+// checkFiles returns an error unless the account has the files that a task names.
+func (h *Handlers) checkFiles(ctx context.Context, spec *researchlog.Spec) error {
+	if len(spec.FileIDs) == 0 {
+		return nil
+	}
+	found, err := h.Files.Files(ctx, spec.AccountID, spec.FileIDs)
+	if err != nil {
+		return err
+	}
+	for _, id := range spec.FileIDs {
+		if found[id] == nil {
+			return protocol.Invalid("body.file_ids", "names a file that does not exist")
+		}
+	}
+	return nil
+}
+
+type listTasksInput struct {
+	resource.InConversation
+	resource.PageInput
+}
+
+func (h *Handlers) list(ctx context.Context, in *listTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
+	scope, caller := "research "+in.ConversationID.String(), router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.TaskID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+func (h *Handlers) get(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {
+	task, err := h.Store.Task(ctx, router.CallerOf(ctx).AccountID, in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(task), nil
+}
+
+type listTaskSourcesInput struct {
+	InTask
+	resource.PageInput
+}
+
+func (h *Handlers) sources(ctx context.Context, in *listTaskSourcesInput) (*resource.Body[protocol.List[protocol.ResearchKeptSource]], error) {
+	scope, caller := "research sources "+in.TaskID.String(), router.CallerOf(ctx)
+	from := -1
+	after, err := resource.OpenCursor[int](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	if after != nil {
+		from = *after
+	}
+	page, next, err := h.Store.Sources(ctx, caller.AccountID, in.TaskID, from, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+func (h *Handlers) cancel(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {
+	task, err := h.Tasks.Cancel(ctx, router.CallerOf(ctx).AccountID, in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(task), nil
+}
+
+type taskEventsInput struct {
+	InTask
+	resource.ResumeInput
+}
+
+// getEvents streams the events of a task after a sequence.
+func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *taskEventsInput) error {
+	after, err := in.Position()
+	if err != nil {
+		return err
+	}
+	account := router.CallerOf(r.Context()).AccountID
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	task, err := h.Store.Task(bounded, account, in.TaskID)
+	if err != nil {
+		return err
+	}
+	follow := func() sse.Reader { return h.Tasks.Follow(account, in.TaskID, after) }
+	return h.Streams.ServeLog(w, r, account, router.Log{Ended: task.State.Terminal(), Last: task.LastSequence, After: after}, follow)
+}

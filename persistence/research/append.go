@@ -1,0 +1,189 @@
+package research
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+	"turnstone/protocol/turnlog"
+)
+
+const (
+	// appendSQL is the fence: owner, epoch, next sequence and next entry of the task must be those of the batch.
+	appendSQL = `
+	update research_tasks t set state = @state, body = @body, version = @version, attempts = case when @entries > 0 then 0 else attempts end,
+		owner = case when @rests then null else owner end, next_sequence = @last + 1, next_entry = @first_entry + @entries,
+		finished_at = case when @ended then @at::timestamptz end
+	where account_id = @account and task_id = @task and owner = @owner and owner_epoch = @epoch and next_sequence = @first and next_entry = @first_entry
+	  and ` + openStates + ` and not hidden
+	returning conversation_id`
+	positionSQL      = `select owner_epoch, next_sequence, next_entry from research_tasks where account_id = @account and task_id = @task`
+	insertEntriesSQL = `
+	insert into research_entries (account_id, task_id, number, body)
+	select @account, @task, @first_entry + e.n - 1, e.body from unnest(@bodies::bytea[]) with ordinality as e (body, n)`
+	storeSourcesSQL = `
+	insert into research_sources (account_id, task_id, ordinal, body)
+	select @account, @task, s.ordinal, s.body::json from unnest(@ordinals::int[], @sources::text[]) as s (ordinal, body)
+	on conflict (account_id, task_id, ordinal) do update set body = excluded.body`
+	insertUsageSQL = `
+	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, usage, occurred_at)
+	values (@account, @usage_id, 'server', 'research', 1, 'task', @conversation, @usage, @at)`
+)
+
+var errStored = errors.New("the batch is stored already")
+
+// Append stores a batch, and the report that it ends with, in one transaction. A repeat of a stored batch succeeds without an
+// effect. The error is turnlog.ErrFenced if another owner or epoch has the task, or its conversation was deleted.
+func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
+	args, err := appendArgs(b)
+	if err != nil {
+		return err
+	}
+	err = s.db.InTx(ctx, b.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		if b.Report != nil { // first, as everything that changes a conversation locks it
+			if err := s.report(ctx, tx, b); err != nil {
+				return err
+			}
+		}
+		var conversation protocol.ConversationID
+		err := tx.QueryRow(ctx, appendSQL, args).Scan(&conversation)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fenced(ctx, tx, b, args)
+		}
+		if err != nil {
+			return fmt.Errorf("storing a batch of a research task: %w", err)
+		}
+		args["conversation"] = conversation
+		batch := &pgx.Batch{}
+		if len(b.Frames) > 0 {
+			batch.Queue(insertEventsSQL, args)
+		}
+		batch.Queue(insertEntriesSQL, args)
+		if len(b.Sources) > 0 {
+			batch.Queue(storeSourcesSQL, args)
+		}
+		if b.Task.State.Terminal() && b.Task.Spent.Tokens > 0 {
+			batch.Queue(insertUsageSQL, args)
+		}
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("storing a batch of a research task: %w", err)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errStored):
+		return nil
+	case protocol.CodeOf(err) == protocol.CodeNotFound: // the conversation was deleted or purged
+		return turnlog.ErrFenced
+	}
+	return err
+}
+
+func appendArgs(b *researchlog.Append) (pgx.NamedArgs, error) {
+	body, err := pg.JSONText(&b.Task)
+	if err != nil {
+		return nil, err
+	}
+	bodies := make([][]byte, len(b.Entries))
+	for i := range b.Entries {
+		if bodies[i], err = json.Marshal(&b.Entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	ordinals, sources := make([]int, len(b.Sources)), make([]string, len(b.Sources))
+	for i := range b.Sources {
+		text, err := pg.JSONText(&b.Sources[i].ResearchKeptSource)
+		if err != nil {
+			return nil, err
+		}
+		ordinals[i], sources[i] = b.Sources[i].Ordinal, string(text)
+	}
+	return pgx.NamedArgs{
+		"account": b.AccountID, "task": b.TaskID, "owner": b.Owner, "epoch": b.Epoch, "first": b.First, "last": b.Last, "frames": b.Frames,
+		"first_entry": b.FirstEntry, "entries": len(b.Entries), "bodies": bodies, "ordinals": ordinals, "sources": sources,
+		"state": string(b.Task.State), "body": body, "version": b.Task.Version, "ended": b.Task.State.Terminal(),
+		"rests": b.Task.State.Terminal() || b.Task.State == protocol.ResearchQueued, "at": b.At,
+		"usage_id": protocol.NewUsageID(), "usage": b.Usage,
+	}, nil
+}
+
+// fenced returns errStored if the batch itself is why its task has moved on, and turnlog.ErrFenced otherwise.
+func fenced(ctx context.Context, tx *pg.Tx, b *researchlog.Append, args pgx.NamedArgs) error {
+	var epoch int32
+	var sequence, entry int64
+	err := tx.QueryRow(ctx, positionSQL, args).Scan(&epoch, &sequence, &entry)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return turnlog.ErrFenced
+	case err != nil:
+		return fmt.Errorf("reading the position of a research task: %w", err)
+	case epoch == b.Epoch && sequence > b.Last && entry >= b.FirstEntry+int64(len(b.Entries)):
+		return errStored
+	}
+	return turnlog.ErrFenced
+}
+
+const (
+	insertMessageSQL = `
+	insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts, created_at, sibling_index)
+	select @account, @message, b.conversation_id, b.branch_id, b.head_depth + 1, b.head_message_id, 'assistant', 'complete', @parts, @at,
+		(select coalesce(max(m.sibling_index) + 1, 0) from messages m
+		where m.account_id = @account and m.conversation_id = b.conversation_id and m.parent_message_id is not distinct from b.head_message_id)
+	from branches b where b.account_id = @account and b.branch_id = @branch`
+	moveHeadSQL    = `update branches set head_message_id = @message, head_depth = head_depth + 1 where account_id = @account and branch_id = @branch`
+	noteMessageSQL = `
+	update conversations set message_count = message_count + 1, last_activity_at = @at where account_id = @account and conversation_id = @conversation`
+)
+
+// report stores the report of a task as an artifact, and the message with it as the new head of the active branch.
+func (s *Store) report(ctx context.Context, tx *pg.Tx, b *researchlog.Append) error {
+	locked, err := conversations.LockConversation(ctx, tx, b.AccountID, b.Task.ConversationID)
+	if err != nil {
+		return err
+	}
+	var stored bool
+	err = tx.QueryRow(ctx, `select true from messages where account_id = $1 and message_id = $2`, b.AccountID, b.Report.MessageID).Scan(&stored)
+	if err == nil { // a repeat: the fence decides
+		return nil
+	} else if !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("reading the message of a report: %w", err)
+	}
+	artifact, err := s.artifacts.CreateReport(ctx, tx, b.AccountID, locked, b.Report)
+	if err != nil {
+		return err
+	}
+	parts, err := pg.JSONText(reportParts(b.Report, artifact))
+	if err != nil {
+		return err
+	}
+	args := pgx.NamedArgs{
+		"account": b.AccountID, "message": b.Report.MessageID, "conversation": b.Task.ConversationID, "branch": locked.ActiveBranchID, "parts": parts, "at": b.At,
+	}
+	batch := &pgx.Batch{}
+	for _, sql := range []string{insertMessageSQL, moveHeadSQL, noteMessageSQL} {
+		batch.Queue(sql, args)
+	}
+	if err := tx.Run(ctx, batch); err != nil {
+		return fmt.Errorf("storing the message of a report: %w", err)
+	}
+	return nil
+}
+
+// reportParts returns the parts of the message with a report: the summary with its citations, and the artifact.
+func reportParts(r *researchlog.Report, artifact *protocol.Artifact) []protocol.Part {
+	var parts []protocol.Part
+	if r.Notice != "" {
+		parts = append(parts, protocol.Part{Type: protocol.PartText, PartID: r.PartIDs[0], Text: r.Notice, Citations: r.Citations})
+	}
+	return append(parts, protocol.Part{
+		Type: protocol.PartArtifact, PartID: r.PartIDs[1], ArtifactID: &artifact.ArtifactID, Version: artifact.Version, Kind: string(artifact.Kind),
+		Title: artifact.Title, CreatedBy: artifact.CreatedBy,
+	})
+}

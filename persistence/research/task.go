@@ -1,0 +1,228 @@
+package research
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"turnstone/persistence/artifacts"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/idempotency"
+	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+)
+
+// Store stores research tasks. Its methods may be called from any goroutine.
+type Store struct {
+	db        *pg.DB
+	artifacts *artifacts.Store
+}
+
+// New returns a store whose reports are artifacts.
+func New(db *pg.DB, artifacts *artifacts.Store) *Store { return &Store{db, artifacts} }
+
+const (
+	openStates = `state in ('queued', 'running', 'cancelling')`
+	// visible selects tasks whose conversations are visible.
+	visible = `exists (select from conversations c where c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `)`
+
+	getTaskSQL   = `select body from research_tasks t where account_id = @account and task_id = @task and ` + visible
+	listTasksSQL = `
+	select body from research_tasks t
+	where account_id = @account and conversation_id = @conversation and task_id < @before
+	order by task_id desc limit @limit`
+	conversationExistsSQL = `select true from conversations c where account_id = @account and conversation_id = @conversation and ` + conversations.Visible
+)
+
+// Task reads a task; protocol.CodeNotFound if the account has none, or its conversation was deleted.
+func (s *Store) Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
+	task, err := pg.Row(ctx, s.db, account, pgx.RowTo[*protocol.ResearchTask], getTaskSQL, pgx.NamedArgs{"account": account, "task": id})
+	if err != nil {
+		return nil, fmt.Errorf("reading a research task: %w", err)
+	}
+	return task, nil
+}
+
+// List returns a page of the tasks of a conversation, newest first. It starts after a task; nil starts at the beginning. next is
+// nil at the end.
+func (s *Store) List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) (
+	page []*protocol.ResearchTask, next *protocol.TaskID, err error,
+) {
+	before := protocol.TaskID(pg.HighestID)
+	if after != nil {
+		before = *after
+	}
+	args := pgx.NamedArgs{"account": account, "conversation": conversation, "before": before, "limit": limit + 1}
+	batch := &pgx.Batch{}
+	batch.Queue(conversationExistsSQL, args).QueryRow(func(row pgx.Row) error {
+		var found bool
+		return row.Scan(&found)
+	})
+	batch.Queue(listTasksSQL, args).Query(func(rows pgx.Rows) (err error) {
+		page, err = pgx.CollectRows(rows, pgx.RowTo[*protocol.ResearchTask])
+		return err
+	})
+	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
+		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		next = &page[limit-1].TaskID
+	}
+	return page, next, nil
+}
+
+const framesSQL = `
+	select first_sequence, last_sequence, frames from research_events
+	where account_id = @account and task_id = @task and last_sequence > @after
+	order by first_sequence limit 200`
+
+// Frames returns events of a task after a sequence, one per line. last is the sequence of the last of them.
+func (s *Store) Frames(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after int64) (frames []byte, last int64, err error) {
+	type batch struct {
+		First, Last int64
+		Frames      []byte
+	}
+	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[batch], framesSQL, pgx.NamedArgs{"account": account, "task": id, "after": after})
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading the events of a research task: %w", err)
+	}
+	last = after
+	for _, b := range found {
+		frames = append(frames, protocol.SkipFrames(b.Frames, max(0, after-b.First+1))...)
+		last = b.Last
+	}
+	return frames, last, nil
+}
+
+const listSourcesSQL = `
+	select ordinal, body from research_sources
+	where account_id = @account and task_id = @task and ordinal > @after
+	order by ordinal limit @limit`
+
+// Sources returns a page of the sources of which a task keeps excerpts, in the order in which it found them. It starts after an
+// ordinal; -1 starts at the beginning. next is nil at the end.
+func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after, limit int) (page []protocol.ResearchKeptSource, next *int, err error) {
+	type row struct {
+		Ordinal int
+		Body    protocol.ResearchKeptSource
+	}
+	var rows []row
+	args := pgx.NamedArgs{"account": account, "task": id, "after": after, "limit": limit + 1}
+	batch := &pgx.Batch{}
+	batch.Queue(getTaskSQL, args).QueryRow(func(row pgx.Row) error {
+		var task protocol.ResearchTask
+		return row.Scan(&task)
+	})
+	batch.Queue(listSourcesSQL, args).Query(func(found pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[row])
+		return err
+	})
+	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
+		return nil, nil, fmt.Errorf("listing the sources of a research task: %w", err)
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = &rows[limit-1].Ordinal
+	}
+	page = make([]protocol.ResearchKeptSource, len(rows))
+	for i, r := range rows {
+		page[i] = r.Body
+	}
+	return page, next, nil
+}
+
+const (
+	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + openStates
+	insertTaskSQL = `
+	insert into research_tasks (account_id, task_id, conversation_id, state, spec, body, version, next_sequence, next_entry, created_at)
+	values (@account, @task, @conversation, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
+	insertEventsSQL = `
+	insert into research_events (account_id, task_id, first_sequence, last_sequence, frames) values (@account, @task, @first, @last, @frames)`
+)
+
+// Create stores a new task with its first event, and the response to an idempotent request. The errors are
+// protocol.CodeNotFound for the conversation, a conflict with an archived project, and protocol.CodeTooManyTasks.
+func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *researchlog.Append) (*protocol.ResearchTask, error) {
+	if err := s.db.CheckSpace(); err != nil {
+		return nil, err
+	}
+	specified, body, err := encoded(spec, &begin.Task)
+	if err != nil {
+		return nil, err
+	}
+	args := pgx.NamedArgs{
+		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "spec": specified, "body": body, "version": begin.Task.Version,
+		"first": begin.First, "last": begin.Last, "frames": begin.Frames, "created": spec.CreatedAt,
+	}
+	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		locked, err := conversations.LockConversation(ctx, tx, spec.AccountID, spec.ConversationID)
+		if err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		if locked.ProjectID != nil {
+			project, err := projects.Read(ctx, tx, spec.AccountID, *locked.ProjectID)
+			if err != nil {
+				return err
+			}
+			if err := projects.CheckActive(project); err != nil {
+				return err
+			}
+			projects.Work{Kind: protocol.WorkTaskStarted, SessionID: spec.SessionID, ConversationID: &spec.ConversationID, TaskID: &spec.TaskID}.
+				Queue(batch, spec.AccountID, *locked.ProjectID)
+		}
+		if err := checkOpen(ctx, tx, args); err != nil {
+			return err
+		}
+		batch.Queue(insertTaskSQL, args)
+		batch.Queue(insertEventsSQL, args)
+		if err := tx.Run(ctx, batch); err != nil {
+			return fmt.Errorf("creating a research task: %w", err)
+		}
+		return idempotency.StoreResponseIn(ctx, tx, &begin.Task)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &begin.Task, nil
+}
+
+// checkOpen returns an error if the account has too many tasks that have not ended. Tasks of other conversations may be created
+// at the same time, so the limit may be exceeded by the number of concurrent requests.
+func checkOpen(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) error {
+	var open int
+	if err := tx.QueryRow(ctx, countOpenSQL, args).Scan(&open); err != nil {
+		return fmt.Errorf("counting research tasks: %w", err)
+	}
+	if open >= protocol.MaxResearchWaiting {
+		return &protocol.Error{
+			Code: protocol.CodeTooManyTasks, RetryAfter: 60,
+			Detail: fmt.Sprintf("At most %d research tasks can wait or run. Wait until some have ended, or cancel them.", protocol.MaxResearchWaiting),
+		}
+	}
+	return nil
+}
+
+func encoded(spec *researchlog.Spec, task *protocol.ResearchTask) (specified, body []byte, err error) {
+	if specified, err = pg.JSONText(spec); err != nil {
+		return nil, nil, err
+	}
+	body, err = pg.JSONText(task)
+	return specified, body, err
+}
+
+// CheckReport implements the store of package actors/research.
+func (s *Store) CheckReport(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, bytes int) error {
+	return s.artifacts.CheckReport(ctx, account, conversation, bytes)
+}
+
+// OwnsTask returns protocol.CodeNotFound unless the account has the task. It is called before a body is read.
+func (s *Store) OwnsTask(ctx context.Context, account protocol.AccountID, id protocol.TaskID) error {
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], `select true from research_tasks t where account_id = @account and task_id = @task and `+visible,
+		pgx.NamedArgs{"account": account, "task": id})
+	return err
+}
