@@ -16,9 +16,9 @@ var logFields = []string{
 	// Requests. The account is its pseudonym, the route a pattern.
 	"account", "code", "method", "ms", "request_id", "request_ids", "route", "status", "trace_id",
 	// Identifiers of things, which name no person.
-	"conversation_id", "dead", "file", "mail", "node", "turn", "turn_id", "upload", "xid",
+	"conversation_id", "dead", "file", "mail", "node", "task", "turn", "turn_id", "upload", "xid",
 	// Turns and logs.
-	"adoptions", "appends", "bytes", "cause", "epoch", "first", "found", "frames_sha256", "last", "missing", "profile", "released", "sequence", "state", "step",
+	"adoptions", "appends", "attempt", "bytes", "cause", "epoch", "first", "found", "frames_sha256", "last", "missing", "phase", "profile", "released", "sequence", "state", "step",
 	// The service and its dependencies.
 	"base_url", "binary", "build", "check", "direction", "dropped", "engine", "failing", "folder", "free_mib", "grace", "migration", "model", "partition", "reason", "schema", "server", "setting", "took",
 	// Nodes of a cluster.

@@ -74,7 +74,7 @@ func (s *requestSchemas) containers(path []string, schema *huma.Schema) (list []
 // documentedLengths are the limits of texts that handlers check, in characters; for a map, that of a name and its value.
 var documentedLengths = map[string]int{
 	"title": protocol.MaxTitle, "name": protocol.MaxTitle, "metadata": 64 + 512, "off": 64, "connectors": 40, "transports": 32, "place": protocol.MaxPlaceRunes,
-	"text": protocol.MaxInputRunes, "content": protocol.MaxInputRunes,
+	"strike": 16, "add": 400, "text": protocol.MaxInputRunes, "content": protocol.MaxInputRunes,
 	"POST /chat/steering text": protocol.MaxSteeringRunes, "PUT /projects/{project_id}/instructions content": protocol.MaxInstructions,
 }
 

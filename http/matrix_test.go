@@ -224,6 +224,17 @@ var examples = map[string]example{
 	"POST /artifacts/{artifact_id}/restore": {identifiers: func(m *matrix) identifiers { return m.artifact(m.owner) }, body: func(*matrix, identifiers) route.Object {
 		return route.Object{"version": 1, "base_version": 1}
 	}},
+	"GET /conversations/{conversation_id}/research-tasks": {},
+	"POST /conversations/{conversation_id}/research-tasks": {success: 202, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"question": neverAnswered, "file_ids": []any{of["file_id"]}}
+	}},
+	"GET /research-tasks/{task_id}":         {},
+	"GET /research-tasks/{task_id}/sources": {},
+	"GET /research-tasks/{task_id}/events":  {free: true},
+	"POST /research-tasks/{task_id}/cancel": {success: 202, identifiers: func(m *matrix) identifiers { return m.openTask(m.owner) }},
+	"POST /research-tasks/{task_id}/steering": {success: 202, identifiers: func(m *matrix) identifiers { return m.openTask(m.owner) }, body: func(*matrix, identifiers) route.Object {
+		return route.Object{"type": "input", "client_steering_id": "one", "input": "Only spring tides."}
+	}},
 	"GET /conversations/{conversation_id}/shares":           {},
 	"GET /conversations/{conversation_id}/shares/preview":   {},
 	"GET /shares/{share_id}":                                {},
@@ -322,6 +333,8 @@ func unusedID(name string) string {
 		return protocol.DeriveApprovalID(protocol.NewTurnID(), 1).String()
 	case "artifact_id":
 		return protocol.NewArtifactID().String()
+	case "task_id":
+		return protocol.NewTaskID().String()
 	case "file_id":
 		return protocol.DeriveFileID(protocol.NewUploadID()).String()
 	}
@@ -447,6 +460,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	of["upload_id"], of["file_id"] = c.startUpload(10).UploadID.String(), c.storeFile("A text.").FileID.String()
 	of["approval_id"] = storeApproval(m.world, of["turn_id"])
 	of["artifact_id"] = c.storeArtifact(m.world, started.ConversationID).ArtifactID.String()
+	of["task_id"] = m.endedTask(c, of["conversation_id"])
 	c.expect(200, "PUT", "/memory-sources/location/consent", route.Object{"granted": true})
 	c.expect(200, "PUT", "/conversations/"+of["conversation_id"]+"/location-context", route.Object{"latitude": 1, "longitude": 2, "accuracy_m": 3, "expires_at": m.clock.now().Add(time.Hour)})
 	return m.share(c, of, "file_ids")
@@ -462,6 +476,32 @@ func (m *matrix) anotherProject(c *client) identifiers {
 // artifact returns the identifier of an artifact that has its first version.
 func (m *matrix) artifact(c *client) identifiers {
 	return identifiers{"artifact_id": c.storeArtifact(m.world, (&user{c}).parse(m.mine["conversation_id"])).ArtifactID.String()}
+}
+
+// endedTask starts a research task in a conversation and cancels it.
+func (m *matrix) endedTask(c *client, conversation string) string {
+	m.t.Helper()
+	var task protocol.ResearchTask
+	c.expect(202, "POST", "/conversations/"+conversation+"/research-tasks", route.Object{"question": neverAnswered}).into(m.t, &task)
+	c.expect(202, "POST", "/research-tasks/"+task.TaskID.String()+"/cancel", nil)
+	c.expect(200, "GET", "/research-tasks/"+task.TaskID.String()+"/events", nil) // until its end
+	return task.TaskID.String()
+}
+
+// openTask returns the identifier of a research task that does not end by itself. It ends the earlier ones.
+func (m *matrix) openTask(c *client) identifiers {
+	m.t.Helper()
+	var tasks protocol.List[protocol.ResearchTask]
+	below := "/conversations/" + m.mine["conversation_id"] + "/research-tasks"
+	c.expect(200, "GET", below, nil).into(m.t, &tasks)
+	for _, task := range tasks.Data {
+		if !task.State.Terminal() {
+			c.do("POST", "/research-tasks/"+task.TaskID.String()+"/cancel", nil) // 409 if it has ended in the meantime
+		}
+	}
+	var task protocol.ResearchTask
+	c.expect(202, "POST", below, route.Object{"question": neverAnswered}).into(m.t, &task)
+	return identifiers{"task_id": task.TaskID.String()}
 }
 
 // openUpload returns the identifier of an upload that waits for its content.

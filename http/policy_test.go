@@ -61,6 +61,8 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 		"POST /projects/{project_id}/files":                                       "a file is added once",
 		"POST /projects/{project_id}/restore":                                     "creates nothing",
 		"POST /artifacts/{artifact_id}/restore":                                   "the base version makes a repeat a conflict",
+		"POST /research-tasks/{task_id}/cancel":                                   "creates nothing",
+		"POST /research-tasks/{task_id}/steering":                                 "replays by client_steering_id",
 	}
 	for _, r := range s.Routes() {
 		if r.Method == "POST" && !r.Policy.Public && !r.Policy.Idempotent && own[nameOf(r)] == "" {

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors/node"
+	"turnstone/actors/research"
 	"turnstone/actors/routing"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn"
@@ -170,7 +171,7 @@ type testConfig struct {
 	uploads  upload.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
-// testNode is a node that runs turns and uploads.
+// testNode is a node that runs turns, uploads and research tasks.
 type testNode struct {
 	*turn.Host
 	process *node.Node
@@ -182,7 +183,7 @@ func (n *testNode) Drain(ctx context.Context, grace time.Duration) error {
 	return n.process.Drain(ctx, grace)
 }
 
-// startNode starts a node, which ends with the test, and sets c.Uploads.
+// startNode starts a node, which ends with the test, and sets c.Uploads and c.Research.
 func (c *testConfig) startNode(t *testing.T, of node.Config, turns turn.Config, uploads upload.Config) *testNode {
 	t.Helper()
 	of.Logger, of.Directory = turns.Logger, turns.Ownership.(node.Directory)
@@ -203,8 +204,9 @@ func (c *testConfig) startNode(t *testing.T, of node.Config, turns turn.Config, 
 		uploads.Inspector = noInspector{}
 	}
 	host := upload.New(uploads)
-	c.Uploads = host
-	process.Attach(n.Load, n.Host, host)
+	tasks := research.New(research.Config{Node: process.Host(), Store: c.DB.Research, Worker: tideWorker{}, Capacity: 8, Logger: c.Log})
+	c.Uploads, c.Research = host, tasks
+	process.Attach(n.Load, n.Host, host, tasks)
 	t.Cleanup(process.Stop)
 	if err := process.Start(t.Context()); err != nil {
 		t.Fatal(err)

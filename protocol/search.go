@@ -11,6 +11,7 @@ const (
 	SearchMessage      SearchKind = "message"
 	SearchFile         SearchKind = "file"     // by its name or its text
 	SearchArtifact     SearchKind = "artifact" // by its title or the text of its current version
+	SearchTask         SearchKind = "task"     // by the question of the research
 )
 
 // Bounds of a search.
@@ -22,7 +23,7 @@ const (
 
 // SearchResult is an object that matches a search.
 type SearchResult struct {
-	Kind           SearchKind      `json:"kind" enum:"conversation,message,file,artifact" doc:"conversation: its title matches; message: its text matches; file: its name or its text matches; artifact: its title or the text of its current version matches."`
+	Kind           SearchKind      `json:"kind" enum:"conversation,message,file,artifact,task" doc:"conversation: its title matches; message: its text matches; file: its name or its text matches; artifact: its title or the text of its current version matches; task: the question of the research task matches."`
 	ConversationID *ConversationID `json:"conversation_id"`
 	BranchID       *BranchID       `json:"branch_id" doc:"The branch on which the message was written, which shows it."`
 	MessageID      *MessageID      `json:"message_id"`
@@ -30,10 +31,10 @@ type SearchResult struct {
 	ArtifactID     *ArtifactID     `json:"artifact_id"`
 	TaskID         *TaskID         `json:"task_id"`
 	ProjectID      *ProjectID      `json:"project_id"`
-	Title          string          `json:"title" doc:"The title of the conversation or of the artifact, or the name of the file."`
+	Title          string          `json:"title" doc:"The title of the conversation or of the artifact, the name of the file, or the question of the task."`
 	Snippet        SearchSnippet   `json:"snippet"`
 	Passage        *SearchPassage  `json:"passage" doc:"Of a file: where its text matches; null for other kinds, and when only its name matches."`
-	At             time.Time       `json:"at" doc:"When the conversation, the message, the file or the artifact was created."`
+	At             time.Time       `json:"at" doc:"When the conversation, the message, the file, the artifact or the task was created."`
 }
 
 // SearchPassage is a range of the text of a file, around the excerpt.

@@ -261,6 +261,9 @@ func (h *Host) decideWaiting(ctx context.Context, claim *researchlog.Claim, deci
 func (h *Host) encode(b *machine.Batch, epoch int32) (*researchlog.Append, error) {
 	batch := b.Append()
 	batch.Owner, batch.Epoch, batch.At = h.config.Node.ID, epoch, time.Now()
+	if batch.Task.State.Terminal() {
+		batch.Task.FinishedAt = &batch.At
+	}
 	frames, err := protocol.AppendResearchEvents(nil, batch.TaskID, batch.First, batch.At, b.Events)
 	batch.Frames = frames
 	return batch, err

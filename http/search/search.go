@@ -41,13 +41,13 @@ func New(store Store, projects Projects, keys *auth.Keys) *Handlers {
 func (h *Handlers) Routes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/search", "search", "Search the account", route.Searches, h.search).
-			DescribedAs("Finds conversations by their titles, messages by their text, on all branches, the files of the library by their names and their text, and artifacts by their titles and the text of their current versions. " +
+			DescribedAs("Finds conversations by their titles, messages by their text, on all branches, the files of the library by their names and their text, artifacts by their titles and the text of their current versions, and research tasks by their questions. " +
 				"Text is found as soon as it is stored; the text of an answer, when its turn has ended. " +
 				"Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; " +
 				"the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. " +
 				"Languages without spaces between words, and Korean, match by any part of a text. " +
 				"A query without a word that is not excluded finds nothing. " +
-				"Titles come first, then messages, then files, then artifacts. Within each kind, matches whose words stand together come first, then whole words, then newer ones. " +
+				"Titles come first, then messages, then files, then artifacts, then research tasks. Within each kind, matches whose words stand together come first, then whole words, then newer ones. " +
 				"A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. " +
 				"With role, only messages are found; from and to limit the time of creation. " +
 				"With conversation_id, the files are those of the messages of the conversation. " +
@@ -73,7 +73,7 @@ type Input struct {
 type accountInput struct {
 	Input
 	ConversationID protocol.ConversationID `query:"conversation_id" doc:"Search in this conversation only. A conversation that does not exist contains nothing."`
-	Kind           string                  `query:"kind" enum:"conversation,message,file,artifact" doc:"Find objects of this kind only. Default: all kinds."`
+	Kind           string                  `query:"kind" enum:"conversation,message,file,artifact,task" doc:"Find objects of this kind only. Default: all kinds."`
 }
 
 func (h *Handlers) search(ctx context.Context, in *accountInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
@@ -88,7 +88,7 @@ func (h *Handlers) search(ctx context.Context, in *accountInput) (*resource.Body
 type projectInput struct {
 	Input
 	ProjectID protocol.ProjectID `path:"project_id"`
-	Kind      string             `query:"kind" enum:"conversation,message,file,artifact" doc:"Find objects of this kind only. Default: all kinds."`
+	Kind      string             `query:"kind" enum:"conversation,message,file,artifact,task" doc:"Find objects of this kind only. Default: all kinds."`
 }
 
 func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {

@@ -117,6 +117,11 @@ func populate(w *storetest.World) {
 			select account_id, gen_random_uuid(), conversation_id, 'document', 'canary-7f3a9', 1, 'user', 12, sha256('x') from conversations where account_id = $1 limit 1`,
 		`insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256)
 			select account_id, artifact_id, 1, 'canary-7f3a9', 'user', 'canary-7f3a9', 12, sha256('x') from artifacts where account_id = $1`,
+		`insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
+			select account_id, gen_random_uuid(), conversation_id, 'canary-7f3a9', 'running', '{"Question": "canary-7f3a9"}', '{"question": "canary-7f3a9"}', 1, 2, 2, now() from conversations where account_id = $1 limit 1`,
+		`insert into research_events (account_id, task_id, first_sequence, last_sequence, frames) select account_id, task_id, 1, 1, 'canary-7f3a9' from research_tasks where account_id = $1`,
+		`insert into research_entries (account_id, task_id, number, body) select account_id, task_id, 1, 'canary-7f3a9' from research_tasks where account_id = $1`,
+		`insert into research_sources (account_id, task_id, ordinal, body) select account_id, task_id, 0, '"canary-7f3a9"' from research_tasks where account_id = $1`,
 		`insert into share_artifacts (account_id, share_id, n, artifact_id, version, kind, title, content, bytes, sha256)
 			select s.account_id, s.share_id, 1, a.artifact_id, 1, 'document', 'canary-7f3a9', 'canary-7f3a9', 12, sha256('x') from shares s join artifacts a using (account_id) where s.account_id = $1`,
 		`insert into memory_consents (account_id, source, granted, precise) values ($1, 'location', true, true)`,

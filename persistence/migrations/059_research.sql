@@ -5,6 +5,7 @@ create table research_tasks (
     account_id      uuid not null,
     task_id         uuid not null,
     conversation_id uuid not null,
+    question        text not null,                     -- for the search
     state           text not null check (state in ('queued', 'running', 'cancelling', 'completed', 'failed', 'cancelled')),
     spec            json not null,                     -- a researchlog.Spec; never changes
     body            json not null,                     -- a protocol.ResearchTask
@@ -69,7 +70,7 @@ begin
 end
 $$;
 create policy engine on research_tasks to turnstone_engine using (true) with check (true);
-grant select (account_id, task_id, conversation_id, state, hidden, owner, owner_epoch, attempts, created_at), update (owner, owner_epoch, attempts) on research_tasks to turnstone_engine;
+grant select (account_id, task_id, conversation_id, question, state, hidden, owner, owner_epoch, attempts, created_at), update (owner, owner_epoch, attempts) on research_tasks to turnstone_engine;
 
 select feed_attach('research_tasks', 'task', 'task', id => 'new.task_id', conversation => 'new.conversation_id', version => 'new.version', state => 'new.state',
     on_update => 'old.state is distinct from new.state');
@@ -81,3 +82,26 @@ alter table project_work add constraint project_work_kind_check check (kind in (
     'instructions_changed', 'conversation_created', 'conversation_moved_in', 'conversation_moved_out', 'conversation_deleted', 'turn_started',
     'file_added', 'file_removed', 'task_started'));
 alter table project_work add column task_id uuid;
+
+-- Research tasks are found by their questions.
+alter table search_rows drop constraint search_rows_kind_check;
+alter table search_rows add column task_id uuid,
+    add constraint search_rows_kind_check check (kind in ('conversation', 'message', 'file', 'artifact', 'task')),
+    add constraint search_rows_task check ((kind = 'task') = (task_id is not null)),
+    add foreign key (account_id, task_id) references research_tasks on delete cascade;
+create index search_rows_task on search_rows (account_id, task_id) where task_id is not null;
+alter table search_rows alter column task_id set statistics 1, alter column task_id set (n_distinct = 20);
+alter table search_pending drop constraint search_pending_kind_check;
+alter table search_pending add constraint search_pending_kind_check check (kind in ('conversation', 'message', 'file', 'artifact', 'task'));
+
+create function search_task_added() returns trigger
+    language plpgsql set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    insert into search_pending (account_id, kind, id, conversation_id)
+    values (new.account_id, 'task', new.task_id, new.conversation_id);
+    return null;
+end
+$$;
+revoke execute on function search_task_added() from public;
+create trigger search_added after insert on research_tasks for each row execute function search_task_added();

@@ -138,8 +138,8 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 const (
 	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + openStates
 	insertTaskSQL = `
-	insert into research_tasks (account_id, task_id, conversation_id, state, spec, body, version, next_sequence, next_entry, created_at)
-	values (@account, @task, @conversation, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
+	insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
+	values (@account, @task, @conversation, @question, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
 	insertEventsSQL = `
 	insert into research_events (account_id, task_id, first_sequence, last_sequence, frames) values (@account, @task, @first, @last, @frames)`
 )
@@ -155,7 +155,7 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		return nil, err
 	}
 	args := pgx.NamedArgs{
-		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "spec": specified, "body": body, "version": begin.Task.Version,
+		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "question": spec.Question, "spec": specified, "body": body, "version": begin.Task.Version,
 		"first": begin.First, "last": begin.Last, "frames": begin.Frames, "created": spec.CreatedAt,
 	}
 	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {

@@ -14,10 +14,10 @@ import (
 type document struct {
 	AccountID   protocol.AccountID
 	Kind        protocol.SearchKind
-	ID          [16]byte // of the conversation, the message, the section of a file, or the artifact
+	ID          [16]byte // of the conversation, the message, the section of a file, the artifact, or the task
 	ContainerID [16]byte // the conversation or the file
 	At          time.Time
-	Title       string // of the conversation or the artifact; or the name of the file
+	Title       string // of the conversation or the artifact; the name of the file; or the question of the task
 	ProjectID   *protocol.ProjectID
 	BranchID    *protocol.BranchID   // of a message
 	MessageID   *protocol.MessageID  // the answer that created an artifact
@@ -58,7 +58,10 @@ const textsSQL = `
 		from artifacts r
 		join artifact_versions v on v.account_id = r.account_id and v.artifact_id = r.artifact_id and v.version = r.version
 		where d.kind = 'artifact' and r.account_id = d.account_id and r.artifact_id = d.id limit 1) a on true
-	where (d.kind <> 'message' or m.branch_id is not null) and (d.kind <> 'artifact' or a.bytes is not null)`
+	left join lateral (
+		select question, created_at from research_tasks
+		where d.kind = 'task' and account_id = d.account_id and task_id = d.id limit 1) k on true
+	where (d.kind <> 'task' or k.question is not null) and (d.kind <> 'message' or m.branch_id is not null) and (d.kind <> 'artifact' or a.bytes is not null)`
 
 // inVisibleProject follows textsSQL where the texts are returned to the account: a deleted project hides its conversations.
 // They stay indexed, because the project can be restored.
@@ -76,7 +79,7 @@ const inRole = `
 
 // textColumns are the columns of a document, with the size of the texts before it.
 const textColumns = `
-	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, a.created_at, c.created_at) as at, coalesce(a.title, c.title) as title,
+	d.account_id, d.kind, d.id, d.container_id, coalesce(m.created_at, a.created_at, k.created_at, c.created_at) as at, coalesce(a.title, k.question, c.title) as title,
 	c.project_id, m.branch_id, m.parts, a.message_id,
 	coalesce(s.text, a.text) as text, s.start_at, s.blocks, m.branch_id is not null and m.bytes is null or a.bytes is not null and a.text is null as long,
 	sum(coalesce(m.bytes, s.bytes, octet_length(a.text), 0)) over (order by d.n) - coalesce(m.bytes, s.bytes, octet_length(a.text), 0) as before, d.n`
@@ -106,7 +109,7 @@ const readTexts = `
 // texts returns the parts of a text that was read.
 func (d *document) texts() []string {
 	switch {
-	case d.Kind == protocol.SearchConversation:
+	case d.Kind == protocol.SearchConversation, d.Kind == protocol.SearchTask:
 		return []string{d.Title}
 	case d.Kind == protocol.SearchMessage:
 		return visibleTexts(d.Parts)

@@ -145,9 +145,9 @@ func (i *indexer) pending(ctx context.Context, limit int) ([]pendingKey, error) 
 const (
 	// Should two processes index the same text, the one that knows the newer change wins.
 	storeSQL = `
-	insert into search_rows (account_id, kind, id, conversation_id, file_id, artifact_id, at, n, tokens)
+	insert into search_rows (account_id, kind, id, conversation_id, file_id, artifact_id, task_id, at, n, tokens)
 	select account_id, kind, id, case when kind <> 'file' then container_id end, case when kind = 'file' then container_id end,
-		case when kind = 'artifact' then id end, at, n, tokens
+		case when kind = 'artifact' then id end, case when kind = 'task' then id end, at, n, tokens
 	from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @containers::uuid[], @ats::timestamptz[], @ns::bigint[], @tokens::tsvector[])
 		stored (account_id, kind, id, container_id, at, n, tokens)
 	on conflict (account_id, kind, id) do update set tokens = excluded.tokens, n = excluded.n where search_rows.n <= excluded.n`

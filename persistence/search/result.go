@@ -23,6 +23,10 @@ func (f *finder) result(ctx context.Context, d *document) (result protocol.Searc
 		artifact := protocol.ArtifactID(d.ID)
 		result.ArtifactID, result.MessageID = &artifact, d.MessageID
 	}
+	if d.Kind == protocol.SearchTask {
+		task := protocol.TaskID(d.ID)
+		result.TaskID = &task
+	}
 	e := f.query.excerpt(ctx)
 	if err := f.readText(d, &e.flow); err != nil {
 		return result, err

@@ -27,7 +27,7 @@ const (
 )
 
 // kinds are the kinds of objects in the order of their rank.
-var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile, protocol.SearchArtifact}
+var kinds = []protocol.SearchKind{protocol.SearchConversation, protocol.SearchMessage, protocol.SearchFile, protocol.SearchArtifact, protocol.SearchTask}
 
 // pastKinds are the kinds of objects of a Query with Past.
 var pastKinds = kinds[:2]
@@ -85,7 +85,7 @@ type window struct {
 }
 
 // Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages,
-// messages before files, and files before artifacts. A file is found once, by the section that matches best.
+// messages before files, files before artifacts, and those before research tasks. A file is found once, by the section that matches best.
 // Within a kind, the newest windowMatches matches are ranked, then the next ones, and so on. A search ends after a bounded
 // amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
 // results than its limit and a position from which the search continues.

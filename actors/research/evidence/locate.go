@@ -3,6 +3,7 @@ package evidence
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"turnstone/actors/passages"
@@ -31,16 +32,28 @@ const (
 // Locate returns the passage of a page that a model quoted. Case, accents, spaces, typographic characters, hyphens at the ends of
 // lines and the markup of the page do not matter, and a few words may differ. An ellipsis in the quote stands for words of the
 // page that are left out. A quote that is not in the page has no passage, so what is shown as an excerpt is always
-// text[Start:End], and never what the model wrote.
+// text[Start:End], and never what the model wrote. A passage at the end of a sentence includes the mark that ends it.
 func Locate(text, quote string) (Span, bool) {
 	l := newLocator(text, quote)
-	if span, ok := l.find(l.quote); ok {
-		return span, true
+	span, found := l.find(l.quote)
+	if !found && len(l.pieces) > 1 {
+		span, found = l.findPieces()
 	}
-	if len(l.pieces) > 1 {
-		return l.findPieces()
+	if found {
+		span.End = withMark(text, span)
 	}
-	return Span{}, false
+	return span, found
+}
+
+// withMark returns the end of a passage with the mark that ends its sentence.
+func withMark(text string, span Span) int {
+	mark, size := utf8.DecodeRuneInString(text[span.End:])
+	next, _ := utf8.DecodeRuneInString(text[span.End+size:])
+	within := mark == '.' && (unicode.IsLetter(next) || unicode.IsDigit(next)) // a name or a number
+	if !strings.ContainsRune(".!?。！？؟", mark) || within || span.End+size-span.Start > maxExcerpt {
+		return span.End
+	}
+	return span.End + size
 }
 
 // locator has the words of a page as numbers: the index of the word among those of the quote, or -1.

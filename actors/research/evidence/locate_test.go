@@ -19,16 +19,16 @@ nel. The ﬁrst tidal power station was opened in 1966. Another sentence follows
 
 func TestQuotesAreLocated(t *testing.T) {
 	for quote, want := range map[string]string{
-		"The spring tide of Saint-Malo rises by as much as 12 metres.":                        "The **spring tide** of [Saint-Malo](https://example.com/saint-malo \"a town\") rises by as much as 12 metres",
-		"\"it's one of the highest in Europe - only the Bay of Fundy has more\"":              "It’s one of the\nhighest in Europe — only the Bay of Fundy has more",
-		"THE SPECIFIC CAUSE is the shape of the channel":                                      "The speci\u00adfic cause is the shape of the chan-\nnel",
-		"The first tidal power station was opened in 1966":                                    "The ﬁrst tidal power station was opened in 1966",
-		"The first tidal power station ... The station still runs today.":                     "The ﬁrst tidal power station was opened in 1966. Another sentence follows here, which nobody quotes. The station still runs today",
+		"The spring tide of Saint-Malo rises by as much as 12 metres.":                        "The **spring tide** of [Saint-Malo](https://example.com/saint-malo \"a town\") rises by as much as 12 metres.",
+		"\"it's one of the highest in Europe - only the Bay of Fundy has more\"":              "It’s one of the\nhighest in Europe — only the Bay of Fundy has more.",
+		"THE SPECIFIC CAUSE is the shape of the channel":                                      "The speci\u00adfic cause is the shape of the chan-\nnel.",
+		"The first tidal power station was opened in 1966":                                    "The ﬁrst tidal power station was opened in 1966.",
+		"The first tidal power station ... The station still runs today.":                     "The ﬁrst tidal power station was opened in 1966. Another sentence follows here, which nobody quotes. The station still runs today.",
 		"the first tidal power station […] station still runs":                                "The ﬁrst tidal power station was opened in 1966. Another sentence follows here, which nobody quotes. The station still runs",
 		"rises by as much as 12 metres. It's one of the highest in Europe":                    "rises by as much as 12 metres.[3] It’s one of the\nhighest in Europe",
 		"Notably, another sentence follows here which nobody quotes. The station still runs.": "Another sentence follows here, which nobody quotes. The station still runs",
-		"サン・マロでは12メートル上昇する":                                                                   "サン・マロでは１２メートル上昇する",
-		"潮汐は海面の昇降である":                                                                         "潮汐は海面の昇降である",
+		"サン・マロでは12メートル上昇する":                                                                   "サン・マロでは１２メートル上昇する。",
+		"潮汐は海面の昇降である":                                                                         "潮汐は海面の昇降である。",
 		"прилив достигает двенадцати метров":                                                  "Прилив достигает двенадцати метров",
 	} {
 		if span, ok := Locate(page, quote); !ok || page[span.Start:span.End] != want {

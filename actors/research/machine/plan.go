@@ -82,6 +82,11 @@ func (b *Batch) set(q *question, state protocol.ResearchStepState) {
 	b.emit(&protocol.ResearchStepChanged{StepID: q.StepID, State: state})
 }
 
+// has reports whether the plan has a question.
+func (m *Machine) has(id string) bool {
+	return slices.ContainsFunc(m.questions, func(q *question) bool { return q.StepID == id })
+}
+
 // strike strikes a question that was not searched to the end.
 func (b *Batch) strike(id string) {
 	for _, q := range b.questions {
@@ -123,6 +128,8 @@ func (b *Batch) Steer(command *researchlog.Steering) (*protocol.ResearchReceipt,
 		return nil, protocol.Conflict(protocol.CodeConflict, &current, "The task has not searched yet, so there is nothing to write.")
 	case command.Kind == protocol.ResearchInput && waiting >= protocol.MaxResearchInputs:
 		return nil, &protocol.Error{Code: protocol.CodeTooManyInputs, RetryAfter: 5, Detail: fmt.Sprintf("At most %d inputs can wait to be taken into account.", protocol.MaxResearchInputs)}
+	case slices.ContainsFunc(command.Strike, func(id string) bool { return !b.has(id) }):
+		return nil, protocol.Invalid("body.strike", "names a question that is not in the plan")
 	}
 	b.enact(researchlog.Entry{Kind: researchlog.EntrySteering, Steering: command})
 	receipt := b.received[command.ClientID].ResearchReceipt

@@ -2300,7 +2300,7 @@ export interface paths {
         };
         /**
          * Search the account
-         * @description Finds conversations by their titles, messages by their text, on all branches, the files of the library by their names and their text, and artifacts by their titles and the text of their current versions. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then messages, then files, then artifacts. Within each kind, matches whose words stand together come first, then whole words, then newer ones. A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. With role, only messages are found; from and to limit the time of creation. With conversation_id, the files are those of the messages of the conversation. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
+         * @description Finds conversations by their titles, messages by their text, on all branches, the files of the library by their names and their text, artifacts by their titles and the text of their current versions, and research tasks by their questions. Text is found as soon as it is stored; the text of an answer, when its turn has ended. Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. Languages without spaces between words, and Korean, match by any part of a text. A query without a word that is not excluded finds nothing. Titles come first, then messages, then files, then artifacts, then research tasks. Within each kind, matches whose words stand together come first, then whole words, then newer ones. A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. With role, only messages are found; from and to limit the time of creation. With conversation_id, the files are those of the messages of the conversation. The newest matches are ranked in groups of some hundred. A page may have fewer results than limit, or none, and still a next_cursor, with which the search continues. Temporary conversations are never found. Searches have a limit of their own (search).
          */
         get: operations["search"];
         put?: never;
@@ -5539,7 +5539,7 @@ export interface components {
             artifact_id: string | null;
             /**
              * Format: date-time
-             * @description When the conversation, the message, the file or the artifact was created.
+             * @description When the conversation, the message, the file, the artifact or the task was created.
              */
             at: string;
             /** @description The branch on which the message was written, which shows it. */
@@ -5547,17 +5547,17 @@ export interface components {
             conversation_id: string | null;
             file_id: string | null;
             /**
-             * @description conversation: its title matches; message: its text matches; file: its name or its text matches; artifact: its title or the text of its current version matches.
+             * @description conversation: its title matches; message: its text matches; file: its name or its text matches; artifact: its title or the text of its current version matches; task: the question of the research task matches.
              * @enum {string}
              */
-            kind: "conversation" | "message" | "file" | "artifact";
+            kind: "conversation" | "message" | "file" | "artifact" | "task";
             message_id: string | null;
             /** @description Of a file: where its text matches; null for other kinds, and when only its name matches. */
             passage: components["schemas"]["SearchPassage"] | null;
             project_id: string | null;
             snippet: components["schemas"]["SearchSnippet"];
             task_id: string | null;
-            /** @description The title of the conversation or of the artifact, or the name of the file. */
+            /** @description The title of the conversation or of the artifact, the name of the file, or the question of the task. */
             title: string;
         };
         SearchSnippet: {
@@ -30158,7 +30158,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -41361,7 +41361,7 @@ export interface operations {
                 /** @description Find only what was created at this time or later: a time, for example 2026-01-31T08:00:00Z, or a day (UTC). */
                 from?: string;
                 /** @description Find objects of this kind only. Default: all kinds. */
-                kind?: "conversation" | "message" | "file" | "artifact";
+                kind?: "conversation" | "message" | "file" | "artifact" | "task";
                 /** @description The maximum number of results in the page. */
                 limit?: number;
                 /** @description 1 to 160 code points, without spaces at the ends. */
@@ -43814,7 +43814,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 32768 bytes. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -43982,7 +43982,7 @@ export interface operations {
                 /** @description Find only what was created at this time or later: a time, for example 2026-01-31T08:00:00Z, or a day (UTC). */
                 from?: string;
                 /** @description Find objects of this kind only. Default: all kinds. */
-                kind?: "conversation" | "message" | "file" | "artifact";
+                kind?: "conversation" | "message" | "file" | "artifact" | "task";
                 /** @description The maximum number of results in the page. */
                 limit?: number;
                 /** @description 1 to 160 code points, without spaces at the ends. */

@@ -1,0 +1,344 @@
+package research_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"turnstone/persistence/audit"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/projects"
+	"turnstone/persistence/search"
+	"turnstone/persistence/storetest"
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+	"turnstone/protocol/turnlog"
+)
+
+// world is a node with a conversation in which research tasks start.
+type world struct {
+	*storetest.World
+	conversation protocol.ConversationID
+}
+
+func newWorld(t *testing.T) *world {
+	w := storetest.NewWorld(t)
+	return &world{w, storetest.NewConversation(t, w.DB, w.Account, "Tides").ConversationID}
+}
+
+// task is a task with the position of its log.
+type task struct {
+	*world
+	spec  *researchlog.Spec
+	claim researchlog.Claimed
+	node  protocol.NodeID
+	next  int64 // sequence
+	entry int64
+}
+
+func (w *world) start(account protocol.AccountID, conversation protocol.ConversationID) *task {
+	w.Helper()
+	of := &task{world: w, node: w.Node, next: 1, entry: 1, spec: &researchlog.Spec{
+		AccountID: account, TaskID: protocol.NewTaskID(), ConversationID: conversation, Question: "Why do marmalade tides differ?",
+		Depth: protocol.ResearchQuick, Sources: []protocol.ResearchSource{protocol.ResearchWeb}, CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}}
+	begin := of.batch(protocol.ResearchQueued, 0)
+	_, err := w.DB.Research.Create(w.Context(), of.spec, begin)
+	w.Must(err)
+	of.next++
+	return of
+}
+
+// batch returns a batch with one event and some entries.
+func (of *task) batch(state protocol.ResearchState, entries int) *researchlog.Append {
+	of.Helper()
+	frames, err := protocol.AppendResearchEvents(nil, of.spec.TaskID, of.next, of.spec.CreatedAt, []protocol.Payload{&protocol.ResearchStateChanged{State: state}})
+	of.Must(err)
+	b := &researchlog.Append{
+		AccountID: of.spec.AccountID, TaskID: of.spec.TaskID, Owner: of.node, Epoch: of.claim.Epoch, First: of.next, Last: of.next, Frames: frames,
+		FirstEntry: of.entry, At: of.spec.CreatedAt,
+		Task: protocol.ResearchTask{
+			TaskID: of.spec.TaskID, ConversationID: of.spec.ConversationID, Question: of.spec.Question, Depth: of.spec.Depth, Sources: of.spec.Sources,
+			State: state, Plan: []protocol.ResearchStep{}, LastSequence: of.next, Version: of.next, CreatedAt: of.spec.CreatedAt,
+		},
+	}
+	for n := range entries {
+		b.Entries = append(b.Entries, researchlog.Entry{Kind: researchlog.EntryResult, Step: fmt.Sprintf("read-%d", of.entry+int64(n))})
+	}
+	return b
+}
+
+// store stores a batch that must not be fenced.
+func (of *task) store(b *researchlog.Append) {
+	of.Helper()
+	of.Must(of.DB.Research.Append(of.Context(), b))
+	of.next, of.entry = b.Last+1, b.FirstEntry+int64(len(b.Entries))
+}
+
+// claimed lets a node claim tasks, and notes the claim of this one. It reports whether it is among them.
+func (of *task) claimed(node protocol.NodeID) bool {
+	of.Helper()
+	claims, err := of.DB.Research.ClaimDue(of.Context(), node, 100, 100)
+	of.Must(err)
+	for _, c := range claims {
+		if c.TaskID == of.spec.TaskID {
+			of.claim, of.node = c, node
+			return true
+		}
+	}
+	return false
+}
+
+func (of *task) wantFenced(b *researchlog.Append, what string) {
+	of.Helper()
+	if err := of.DB.Research.Append(of.Context(), b); !errors.Is(err, turnlog.ErrFenced) {
+		of.Errorf("%s: %v", what, err)
+	}
+}
+
+func TestOnlyTheOwnerOfATaskAppendsToItAndOnce(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	of.wantFenced(of.batch(protocol.ResearchRunning, 1), "without an owner")
+	if !of.claimed(w.Node) {
+		t.Fatal("the task is not claimed")
+	}
+	first := of.batch(protocol.ResearchRunning, 2)
+	of.store(first)
+	w.Must(w.DB.Research.Append(t.Context(), first)) // its response was lost
+	later := *first
+	later.Epoch++
+	of.wantFenced(&later, "another epoch")
+	later = *first
+	later.Owner = protocol.NewNodeID()
+	later.First, later.Last = of.next, of.next
+	of.wantFenced(&later, "another owner")
+	gap := of.batch(protocol.ResearchRunning, 1)
+	gap.First, gap.Last = gap.First+1, gap.Last+1
+	of.wantFenced(gap, "a gap of events")
+	gap = of.batch(protocol.ResearchRunning, 1)
+	gap.FirstEntry++
+	of.wantFenced(gap, "a gap of entries")
+
+	loaded, err := w.DB.Research.Load(t.Context(), of.claim, w.Node)
+	w.Must(err)
+	if len(loaded.Entries) != 2 || loaded.Entries[1].Step != "read-2" || loaded.NextSequence != of.next || loaded.Question != of.spec.Question || loaded.Attempts != 0 {
+		t.Errorf("%+v", loaded)
+	}
+	frames, last, err := w.DB.Research.Frames(t.Context(), w.Account, of.spec.TaskID, 1)
+	w.Must(err)
+	if string(frames) != string(first.Frames) || last != first.Last {
+		t.Errorf("after 1: %s", frames)
+	}
+	of.store(of.batch(protocol.ResearchCancelled, 1))
+	of.wantFenced(of.batch(protocol.ResearchCancelled, 1), "after the end")
+	if _, err := w.DB.Research.Seize(t.Context(), w.Account, of.spec.TaskID, w.Node); !errors.Is(err, researchlog.ErrEnded) {
+		t.Errorf("seized after its end: %v", err)
+	}
+	if of.claimed(w.Node) {
+		t.Error("claimed after its end")
+	}
+}
+
+func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	of.claimed(w.Node)
+	of.store(of.batch(protocol.ResearchRunning, 1))
+	heir := protocol.NewNodeID()
+	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: heir}))
+	if of.claimed(heir) {
+		t.Fatal("claimed from a node that lives")
+	}
+	old := of.claim
+	reclaimed, err := w.DB.Research.Reclaim(t.Context(), old, w.Node)
+	w.Must(err)
+	if _, err := w.DB.Research.Reclaim(t.Context(), old, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("reclaimed twice: %v", err)
+	}
+	of.claim = reclaimed
+	if released, err := w.DB.Research.Release(t.Context(), w.Node); err != nil || released != 1 {
+		t.Errorf("released %d (%v)", released, err)
+	}
+	of.wantFenced(of.batch(protocol.ResearchRunning, 1), "after the release")
+	if !of.claimed(heir) {
+		t.Fatal("a released task is not claimed")
+	}
+	of.store(of.batch(protocol.ResearchRunning, 1))
+	if own, err := w.DB.Research.Own(t.Context(), heir); err != nil || len(own) != 1 || own[0] != of.claim {
+		t.Errorf("%+v (%v)", own, err)
+	}
+	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, heir)
+	for attempt := range 3 {
+		if !of.claimed(w.Node) {
+			t.Fatal("not claimed from a dead node")
+		}
+		loaded, err := w.DB.Research.Load(t.Context(), of.claim, w.Node)
+		w.Must(err)
+		if loaded.Attempts != attempt+1 {
+			t.Errorf("%d attempts, want %d", loaded.Attempts, attempt+1)
+		}
+		w.Database.Admin(t, `update research_tasks set owner = $1`, heir)
+	}
+}
+
+func TestAnAccountRunsAFewTasksAndTheOthersWaitInOrder(t *testing.T) {
+	w := newWorld(t)
+	other := w.OtherAccount()
+	elsewhere := storetest.NewConversation(t, w.DB, other, "Tides").ConversationID
+	var mine []*task
+	for range protocol.MaxResearchRunning + 2 {
+		mine = append(mine, w.start(w.Account, w.conversation))
+	}
+	theirs := w.start(other, elsewhere)
+	claims, err := w.DB.Research.ClaimDue(t.Context(), w.Node, 10, 2)
+	w.Must(err)
+	if len(claims) != 2 || claims[0].TaskID != mine[0].spec.TaskID && claims[1].TaskID != mine[0].spec.TaskID {
+		t.Fatalf("%+v", claims)
+	}
+	claims, err = w.DB.Research.ClaimDue(t.Context(), w.Node, 10, 100)
+	w.Must(err)
+	got := []protocol.TaskID{}
+	for _, c := range claims {
+		got = append(got, c.TaskID)
+	}
+	if len(got) != 2 || !slices.Contains(got, mine[2].spec.TaskID) || !slices.Contains(got, theirs.spec.TaskID) {
+		t.Errorf("%v", got)
+	}
+	if mine[3].claimed(w.Node) {
+		t.Error("more tasks of an account run than the limit")
+	}
+	if claims, err := w.DB.Research.ClaimDue(t.Context(), protocol.NewNodeID(), 10, 10); err != nil || len(claims) != 0 {
+		t.Errorf("a node that is not registered claims %+v (%v)", claims, err)
+	}
+	if _, err := w.DB.Research.Seize(t.Context(), other, mine[0].spec.TaskID, w.Node); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("another account seizes a task: %v", err)
+	}
+}
+
+func TestADeletedConversationEndsItsTasks(t *testing.T) {
+	w := newWorld(t)
+	of, waits := w.start(w.Account, w.conversation), w.start(w.Account, w.conversation)
+	of.claimed(w.Node)
+	live, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: w.conversation})
+	w.Must(err)
+	if live == nil || live.WillDelete["live_tasks"] != 2 {
+		t.Fatalf("%+v", live)
+	}
+	live, err = w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: w.conversation, Tasks: 1})
+	if w.Must(err); live == nil {
+		t.Fatal("deleted with more tasks than were confirmed")
+	}
+	live, err = w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: w.conversation, Tasks: 2})
+	if w.Must(err); live != nil {
+		t.Fatalf("%+v", live)
+	}
+	of.wantFenced(of.batch(protocol.ResearchRunning, 1), "after the deletion")
+	if of.claimed(w.Node) || waits.claimed(w.Node) {
+		t.Error("a task of a deleted conversation is claimed")
+	}
+	_, err = w.DB.Research.Task(t.Context(), w.Account, of.spec.TaskID)
+	storetest.WantCode(t, err, protocol.CodeNotFound)
+	for done := false; !done; {
+		done, err = w.DB.Conversations.PurgeConversation(t.Context(), w.Account, w.conversation, 100)
+		w.Must(err)
+	}
+	for _, table := range []string{"research_tasks", "research_events", "research_entries", "research_sources"} {
+		if n := w.Count(`select count(*) from ` + table); n != 0 {
+			t.Errorf("%d rows are left in %s", n, table)
+		}
+	}
+}
+
+func TestADeletedProjectHoldsItsTasksUntilItIsRestored(t *testing.T) {
+	w := newWorld(t)
+	project, err := w.DB.Projects.CreateProject(t.Context(), w.Account, "Sea", nil)
+	w.Must(err)
+	inProject, err := w.DB.Conversations.CreateConversation(t.Context(), w.Account, &conversations.NewConversation{
+		ConversationID: protocol.NewConversationID(), Title: "Tides", ProjectID: &project.ProjectID,
+	})
+	w.Must(err)
+	of := w.start(w.Account, inProject.ConversationID)
+	of.claimed(w.Node)
+	of.store(of.batch(protocol.ResearchRunning, 1))
+	newest := protocol.AnyVersion
+	deletion := &projects.Deletion{Change: projects.Change{ProjectID: project.ProjectID, Version: &newest}}
+	_, _, err = w.DB.Projects.DeleteProject(t.Context(), w.Account, deletion)
+	w.Must(err)
+	of.wantFenced(of.batch(protocol.ResearchRunning, 1), "after the deletion of the project")
+	if of.claimed(w.Node) {
+		t.Error("a task of a deleted project is claimed")
+	}
+	_, err = w.DB.Projects.RestoreProject(t.Context(), w.Account, &deletion.Change, audit.Requester{})
+	w.Must(err)
+	if !of.claimed(w.Node) {
+		t.Fatal("a task of a restored project is not claimed")
+	}
+	of.store(of.batch(protocol.ResearchRunning, 1))
+}
+
+func TestTheReportOfATaskIsStoredOnce(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	of.claimed(w.Node)
+	of.store(of.batch(protocol.ResearchRunning, 1))
+	url := "https://tides.example/"
+	b := of.batch(protocol.ResearchCompleted, 1)
+	b.Sources = []researchlog.Source{{Ordinal: 0, ResearchKeptSource: protocol.ResearchKeptSource{
+		SourceID: "s1", Kind: protocol.ResearchWeb, Title: "Tides", URL: &url, AccessedAt: of.spec.CreatedAt, SHA256: "00",
+		Excerpts: []protocol.ResearchExcerpt{{ExcerptID: "s1e1", Text: "Tides differ.", Locator: "paragraph 1"}},
+	}}}
+	b.Task.Spent.Tokens = 12
+	b.Usage = protocol.Usage{InputTokens: 10, OutputTokens: 2}
+	artifact := protocol.DeriveReportID(of.spec.TaskID)
+	b.Report = &researchlog.Report{
+		ConversationID: w.conversation, ArtifactID: artifact, MessageID: protocol.NewMessageID(), Title: "Why tides differ", Content: "# Tides\n\nTides differ [1].\n",
+		Notice: "Tides differ [1].", Citations: []protocol.Citation{{Index: 1, Title: "Tides", Marker: "[1]"}},
+	}
+	for n := range 3 {
+		b.Report.PartIDs = append(b.Report.PartIDs, protocol.DeriveReportPartID(of.spec.TaskID, n+1))
+	}
+	w.Must(w.DB.Research.CheckReport(t.Context(), w.Account, w.conversation, len(b.Report.Content)))
+	of.store(b)
+	w.Must(w.DB.Research.Append(t.Context(), b)) // its response was lost
+	if n := w.Count(`select count(*) from messages`); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	if n := w.Count(`select count(*) from artifact_versions`); n != 1 {
+		t.Errorf("%d versions of the report", n)
+	}
+	if n := w.Count(`select count(*) from usage_records where kind = 'research'`); n != 1 {
+		t.Errorf("%d records of the usage", n)
+	}
+	sources, next, err := w.DB.Research.Sources(t.Context(), w.Account, of.spec.TaskID, -1, 10)
+	w.Must(err)
+	if len(sources) != 1 || next != nil || sources[0].Excerpts[0].Text != "Tides differ." {
+		t.Errorf("%+v, %v", sources, next)
+	}
+}
+
+func TestTasksAreFoundByTheirQuestions(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	find := func(account protocol.AccountID) []protocol.SearchResult {
+		t.Helper()
+		found, _, err := w.DB.Search.Find(t.Context(), account, &search.Query{Text: "marmal", Limit: 10})
+		w.Must(err)
+		return found
+	}
+	for range 2 { // pending, then indexed
+		found := find(w.Account)
+		if len(found) != 1 || found[0].Kind != protocol.SearchTask || *found[0].TaskID != of.spec.TaskID || *found[0].ConversationID != w.conversation || found[0].Title != of.spec.Question {
+			t.Fatalf("%+v", found)
+		}
+		if foreign := find(w.OtherAccount()); len(foreign) != 0 {
+			t.Errorf("another account finds %+v", foreign)
+		}
+		w.Must(w.DB.Search.Index(t.Context()))
+	}
+	if n := w.Count(`select count(*) from search_rows where kind = 'task'`); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
