@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -138,8 +139,9 @@ func (r *researcher) checkEvents(path, events string, task decodedReply) {
 	if last := task.at("last_sequence"); last != float64(n) || !strings.Contains(events, "event: task.finished\n") {
 		r.t.Errorf("%d events, last_sequence %v: %s", n, last, events)
 	}
-	_, rest, _ := strings.Cut(events, "id: 3\n")
-	_, again, _ := strings.Cut(string(r.expect(200, "GET", path+"/events?after=2", nil).body), "id: 3\n")
+	comments := regexp.MustCompile(`(?m)^:.*\n\n?`)
+	_, rest, _ := strings.Cut(comments.ReplaceAllString(events, ""), "id: 3\n")
+	_, again, _ := strings.Cut(comments.ReplaceAllString(string(r.expect(200, "GET", path+"/events?after=2", nil).body), ""), "id: 3\n")
 	if rest != again || rest == "" {
 		r.t.Errorf("the events after 2 differ:\n%s\n%s", rest, again)
 	}
@@ -194,7 +196,7 @@ func TestResearchWithoutASearchEngineSaysSo(t *testing.T) {
 	t.Parallel()
 	const reason = "No search engine is configured."
 	r := newResearcher(t, func(c *testConfig) {
-		c.ResearchUnavailable = map[protocol.ResearchSource]string{protocol.ResearchWeb: reason}
+		c.unavailable = map[protocol.ResearchSource]string{protocol.ResearchWeb: reason}
 	})
 	got := r.do(503, "POST", r.below, route.Object{"question": neverAnswered})
 	wantField(t, got, "code", "source_unavailable")

@@ -39,7 +39,7 @@ func (s *Server) table() []route.Route {
 		}).Routes(),
 		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
-		(&research.Handlers{Tasks: s.Research, Store: db.Research, Consents: db.Memory, Files: db.Files, Conversations: db.Conversations, Settings: db.Accounts, Streams: s.streams, Keys: s.keys, Now: s.now, Unavailable: s.ResearchUnavailable}).Routes(),
+		(&research.Handlers{Tasks: s.Research, Store: db.Research, Admission: s.ResearchAdmission, Streams: s.streams, Keys: s.keys, Now: s.now}).Routes(),
 		(&memory.Handlers{Store: db.Memory, Now: s.now}).Routes(),
 		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects, Consents: db.Memory}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),

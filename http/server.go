@@ -45,30 +45,30 @@ type Config struct {
 	Metrics   prometheus.Registerer
 	Tracer    trace.Tracer // nil: no traces
 
-	ContentURL          *url.URL // of the sandbox origin; nil: artifacts do not run
-	RegistrationOpen    bool
-	MailConfigured      bool             // the service sends mails
-	PasswordCost        *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
-	Tools               *toolbox.Catalogue
-	ResearchUnavailable map[protocol.ResearchSource]string // why a place cannot be searched, a sentence
-	MaxLiveTurns        int                                // limit of live turns per account, for GET /account
-	MaxStreams          int                                // limit of open streams per account on this node; 0: 50
-	MaxRequests         int                                // limit of concurrent requests per account on this node; 0: 32
-	Providers           []auth.Provider
-	Environment         string                      // for example production
-	BuildSHA            string                      // empty: unknown
-	ModelFamily         string                      // for example openai
-	Abilities           []protocol.ProfileAbilities // for GET /profiles
-	Ready               map[string]ready.Probe
-	Draining            func() bool   // nil: never
-	Scanner             string        // the engine that scans files for malware
-	AttachmentWait      time.Duration // for texts that are being read; 0: files.DefaultTextWait
-	AttachmentSpace     int           // how much text a model gets at most, in bytes
-	AttachmentPictures  bool          // every model accepts pictures
-	MaxUploadBytes      int64         // of one file; 0: 100 MiB
-	UploadLifetime      time.Duration // of an upload; 0: 1 h
-	Budget              usage.Budget  // of model tokens; nil: no limit
-	Web                 fs.FS         // the built web app; nil: none
+	ContentURL         *url.URL // of the sandbox origin; nil: artifacts do not run
+	RegistrationOpen   bool
+	MailConfigured     bool             // the service sends mails
+	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
+	Tools              *toolbox.Catalogue
+	ResearchAdmission  research.Admission
+	MaxLiveTurns       int // limit of live turns per account, for GET /account
+	MaxStreams         int // limit of open streams per account on this node; 0: 50
+	MaxRequests        int // limit of concurrent requests per account on this node; 0: 32
+	Providers          []auth.Provider
+	Environment        string                      // for example production
+	BuildSHA           string                      // empty: unknown
+	ModelFamily        string                      // for example openai
+	Abilities          []protocol.ProfileAbilities // for GET /profiles
+	Ready              map[string]ready.Probe
+	Draining           func() bool   // nil: never
+	Scanner            string        // the engine that scans files for malware
+	AttachmentWait     time.Duration // for texts that are being read; 0: files.DefaultTextWait
+	AttachmentSpace    int           // how much text a model gets at most, in bytes
+	AttachmentPictures bool          // every model accepts pictures
+	MaxUploadBytes     int64         // of one file; 0: 100 MiB
+	UploadLifetime     time.Duration // of an upload; 0: 1 h
+	Budget             usage.Budget  // of model tokens; nil: no limit
+	Web                fs.FS         // the built web app; nil: none
 
 	BaseURL        *url.URL       // the address at which browsers reach the service; http only on loopback
 	Listen         string         // the listen address; requests may name its host in Host

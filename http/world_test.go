@@ -167,8 +167,9 @@ func (w *world) cookieName() string {
 // testConfig is the configuration of a world, which tests edit.
 type testConfig struct {
 	Config
-	database pgtest.Database
-	uploads  upload.Config // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
+	database    pgtest.Database
+	unavailable map[protocol.ResearchSource]string // to research tasks
+	uploads     upload.Config                      // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 
 // testNode is a node that runs turns, uploads and research tasks.
@@ -206,6 +207,9 @@ func (c *testConfig) startNode(t *testing.T, of node.Config, turns turn.Config, 
 	host := upload.New(uploads)
 	tasks := research.New(research.Config{Node: process.Host(), Store: c.DB.Research, Worker: tideWorker{}, Capacity: 8, Logger: c.Log})
 	c.Uploads, c.Research = host, tasks
+	c.ResearchAdmission = &research.Admission{
+		Consents: c.DB.Memory, Files: c.DB.Files, Conversations: c.DB.Conversations, Settings: c.DB.Accounts, Unavailable: c.unavailable,
+	}
 	process.Attach(n.Load, n.Host, host, tasks)
 	t.Cleanup(process.Stop)
 	if err := process.Start(t.Context()); err != nil {

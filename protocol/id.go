@@ -186,6 +186,9 @@ func DeriveReportID(task TaskID) ArtifactID { return ArtifactID(derive([16]byte(
 // DeriveReportPartID derives the identifier of the n-th part of the message with the report of a research task.
 func DeriveReportPartID(task TaskID, n int) PartID { return PartID(derive([16]byte(task), 10, n)) }
 
+// DeriveTaskID derives the identifier of the research task that a call of a tool starts.
+func DeriveTaskID(tool ToolID) TaskID { return TaskID(derive([16]byte(tool), 11, 1)) }
+
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])
 	binary.BigEndian.PutUint64(parent[8:], tail^mix(uint64(salt)<<32|uint64(n)))

@@ -46,6 +46,7 @@ import (
 	"turnstone/persistence/objects"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
 	"turnstone/protocol/timelimit"
 	"turnstone/providers/extract"
 	"turnstone/providers/media"
@@ -75,6 +76,7 @@ type service struct {
 	turnHost   *turn.Host
 	uploads    *upload.Host
 	research   *research.Host
+	admission  *research.Admission
 	malware    scanner.Scanner
 	extractor  *extract.Extractor
 	web        *tool.Web
@@ -315,7 +317,17 @@ func (s *service) everyRouteAcceptsPictures() bool {
 
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
-	all := append(tool.All(&tool.Stores{Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Web: s.web, Code: s.code}), failpointTools()...)
+	s.admission = &research.Admission{
+		Consents: s.db.Memory, Files: s.db.Files, Conversations: s.db.Conversations, Settings: s.db.Accounts,
+		Unavailable: map[protocol.ResearchSource]string{protocol.ResearchWeb: s.web.Unavailable},
+	}
+	all := append(tool.All(&tool.Stores{
+		Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Kept: s.db.Research,
+		Research: tool.Research{Admission: s.admission, Create: func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error) {
+			return s.research.Create(ctx, spec) // the host is created after the tools
+		}},
+		Web: s.web, Code: s.code,
+	}), failpointTools()...)
 	if s.model.Family() == scripted.Family {
 		all = append(all, tool.DemoAction{})
 	}
@@ -378,7 +390,7 @@ func (s *service) createAPI() (err error) {
 		turns = diskspace.Turns{Turns: s.turnHost, Disk: s.disk}
 	}
 	config := ourhttp.Config{
-		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchUnavailable: map[protocol.ResearchSource]string{protocol.ResearchWeb: s.web.Unavailable}, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
+		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),

@@ -4,8 +4,6 @@ package research
 import (
 	"context"
 	stdhttp "net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"turnstone/actors/research"
@@ -14,7 +12,6 @@ import (
 	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
 )
 
@@ -33,38 +30,19 @@ type Store interface {
 	Sources(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after, limit int) ([]protocol.ResearchKeptSource, *int, error)
 }
 
-// Consents reads consents; see package persistence/memory.
-type Consents interface {
-	Granted(ctx context.Context, account protocol.AccountID) ([]protocol.MemorySource, error)
-}
-
-// Files reads files; see package persistence/files.
-type Files interface {
-	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
-}
-
-// Conversations reads conversations; see package persistence/conversations.
-type Conversations interface {
-	Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.Conversation, error)
-}
-
-// Settings reads the settings of accounts; see package persistence/accounts.
-type Settings interface {
-	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
+// Admission decides whether a task may start; see package actors/research.
+type Admission interface {
+	Admit(ctx context.Context, spec *researchlog.Spec) error
 }
 
 // Handlers handle the requests for research tasks.
 type Handlers struct {
-	Tasks         Tasks
-	Store         Store
-	Consents      Consents
-	Files         Files
-	Conversations Conversations
-	Settings      Settings
-	Streams       *router.Streams
-	Keys          *auth.Keys
-	Now           func() time.Time
-	Unavailable   map[protocol.ResearchSource]string // why a place cannot be searched, a sentence
+	Tasks     Tasks
+	Store     Store
+	Admission Admission
+	Streams   *router.Streams
+	Keys      *auth.Keys
+	Now       func() time.Time
 }
 
 // InTask is embedded by inputs of routes below a task.
@@ -91,26 +69,13 @@ type taskBudgetInput struct {
 
 func (h *Handlers) create(ctx context.Context, in *createTaskInput) (*resource.CreatedOnce[protocol.ResearchTask], error) {
 	caller := router.CallerOf(ctx)
-	conversation, err := h.Conversations.Conversation(ctx, caller.AccountID, in.ConversationID)
-	if err != nil {
-		return nil, err
-	}
 	spec := &researchlog.Spec{
-		AccountID: caller.AccountID, TaskID: protocol.NewTaskID(), ConversationID: in.ConversationID, ProjectID: conversation.ProjectID, SessionID: &caller.SessionID,
-		Question: strings.TrimSpace(foreign.Clean(in.Body.Question)), Depth: in.Body.Depth, FileIDs: in.Body.FileIDs, CreatedAt: h.Now(),
+		AccountID: caller.AccountID, TaskID: protocol.NewTaskID(), ConversationID: in.ConversationID, SessionID: &caller.SessionID,
+		Question: in.Body.Question, Depth: in.Body.Depth, Sources: in.Body.Sources, FileIDs: in.Body.FileIDs, Budget: budgetOf(in.Body.Depth, in.Body.Budget), CreatedAt: h.Now(),
 	}
-	if spec.Question == "" {
-		return nil, protocol.Invalid("body.question", "must contain text")
-	}
-	spec.Budget = budgetOf(spec.Depth, in.Body.Budget)
-	if err := h.choosePlaces(ctx, spec, in.Body.Sources, conversation.Temporary); err != nil {
+	if err := h.Admission.Admit(ctx, spec); err != nil {
 		return nil, err
 	}
-	settings, err := h.Settings.Settings(ctx, caller.AccountID)
-	if err != nil {
-		return nil, err
-	}
-	spec.Language = settings.Language
 	task, err := h.Tasks.Create(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -132,53 +97,6 @@ func budgetOf(depth protocol.ResearchDepth, in *taskBudgetInput) protocol.Resear
 		}
 	}
 	return budget
-}
-
-// choosePlaces checks the places that a task is to search, and the consents that they need.
-func (h *Handlers) choosePlaces(ctx context.Context, spec *researchlog.Spec, wanted []protocol.ResearchSource, temporary bool) error {
-	if len(wanted) == 0 {
-		wanted = []protocol.ResearchSource{protocol.ResearchWeb}
-	}
-	if len(spec.FileIDs) > 0 && !slices.Contains(wanted, protocol.ResearchFiles) {
-		wanted = append(slices.Clone(wanted), protocol.ResearchFiles)
-	}
-	for _, place := range protocol.ResearchSources { // in the order in which they are searched, each once
-		if slices.Contains(wanted, place) {
-			spec.Sources = append(spec.Sources, place)
-		}
-	}
-	granted, err := h.Consents.Granted(ctx, spec.AccountID)
-	if err != nil {
-		return err
-	}
-	for _, place := range spec.Sources {
-		if reason := h.Unavailable[place]; reason != "" {
-			return &protocol.Error{Code: protocol.CodeSourceUnavailable, Detail: reason, RetryAfter: 60}
-		}
-		needs := protocol.MemorySource(place) // the names are the same
-		consented := place == protocol.ResearchWeb || place == protocol.ResearchFiles && len(spec.FileIDs) > 0 || slices.Contains(granted, needs) && !temporary
-		if !consented {
-			return protocol.Invalid("body.sources", "names "+string(place)+", to which the account has not consented. Grant the consent in the settings, or leave it out.")
-		}
-	}
-	return h.checkFiles(ctx, spec)
-}
-
-// checkFiles returns an error unless the account has the files that a task names.
-func (h *Handlers) checkFiles(ctx context.Context, spec *researchlog.Spec) error {
-	if len(spec.FileIDs) == 0 {
-		return nil
-	}
-	found, err := h.Files.Files(ctx, spec.AccountID, spec.FileIDs)
-	if err != nil {
-		return err
-	}
-	for _, id := range spec.FileIDs {
-		if found[id] == nil {
-			return protocol.Invalid("body.file_ids", "names a file that does not exist")
-		}
-	}
-	return nil
 }
 
 type listTasksInput struct {

@@ -2,6 +2,7 @@ package research
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -144,9 +145,9 @@ const (
 	insert into research_events (account_id, task_id, first_sequence, last_sequence, frames) values (@account, @task, @first, @last, @frames)`
 )
 
-// Create stores a new task with its first event, and the response to an idempotent request. The errors are
-// protocol.CodeNotFound for the conversation, a conflict with an archived project, and protocol.CodeTooManyTasks.
-func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *researchlog.Append) (*protocol.ResearchTask, error) {
+// Create stores a new task with its first event, and the response to an idempotent request. If a repeated call of a tool has
+// stored the task before, that is returned. The errors are protocol.CodeNotFound for the conversation, a conflict with an archived project, and protocol.CodeTooManyTasks.
+func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *researchlog.Append) (task *protocol.ResearchTask, err error) {
 	if err := s.db.CheckSpace(); err != nil {
 		return nil, err
 	}
@@ -162,6 +163,12 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		locked, err := conversations.LockConversation(ctx, tx, spec.AccountID, spec.ConversationID)
 		if err != nil {
 			return err
+		}
+		if spec.TurnID != nil {
+			stored := tx.QueryRow(ctx, getTaskSQL, args).Scan(&task)
+			if !errors.Is(stored, pgx.ErrNoRows) {
+				return stored
+			}
 		}
 		batch := &pgx.Batch{}
 		if locked.ProjectID != nil {
@@ -183,12 +190,13 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("creating a research task: %w", err)
 		}
-		return idempotency.StoreResponseIn(ctx, tx, &begin.Task)
+		task = &begin.Task
+		return idempotency.StoreResponseIn(ctx, tx, task)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &begin.Task, nil
+	return task, nil
 }
 
 // checkOpen returns an error if the account has too many tasks that have not ended. Tasks of other conversations may be created
@@ -225,4 +233,22 @@ func (s *Store) OwnsTask(ctx context.Context, account protocol.AccountID, id pro
 	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], `select true from research_tasks t where account_id = @account and task_id = @task and `+visible,
 		pgx.NamedArgs{"account": account, "task": id})
 	return err
+}
+
+const keptSQL = `
+	select s.body from (
+		select account_id, task_id from research_tasks t
+		where account_id = @account and conversation_id = @conversation and ` + visible + `
+		order by task_id desc limit 20) t
+	cross join lateral (
+		select ordinal, body from research_sources where account_id = t.account_id and task_id = t.task_id order by ordinal limit @limit) s
+	order by t.task_id desc, s.ordinal limit @limit`
+
+// Kept returns sources that the newest tasks of a conversation keep, those of newer tasks first, at most limit.
+func (s *Store) Kept(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, limit int) ([]protocol.ResearchKeptSource, error) {
+	kept, err := pg.Rows(ctx, s.db, account, pgx.RowTo[protocol.ResearchKeptSource], keptSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "limit": limit})
+	if err != nil {
+		return nil, fmt.Errorf("reading the sources of a conversation's research: %w", err)
+	}
+	return kept, nil
 }

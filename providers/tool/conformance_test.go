@@ -50,7 +50,9 @@ func everyTool() []toolbox.Tool {
 // allOn returns every tool, on stores of the tests, a web and an engine for code.
 func allOn(web *Web, code *Code) []toolbox.Tool {
 	l := newLibrary()
-	return All(&Stores{Files: l, Artifacts: newShelf(""), Projects: &folder{}, Past: &past{}, Locations: &whereabouts{}, Web: web, Code: code})
+	return All(&Stores{
+		Files: l, Artifacts: newShelf(""), Projects: &folder{}, Past: &past{}, Locations: &whereabouts{}, Research: researchOn(&begun{}), Kept: keptSources{}, Web: web, Code: code,
+	})
 }
 
 // entryOf returns the entry of a tool in a catalogue of all.

@@ -11,6 +11,8 @@ type Stores struct {
 	Projects  Projects
 	Past      Past
 	Locations Locations
+	Research  Research
+	Kept      KeptSources
 	Web       *Web
 	Code      *Code
 }
@@ -29,6 +31,8 @@ func All(s *Stores) []toolbox.Tool {
 		SearchConversations{s.Past},
 		ProjectContext{s.Projects, s.Files},
 		Location{s.Locations},
+		StartResearch{s.Research},
+		ReadResearch{s.Kept},
 		RunCode{s.Files, s.Artifacts, s.Code},
 	}
 }

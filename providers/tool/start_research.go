@@ -1,0 +1,117 @@
+package tool
+
+import (
+	"context"
+	_ "embed" // the description
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"turnstone/actors/policy"
+	"turnstone/actors/research"
+	"turnstone/actors/toolbox"
+	"turnstone/protocol"
+	"turnstone/protocol/foreign"
+	"turnstone/protocol/researchlog"
+)
+
+//go:embed start_research.md
+var startResearchDescription string
+
+// Research starts research tasks. Create stores a task; of two with the same identifier, it stores the first one and returns it.
+type Research struct {
+	Admission *research.Admission
+	Create    func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error)
+}
+
+// StartResearch starts a research task in the conversation of its turn.
+type StartResearch struct{ Research }
+
+type researchInput struct {
+	Question string                    `json:"question"`
+	Depth    protocol.ResearchDepth    `json:"depth"`
+	Sources  []protocol.ResearchSource `json:"sources"`
+	FileIDs  []protocol.FileID         `json:"file_ids"`
+}
+
+// Spec implements toolbox.Tool.
+func (StartResearch) Spec() toolbox.Spec {
+	return toolbox.Spec{
+		Name: "start_research", Kind: "research", Title: "Start a research task", Description: startResearchDescription,
+		Effect: protocol.EffectWrite, Risk: protocol.RiskMedium, Reversibility: protocol.Compensable, Repeatable: true, AlwaysAsks: true,
+		Timeout: 30 * time.Second,
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"question":{"type":"string","minLength":1,"maxLength":4000,"description":"What the report is to answer."},` +
+			`"depth":{"type":"string","enum":["quick","standard","deep"],"default":"standard","description":"How much is read."},` +
+			`"sources":{"type":"array","minItems":1,"maxItems":3,"items":{"enum":["web","files","conversations"]},"default":["web"],"description":"The places that are searched."},` +
+			`"file_ids":{"type":"array","maxItems":20,"items":{"type":"string"},"description":"The only files that are searched. They need no consent."}},` +
+			`"required":["question"],"additionalProperties":false}`),
+		Describe: describeResearch,
+	}
+}
+
+func describeResearch(input json.RawMessage) policy.Description {
+	var in researchInput
+	_ = json.Unmarshal(input, &in) // it is valid
+	budget := protocol.ResearchBudgets[in.Depth]
+	places := make([]string, len(in.Sources))
+	described := policy.Description{Resource: "research"}
+	for i, place := range in.Sources {
+		places[i] = map[protocol.ResearchSource]string{
+			protocol.ResearchWeb: "the web", protocol.ResearchFiles: "your files", protocol.ResearchConversations: "your conversations",
+		}[place]
+		if place == protocol.ResearchWeb {
+			described.Outward = in.Question
+			described.Effects = append(described.Effects, "Questions about this are sent to the search engine, and pages are read.")
+		}
+	}
+	if len(in.FileIDs) > 0 {
+		places = append(places, fmt.Sprintf("%d of your files", len(in.FileIDs)))
+	}
+	described.Summary = fmt.Sprintf("Researches this in %s: %s", strings.Join(places, ", "), in.Question)
+	described.Effects = append(described.Effects,
+		fmt.Sprintf("It uses up to %d tokens and %d pages, for up to %d minutes.", budget.Tokens, budget.Pages, budget.Seconds/60),
+		"The report is added to this conversation.")
+	return described
+}
+
+// Run implements toolbox.Tool.
+func (s StartResearch) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
+	var in researchInput
+	if err := json.Unmarshal(call.Input, &in); err != nil {
+		return toolbox.Result{}, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The input is not valid: " + foreign.Escape(err.Error()) + "."}
+	}
+	if _, known := protocol.ResearchBudgets[in.Depth]; !known {
+		return toolbox.Result{}, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The depth must be quick, standard or deep."}
+	}
+	spec := &researchlog.Spec{
+		AccountID: call.AccountID, TaskID: protocol.DeriveTaskID(call.ToolID), ConversationID: call.ConversationID, TurnID: &call.TurnID,
+		Question: in.Question, Depth: in.Depth, Sources: in.Sources, FileIDs: in.FileIDs, Budget: protocol.ResearchBudgets[in.Depth], CreatedAt: time.Now(),
+	}
+	if err := s.Admission.Admit(ctx, spec); err != nil {
+		return toolbox.Result{}, notStarted(err)
+	}
+	task, err := s.Create(ctx, spec)
+	if err != nil {
+		return toolbox.Result{}, notStarted(err)
+	}
+	return toolbox.Result{
+		Output: fmt.Sprintf("The research task %s is %s. The user sees its progress and gets the report in this conversation.", task.TaskID, task.State),
+	}, nil
+}
+
+// notStarted returns why a task does not start, as a failure of the call if the model or the user can do something about it.
+func notStarted(err error) error {
+	var known *protocol.Error
+	if !errors.As(err, &known) || known.Code == protocol.CodeUnavailable || known.Code == protocol.CodeInternal {
+		return err
+	}
+	detail := known.Detail
+	for _, wrong := range known.Fields {
+		_, field, _ := strings.Cut(wrong.Field, ".")
+		detail = field + " " + wrong.Message
+	}
+	return &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: detail}
+}
