@@ -103,7 +103,8 @@ func comparableArchive(t *testing.T, archive []byte) map[string]string {
 	}
 	delete(manifest.Counts, "usage_records")
 	delete(manifest.Counts, "shares")
-	for _, name := range []string{"manifest.json", "account.json", "settings.json", "usage.json", "shares.json"} {
+	delete(manifest.Counts, "research_tasks")
+	for _, name := range []string{"manifest.json", "account.json", "settings.json", "usage.json", "shares.json", "research.json"} {
 		delete(files, name)
 	}
 	names := map[string]string{}

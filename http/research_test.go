@@ -358,3 +358,39 @@ func TestResearchTasksRefuseWrongRequests(t *testing.T) {
 		t.Errorf("the second page is %+v", list)
 	}
 }
+
+func TestAnExportHasTheResearchOfTheAccount(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	path := r.start("How do tides differ?")
+	r.until(path)
+	task := r.do(200, "GET", path, nil)
+	r.start(neverAnswered)
+	archive := r.expect(200, "GET", "/account/export", nil).body
+	var exported struct {
+		Tasks []protocol.ExportedResearch `json:"research_tasks"`
+	}
+	if err := json.Unmarshal([]byte(unzip(t, archive)["research.json"]), &exported); err != nil {
+		t.Fatal(err)
+	}
+	if len(exported.Tasks) != 2 || exported.Tasks[0].ArtifactID.String() != task.at("artifact_id") || exported.Tasks[0].Kept[0].Excerpts[0].Text != tide || len(exported.Tasks[1].Kept) != 0 {
+		t.Errorf("%+v", exported.Tasks)
+	}
+
+	other := r.researcher()
+	done := other.importArchive(archive)
+	if done.State != protocol.ImportCompleted || done.Report.Reasons[protocol.ImportResearchSkipped] != 2 || done.Artifacts != 1 {
+		t.Errorf("%+v", done)
+	}
+	for _, list := range other.do(200, "GET", "/conversations", nil).at("data").([]any) {
+		conversation := list.(map[string]any)["conversation_id"].(string)
+		if conversation == other.conversation {
+			continue
+		}
+		message := other.do(200, "GET", "/conversations/"+conversation+"/messages", nil)
+		artifact, _ := message.at("data.0.parts.1.artifact_id").(string)
+		if report := string(other.expect(200, "GET", "/artifacts/"+artifact+"/content", nil).body); !strings.Contains(report, tide) {
+			t.Errorf("the report is %s", report)
+		}
+	}
+}

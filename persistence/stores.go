@@ -110,7 +110,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Memory, s.Files)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Memory, s.Files, s.Research)
 	return s, nil
 }
 

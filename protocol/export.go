@@ -41,6 +41,12 @@ type ConversationExport struct {
 	Incomplete   string             `json:"incomplete,omitempty" doc:"Why messages are missing: the conversation was deleted while it was exported. Absent: none are missing."`
 }
 
+// ExportedResearch is a research task with the sources that it keeps.
+type ExportedResearch struct {
+	ResearchTask
+	Kept []ResearchKeptSource `json:"kept_sources"`
+}
+
 // ExportedArtifact is one version of an artifact.
 type ExportedArtifact struct {
 	ArtifactID     ArtifactID     `json:"artifact_id"`

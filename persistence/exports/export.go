@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/research"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
 )
@@ -29,11 +30,12 @@ type Store struct {
 	shares        *shares.Store
 	memory        *memory.Store
 	files         *files.Store
+	research      *research.Store
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, memory *memory.Store, files *files.Store) *Store {
-	return &Store{db, accounts, conversations, followUps, projects, shares, memory, files}
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store) *Store {
+	return &Store{db, accounts, conversations, followUps, projects, shares, memory, files, research}
 }
 
 // consistency is the text of the manifest; doc.go explains it.

@@ -25,6 +25,7 @@ var sections = []struct {
 	{"locations", (*Store).allLocations},
 	{"conversations", (*Store).allConversations},
 	{"artifacts", (*Store).allArtifacts},
+	{"research tasks", (*Store).allResearch},
 	{"projects", (*Store).allProjects},
 	{"instructions", (*Store).allInstructions},
 	{"shares", (*Store).allShares},
@@ -175,6 +176,20 @@ func (s *Store) allArtifacts(ctx context.Context, account protocol.AccountID, to
 	return list(to, "artifacts.json", "artifact_versions", func() (found []protocol.ExportedArtifact, more bool, err error) {
 		found, err = s.artifacts(ctx, account, nil, false, &after)
 		return found, len(found) == artifactsPage, err
+	})
+}
+
+// researchPage is small because a task may keep a mebibyte of excerpts.
+const researchPage = 4
+
+func (s *Store) allResearch(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after protocol.TaskID
+	return list(to, "research.json", "research_tasks", func() (found []protocol.ExportedResearch, more bool, err error) {
+		found, err = s.research.Exported(ctx, account, after, researchPage)
+		if len(found) > 0 {
+			after = found[len(found)-1].TaskID
+		}
+		return found, len(found) == researchPage, err
 	})
 }
 

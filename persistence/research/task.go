@@ -252,3 +252,25 @@ func (s *Store) Kept(ctx context.Context, account protocol.AccountID, conversati
 	}
 	return kept, nil
 }
+
+// The sources of a task are read with it, as one array.
+const exportedSQL = `
+	select t.body, (
+		select coalesce(json_agg(s.body order by s.ordinal), '[]') from research_sources s where s.account_id = t.account_id and s.task_id = t.task_id) as kept
+	from research_tasks t
+	join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
+	where t.account_id = @account and t.task_id > @after and ` + conversations.Visible + ` and not c.temporary
+	order by t.task_id limit @limit`
+
+// Exported returns tasks with the sources that they keep, in the order of their identifiers, after one of these. It leaves out those
+// of temporary conversations.
+func (s *Store) Exported(ctx context.Context, account protocol.AccountID, after protocol.TaskID, limit int) ([]protocol.ExportedResearch, error) {
+	found, err := pg.Rows(ctx, s.db, account, func(row pgx.CollectableRow) (e protocol.ExportedResearch, err error) {
+		err = row.Scan(&e.ResearchTask, &e.Kept)
+		return e, err
+	}, exportedSQL, pgx.NamedArgs{"account": account, "after": after, "limit": limit})
+	if err != nil {
+		return nil, fmt.Errorf("reading research tasks: %w", err)
+	}
+	return found, nil
+}

@@ -189,11 +189,16 @@ func (a *ownArchive) read() error {
 		{"projects.json", "projects", maxProjects, a.project},
 		{"instructions.json", "instructions", maxVersions, a.instructions},
 		{"files.json", "files", maxListed, a.file},
-		{"shares.json", "shares", math.MaxInt, nil},
 	} {
 		if err := a.list(list.path, list.name, list.most, list.item); err != nil {
 			return err
 		}
+	}
+	if err := a.skipped("research.json", "research_tasks", protocol.ImportResearchSkipped); err != nil {
+		return err
+	}
+	if err := a.skipped("shares.json", "shares", protocol.ImportSharesSkipped); err != nil {
+		return err
 	}
 	for _, name := range []string{"account.json", "settings.json", "memory_sources.json", "location_contexts.json", "usage.json"} {
 		if a.files[name] != nil {
@@ -203,13 +208,26 @@ func (a *ownArchive) read() error {
 	return nil
 }
 
-// list reads one list of the archive. Without item, it only counts what it has.
+// skipped counts a list of the archive, and reports that nothing of it is imported.
+func (a *ownArchive) skipped(at, name string, reason protocol.ImportReason) error {
+	n := 0
+	err := a.list(at, name, math.MaxInt, func(d *decoder) error {
+		n++
+		return d.skip()
+	})
+	if err == nil && n > 0 {
+		err = a.to.Problem(reason, "", "", n)
+	}
+	return err
+}
+
+// list reads one list of the archive.
 func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) error {
 	file := a.files[at]
 	if file == nil {
 		return nil
 	}
-	shares, over := 0, 0
+	over := 0
 	err := a.unpack(file, a.to, func(content io.Reader) error {
 		n := 0
 		d := newDecoder(content, a.now)
@@ -218,11 +236,7 @@ func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) 
 				return d.skip()
 			}
 			return d.elements(func() error {
-				switch n++; {
-				case item == nil:
-					shares++
-					return d.skip()
-				case n > most:
+				if n++; n > most {
 					over++
 					return d.skip()
 				}
@@ -236,9 +250,6 @@ func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) 
 	})
 	if err == nil && over > 0 {
 		err = a.to.Problem(protocol.ImportArchiveLimit, at, "", over)
-	}
-	if err == nil && shares > 0 {
-		err = a.to.Problem(protocol.ImportSharesSkipped, "", "", shares)
 	}
 	return err
 }
@@ -411,7 +422,7 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

@@ -592,14 +592,14 @@ func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
 		root+"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":1,"content":"Be brief."}]}`,
 		root+"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"a","size":1,"sha256":"`+hash+`","path":"files/`+fileA+`"},{"file_id":"`+fileB+`","filename":"b","size":1,"sha256":"`+hash+`","path":null}]}`,
 		root+"files/"+fileA, "x", root+"files/unlisted", "y", "elsewhere.json", "{}",
-		root+"shares.json", `{"shares":[{},{}]}`, root+"usage.json", `{}`, root+"manifest.json", manifest))
+		root+"research.json", `{"research_tasks":[{}]}`, root+"shares.json", `{"shares":[{},{}]}`, root+"usage.json", `{}`, root+"manifest.json", manifest))
 	if len(r.conversations) != 1 || len(r.projects) != 1 || r.projects[0].Settings.MemoryScope != protocol.MemoryOfProject || len(r.instructions) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if want := []string{"x", "none, listed false"}; !slices.Equal(r.contents, want) {
 		t.Errorf("contents %q, want %q", r.contents, want)
 	}
-	if want := []string{"shares_skipped   2", "account_kept   1", "other_files_skipped   2"}; !slices.Equal(r.problems, want) {
+	if want := []string{"research_skipped   1", "shares_skipped   2", "account_kept   1", "other_files_skipped   2"}; !slices.Equal(r.problems, want) {
 		t.Errorf("problems %q, want %q", r.problems, want)
 	}
 }
