@@ -197,6 +197,19 @@ var provocations = []provocation{
 		return request(t, u, "POST", "/files/uploads", newUpload("one more.txt"))
 	}},
 	{code: protocol.CodeTooManyShares, status: 429, provoke: withAllShares},
+	{code: protocol.CodeTooManyTasks, status: 429, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		u := sitetest.NewUser(t, s.Base)
+		u.Do(t, "PUT", "/memory-sources/files/consent", jsonObject{"granted": true}).Want(t, http.StatusOK, nil)
+		path := "/conversations/" + u.NewConversation(t) + "/research-tasks"
+		task := jsonObject{"question": "How do tides differ? " + heldTurn, "sources": []string{"files"}}
+		concurrently(t, protocol.MaxResearchWaiting, func(ctx context.Context, _ int) error {
+			return accepted(u.Request(ctx, "POST", path, task))
+		})
+		return request(t, u, "POST", path, task)
+	}},
+	{code: protocol.CodeSourceUnavailable, status: 503, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		return request(t, s.ada, "POST", "/conversations/"+s.ada.NewConversation(t)+"/research-tasks", jsonObject{"question": "How do tides differ?"})
+	}},
 	{code: protocol.CodeTooManyRequests, status: 429, provoke: whileAllSlotsAreTaken},
 	{code: protocol.CodeInternal, status: 500, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada.Device(t).Via(t, s.strict), "POST", "/auth/logout", nil)
@@ -310,6 +323,13 @@ func created(got *sitetest.Response, err error) error {
 		return err
 	}
 	return got.Decode(201, nil)
+}
+
+func accepted(got *sitetest.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	return got.Decode(202, nil)
 }
 
 // concurrently calls f for the numbers below count, a few at a time, and fails the test if one call fails.

@@ -15,6 +15,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
+	"turnstone/protocol/researchlog"
 	"turnstone/protocol/verify"
 	"turnstone/providers/mail/mailtest"
 	"turnstone/providers/model/modeltest"
@@ -43,6 +44,8 @@ func model(request modeltest.Request) modeltest.Step {
 	usage := &llm.Usage{InputTokens: 20, OutputTokens: 5}
 	last := request.Messages[len(request.Messages)-1]
 	switch {
+	case strings.HasPrefix(request.System, researchlog.StepMarker) && !strings.Contains(last.Text, askWithoutEnd):
+		return modeltest.Step{Text: []string{"NONE"}, Usage: usage}
 	case strings.HasPrefix(request.System, "Write a title"):
 		return modeltest.Step{Text: []string{"A title ", "of the model"}, Usage: usage}
 	case last.Role == "tool" || strings.Contains(last.Text, askForSum):
@@ -111,6 +114,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"the feed", w.feed},
 				{"tools", w.tools},
 				{"sources of memory", w.memory},
+				{"research", w.research},
 				{"write a conversation", w.write},
 				{"delete with confirmation", w.delete},
 				{"passkeys", w.passkeys},
@@ -311,6 +315,28 @@ func (w *walk) tools() {
 		w.t.Errorf("the shared artifact is %q", content.Body)
 	}
 	w.call("revokeShare", args{"share_id": share.Text(w.t, http.StatusCreated, "share_id")}, nil).Want(w.t, http.StatusNoContent, nil)
+}
+
+// research starts a task, follows it to its report, and steers and cancels another one. The model has no idea, and there is nothing
+// to find.
+func (w *walk) research() {
+	w.call("putMemoryConsent", args{"source": "files"}, map[string]any{"granted": true}).Value(w.t, http.StatusOK, "granted")
+	started := w.call("createResearchTask", args{"conversation_id": w.conversation, "Idempotency-Key": uuid.NewString()}, map[string]any{"question": "Why do tides differ?", "depth": "quick", "sources": []string{"files"}})
+	task := args{"task_id": started.Text(w.t, http.StatusAccepted, "task_id")}
+	events, err := w.guest.stream(w.t, "followResearchTask", task, nil).Rest()
+	if err != nil || events[len(events)-1].Type != "task.finished" {
+		w.t.Fatalf("the events of the task end with %+v (%v)", events[len(events)-1], err)
+	}
+	w.call("getResearchTask", task, nil).Text(w.t, http.StatusOK, "artifact_id")
+	w.call("listResearchTasks", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "task_id")
+	w.call("listResearchSources", task, nil).Value(w.t, http.StatusOK, "has_more")
+	w.call("followResearchTask", args{"task_id": task["task_id"], "after": fmt.Sprint(len(events))}, nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("cancelResearchTask", task, nil).Text(w.t, http.StatusConflict, "current", "state")
+
+	started = w.call("createResearchTask", w.here(), map[string]any{"question": "Please " + askWithoutEnd, "sources": []string{"files"}})
+	task = args{"task_id": started.Text(w.t, http.StatusAccepted, "task_id")}
+	w.call("steerResearchTask", task, map[string]any{"type": "input", "client_steering_id": uuid.NewString(), "input": "Only spring tides."}).Value(w.t, http.StatusAccepted, "sequence")
+	w.call("cancelResearchTask", task, nil).Text(w.t, http.StatusAccepted, "state")
 }
 
 // memory grants the consent to the location, and sets and removes that of the conversation.

@@ -55,6 +55,9 @@ func (a *attack) prepare() {
 		"GET /shared/{token}/artifacts/{n}":                                       {"token": a.shareArtifact(), "n": "1"},
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": {"conversation_id": busy, "follow_up_id": queued},
 	}
+	a.user.Do(a.t, "PUT", "/memory-sources/files/consent", map[string]any{"granted": true}).Want(a.t, http.StatusOK, nil)
+	task := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/research-tasks", map[string]any{"question": "When do the tides fall?", "sources": []string{"files"}})
+	a.known["task_id"] = task.Text(a.t, http.StatusAccepted, "task_id")
 	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
 }
 

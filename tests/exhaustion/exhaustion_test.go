@@ -39,7 +39,7 @@ var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)
 
 // unacceptable are the operations that accept no request of this test: they need another state of the account than the
 // others, a passkey, an identity, an artifact, an approval, or the confirmation of a first request, or one parameter of two.
-var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|GET /tools|(GET|PUT|POST) /(artifacts|approvals)/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
+var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|GET /tools|(GET|PUT|POST) /(artifacts|approvals)/.*|POST /(auth/passkeys|research-tasks)/.*|GET /files/\{file_id\}/thumbnail|` +
 	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
 	`DELETE /(account/imports/.*|conversations/\{conversation_id\}(/feedback)?|projects/.*|shares/.*|files/.*))$`)
 
@@ -50,6 +50,10 @@ var changed = map[string]func(l *largest, body map[string]any){
 			delete(body, name)
 		}
 		body["input"] = []any{map[string]any{"type": "text", "text": l.repeat(100_000)}}
+	},
+	"POST /conversations/{conversation_id}/research-tasks": func(_ *largest, body map[string]any) {
+		body["sources"] = []string{"files"}
+		delete(body, "file_ids")
 	},
 	"POST /chat/steering": func(l *largest, body map[string]any) {
 		clear(body)

@@ -23,6 +23,12 @@ var (
 	sentenceEnd   = regexp.MustCompile(`[.!?。！？]["”»]?(?:\s|$)|\n\n`)
 )
 
+// plansResearch reports whether a request is for the plan of a research task. The plan follows a directive in the question; the
+// other steps do not.
+func plansResearch(request llm.Request) bool {
+	return strings.HasPrefix(request.System, researchlog.StepMarker+string(researchlog.StepPlan)+"\n")
+}
+
 // researchStep answers a step of a research task. What it says is taken from the request, so the same step always gets the same
 // answer. ok is false for a request that is no such step.
 func researchStep(request llm.Request) (text string, ok bool) {

@@ -311,10 +311,10 @@ func answerTo(request llm.Request, turn turn) answer {
 	if strings.HasPrefix(request.System, "Write a title") {
 		return answer{script: unscripted, text: text{head: split(title(request.Messages))}}
 	}
-	if step, is := researchStep(request); is {
+	script, scripted := Parse(turn.directive)
+	if step, is := researchStep(request); is && !(scripted && plansResearch(request)) {
 		return answer{script: unscripted, text: text{head: split(step)}}
 	}
-	script, scripted := Parse(turn.directive)
 	if !scripted {
 		return reply(request, turn)
 	}
