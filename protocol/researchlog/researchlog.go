@@ -108,7 +108,8 @@ type Result struct {
 // Page is a source as it was read.
 type Page struct {
 	Title       string          `json:"title"`
-	URL         string          `json:"url,omitempty"` // the final address
+	URL         string          `json:"url,omitempty"`       // the final address
+	Canonical   string          `json:"canonical,omitempty"` // the address that the page calls its own
 	Author      string          `json:"author,omitempty"`
 	DOI         string          `json:"doi,omitempty"`
 	SHA256      string          `json:"sha256"`                // of the text

@@ -104,7 +104,9 @@ func (p *webPlace) Read(ctx context.Context, spec *researchlog.Spec, found *rese
 	if read.Words == 0 {
 		return nil, &work.Problem{Detail: cmp.Or(strings.Join(read.Notes, " "), "The page has no text.")}
 	}
-	return &work.Document{Title: cmp.Or(read.Title, found.Title), URL: read.URL, Text: read.Text, Blocks: read.Blocks}, nil
+	return &work.Document{
+		Title: cmp.Or(read.Title, found.Title), URL: read.URL, Canonical: read.Canonical, Author: read.Author, DOI: read.DOI, Text: read.Text, Blocks: read.Blocks,
+	}, nil
 }
 
 // callOf returns a call for the limits of the tools, which count tasks and turns together.
@@ -116,13 +118,16 @@ func scopeOf(spec *researchlog.Spec) turnlog.Scope {
 	return turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID}
 }
 
+// passing are the codes of failures that may pass soon: the service or the search engine, and no page, is the reason.
+var passing = []protocol.ToolErrorCode{"unavailable", "timeout", "busy"}
+
 // problem returns an error of a tool as one of a place.
 func problem(err error) error {
 	var failure *toolbox.Failure
 	if !errors.As(err, &failure) {
 		return err
 	}
-	return &work.Problem{Detail: failure.Detail, Retryable: failure.Code == "unavailable" || failure.Code == "timeout"}
+	return &work.Problem{Detail: failure.Detail, Retryable: slices.Contains(passing, failure.Code)}
 }
 
 // filePlace searches files of the account.

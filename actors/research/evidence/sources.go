@@ -10,12 +10,13 @@ import (
 
 // Candidate is a page that may be a source. Each of its fields may be empty.
 type Candidate struct {
-	URL    string
-	Title  string
-	Author string
-	DOI    string
-	Text   string
-	Print  *Fingerprint // of the text; nil: that of Text
+	URL       string
+	Canonical string // the address that the page calls its own
+	Title     string
+	Author    string
+	DOI       string
+	Text      string
+	Print     *Fingerprint // of the text; nil: that of Text
 }
 
 func (c *Candidate) fingerprint() Fingerprint {
@@ -120,8 +121,10 @@ func (s *Sources) remember(keys []string, print Fingerprint, index int) {
 
 // keysOf returns what identifies a candidate, except its text.
 func keysOf(c Candidate) (keys []string) {
-	if page, ok := Canonical(c.URL); ok {
-		keys = append(keys, "page "+page)
+	for _, address := range []string{c.URL, c.Canonical} {
+		if page, ok := Canonical(address); ok && !slices.Contains(keys, "page "+page) {
+			keys = append(keys, "page "+page)
+		}
 	}
 	doi := DOI(c.DOI)
 	if doi == "" {

@@ -31,6 +31,7 @@ func TestDuplicatesAreOneSource(t *testing.T) {
 		{URL: "https://doi.org/10.5555/3295222", Text: text},
 		{URL: "https://mirror.example/p?id=9", Text: "Another header of the mirror. " + text},
 		{URL: "https://other.example/copy", DOI: "doi:10.48550/arXiv.1706.03762"},
+		{URL: "https://papers.example/view?article=7", Canonical: "https://papers.example/attention"},
 	}
 	others := []Candidate{
 		{URL: "https://arxiv.org/abs/1706.03763", Title: "Home", Author: "Ashish Vaswani"},

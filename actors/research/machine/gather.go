@@ -235,7 +235,7 @@ type works struct {
 func (w *works) add(s *source, page *researchlog.Page) *source {
 	var print evidence.Fingerprint
 	_ = json.Unmarshal(page.Fingerprint, &print) // without one, the text is compared with no other
-	index, merged := w.set.Add(evidence.Candidate{URL: page.URL, Title: page.Title, Author: page.Author, DOI: page.DOI, Print: &print})
+	index, merged := w.set.Add(evidence.Candidate{URL: page.URL, Canonical: page.Canonical, Title: page.Title, Author: page.Author, DOI: page.DOI, Print: &print})
 	if merged {
 		return w.sources[index]
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,11 +21,14 @@ import (
 
 // Document is a source as a place reads it.
 type Document struct {
-	Title  string
-	URL    string // after redirects
-	Author string
-	Text   string
-	Blocks []protocol.TextBlock
+	Title string
+	URL   string // after redirects
+	// Canonical, Author and DOI are what the document says about itself. Each may be empty.
+	Canonical string
+	Author    string
+	DOI       string
+	Text      string
+	Blocks    []protocol.TextBlock
 }
 
 // Place is where a task looks for sources. Its methods may be called from any goroutine.
@@ -152,7 +156,8 @@ func (w *Worker) read(ctx context.Context, spec *researchlog.Spec, step *researc
 		return nil, err
 	}
 	page := &researchlog.Page{
-		Title: clean(document.Title, 400), URL: document.URL, Author: clean(document.Author, 200), DOI: evidence.DOI(document.URL),
+		Title: clean(document.Title, 400), URL: document.URL, Canonical: clean(document.Canonical, 2000), Author: clean(document.Author, 200),
+		DOI:    cmp.Or(evidence.DOI(document.URL), evidence.DOI(document.DOI)),
 		SHA256: hash, Fingerprint: print, AccessedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}
 	if page.DOI == "" {

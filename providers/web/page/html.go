@@ -53,6 +53,7 @@ func (p *Page) readHTML(ctx context.Context, response *outbound.Response) error 
 	}
 	article, published := d.article(response.URL)
 	p.Title, p.Published = shortened(d.seen.title), published
+	p.Canonical, p.Author, p.DOI = d.canonical(response.URL), d.seen.authors, d.seen.doi
 	if d.seen.language != "" {
 		p.Language = d.seen.language
 	}

@@ -27,6 +27,9 @@ type Page struct {
 	Language  string // as the page says; "": it does not
 	Title     string
 	Published string // a date, as 2026-05-01; "": unknown
+	Canonical string // the address on the same host that the page calls its own; "": none
+	Author    string // or authors, as the page says; "": it does not
+	DOI       string // as the page says; "": it does not
 	Text      string // Markdown
 	Words     int
 	Blocks    []protocol.TextBlock // the pages, sheets, slides or chapters of a document, in Text

@@ -118,6 +118,22 @@ func articlePage(body string) string {
 <footer>Imprint and more links</footer></body></html>`
 }
 
+func TestAPageSaysWhichWorkItIs(t *testing.T) {
+	s, r := newSite(t), newReader(t)
+	head := func(link string) string {
+		return `<html><head><title>T</title><link rel="Canonical" href="` + link + `"><meta name="citation_author" content="Ada  Mole"><meta name="citation_author" content="Ben Otter">` +
+			`<meta name="Citation_DOI" content="10.5555/7"></head><body><p>` + sentence + `</p>`
+	}
+	s.page("/own", "text/html", head("/paper?id=7"))
+	s.page("/other", "text/html", head("https://journal.example/paper"))
+	if page, failed := read(t, r, s.URL+"/own"); failed != "" || page.Canonical != s.URL+"/paper?id=7" || page.Author != "Ada Mole; Ben Otter" || page.DOI != "10.5555/7" {
+		t.Errorf("%+v, %q", page, failed)
+	}
+	if page, failed := read(t, r, s.URL+"/other"); failed != "" || page.Canonical != "" {
+		t.Errorf("a page passes itself off as one of another site: %+v, %q", page, failed)
+	}
+}
+
 func TestAPageIsFetchedOnceThereIsASlotForIt(t *testing.T) {
 	s, r := newSite(t), readerWithin(t, time.Minute)
 	hurried := &Reader{client: r.client, robots: newRobotsCache(), pages: r.pages, parsed: r.parsed, wait: time.Millisecond}

@@ -19,6 +19,8 @@ type traits struct {
 	needsScripts    bool // it asks its readers to allow scripts
 	subscribers     bool // it says that a part is for subscribers only
 	base            string
+	canonical       string // the address that the page calls its own
+	authors, doi    string
 }
 
 var (
@@ -51,7 +53,12 @@ func (d *document) inspect() {
 			if d.seen.base == "" {
 				d.seen.base = attribute(n, "href")
 			}
+		case "link":
+			if d.seen.canonical == "" && strings.EqualFold(strings.TrimSpace(attribute(n, "rel")), "canonical") {
+				d.seen.canonical = attribute(n, "href")
+			}
 		case "meta":
+			d.inspectMeta(n)
 			if match := refreshTarget.FindStringSubmatch(attribute(n, "content")); match != nil && strings.EqualFold(attribute(n, "http-equiv"), "refresh") && strings.ContainsAny(match[1], "/.") {
 				d.seen.refresh = strings.TrimSpace(match[1])
 			}
@@ -73,6 +80,34 @@ func (d *document) inspect() {
 	if d.seen.refresh != "" {
 		d.seen.refresh, _ = d.target(d.seen.refresh)
 	}
+}
+
+// inspectMeta notices what a page says about the work that it contains.
+func (d *document) inspectMeta(n *html.Node) {
+	content := shortened(attribute(n, "content"))
+	if content == "" {
+		return
+	}
+	switch strings.ToLower(attribute(n, "name")) {
+	case "author", "citation_author", "dc.creator":
+		if !strings.Contains(d.seen.authors, content) {
+			d.seen.authors = shortened(strings.TrimPrefix(d.seen.authors+"; "+content, "; "))
+		}
+	case "citation_doi", "dc.identifier", "prism.doi":
+		if d.seen.doi == "" {
+			d.seen.doi = content
+		}
+	}
+}
+
+// canonical returns the address that a page on this host calls its own. Another host does not count: otherwise a page could
+// pass itself off as one of another site.
+func (d *document) canonical(address *url.URL) string {
+	link, err := d.base.Parse(strings.TrimSpace(d.seen.canonical))
+	if d.seen.canonical == "" || err != nil || link.Host != address.Host {
+		return ""
+	}
+	return link.String()
 }
 
 var forSubscribers = regexp.MustCompile(`(?i)"isAccessibleForFree"\s*:\s*"?false`)
