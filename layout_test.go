@@ -68,7 +68,7 @@ var layers = map[string][]string{
 	},
 	"web":   {"web"},
 	"docs":  {"docs"},
-	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/restore"},
+	"tests": {"tests/browser", "tests/chaos", "tests/crash", "tests/e2e", "tests/exhaustion", "tests/failpoints", "tests/faults", "tests/research", "tests/restore"},
 }
 
 // webLayers lists the folders of web/src from the bottom to the top: a module may import only from its own folder and from

@@ -18,7 +18,7 @@ suites=(./http ./tests/e2e ./cmd/turnstone ./tests/crash ./persistence/turns ./p
 # These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
 # suites above run the same code with it, and make nightly runs these with it too.
 clients=(
-	./tests/browser ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/chaos
+	./tests/browser ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/research ./tests/chaos
 	./tests/restore
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find

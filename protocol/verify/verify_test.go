@@ -407,6 +407,55 @@ func TestEachViolationInTheLogOfAnUploadIsFound(t *testing.T) {
 	want(t, gap.Findings, verify.Gaps)
 }
 
+func TestEachViolationInTheLogOfAResearchTaskIsFound(t *testing.T) {
+	id, artifact, message, input := protocol.NewTaskID(), protocol.NewArtifactID(), protocol.NewMessageID(), protocol.NewSteeringID()
+	steered := func(outcome protocol.ResearchSteeringOutcome) protocol.Payload {
+		return &protocol.ResearchSteered{SteeringID: input, Outcome: outcome, Kind: protocol.ResearchInput}
+	}
+	legal := func() []protocol.Payload {
+		return []protocol.Payload{
+			&protocol.ResearchStarted{ConversationID: protocol.NewConversationID(), Question: "q"},
+			&protocol.ResearchStateChanged{State: protocol.ResearchRunning},
+			steered(protocol.ResearchAccepted),
+			steered(protocol.ResearchApplied),
+			&protocol.ResearchStateChanged{State: protocol.ResearchCompleted},
+			&protocol.ResearchFinished{State: protocol.ResearchCompleted, ArtifactID: &artifact, MessageID: &message, LastSequence: 6},
+		}
+	}
+	read := func(events []protocol.Payload) *verify.Research {
+		frames, err := protocol.AppendResearchEvents(nil, id, 1, time.Unix(0, 0), events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return verify.ReadResearch(id.String(), verify.Events(frames))
+	}
+	for name, c := range map[string]struct {
+		kind   verify.Kind
+		events []protocol.Payload
+	}{
+		"a legal log":                {"", legal()},
+		"a log that has not ended":   {"", legal()[:3]},
+		"no start":                   {verify.NotWhole, legal()[1:]},
+		"two ends":                   {verify.Ends, append(legal(), legal()[5])},
+		"an end with a wrong number": {verify.Ends, append(legal()[:5:5], legal()[4], legal()[5])},
+		"a transition that is none":  {verify.Order, slices.Delete(legal(), 1, 2)},
+		"an end that cannot follow":  {verify.Order, append(slices.Delete(legal(), 4, 6), &protocol.ResearchFinished{State: protocol.ResearchFailed, LastSequence: 5})},
+		"a report without a message": {verify.NotWhole, append(legal()[:5:5], &protocol.ResearchFinished{State: protocol.ResearchCompleted, ArtifactID: &artifact, LastSequence: 6})},
+		"an input with two outcomes": {verify.Order, slices.Insert(legal(), 4, steered(protocol.ResearchReturned))},
+		"an input without one":       {verify.Order, append(slices.Delete(legal(), 3, 6), legal()[4], &protocol.ResearchFinished{State: protocol.ResearchCompleted, ArtifactID: &artifact, MessageID: &message, LastSequence: 5})},
+	} {
+		t.Run(name, func(t *testing.T) { want(t, read(c.events).Findings, c.kind) })
+	}
+	shown := protocol.ResearchTask{State: protocol.ResearchCompleted, ArtifactID: &artifact, LastSequence: 6}
+	want(t, read(legal()).CheckResource(&shown, false), "")
+	want(t, read(legal()).CheckResource(&shown, true), verify.Lost)
+	want(t, read(legal()[:4]).CheckResource(&shown, false), verify.Lost)
+	shown.LastSequence = 7
+	want(t, read(legal()).CheckResource(&shown, false), verify.WrongMessage)
+	want(t, verify.ReadResearch(protocol.NewTaskID().String(), read(legal()[:1]).Events).Findings, verify.Malformed)
+	want(t, verify.ReadResearch(id.String(), slices.Delete(slices.Clone(read(legal()).Events), 2, 4)).Findings, verify.Gaps)
+}
+
 func TestEachViolationInTheAccountFeedIsFound(t *testing.T) {
 	item := func(version int) string {
 		return fmt.Sprintf(`{"type":"draft.changed","id":"conv_1","version":%d,"at":"2026-01-01T00:00:00Z"}`, version)

@@ -194,18 +194,8 @@ func (s *installation) endPlan() {
 func (s *installation) arm(spec string) {
 	s.t.Helper()
 	s.plan()
-	request, err := http.NewRequestWithContext(sitetest.Within(s.t, sitetest.HangGuard), http.MethodPut, "http://"+s.Internal+"/failpoints", strings.NewReader(spec))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusNoContent {
-		text, _ := io.ReadAll(response.Body) // the message shows what was read
-		s.t.Fatalf("arming %s: %s %s", spec, response.Status, text)
+	if err := sitetest.Arm(sitetest.Within(s.t, sitetest.HangGuard), s.Internal, spec); err != nil {
+		s.t.Fatalf("arming %s: %v", spec, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sitetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -264,17 +262,9 @@ func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) 
 func (u *User) ReadUpload(t *testing.T, upload *protocol.Upload) *verify.Upload {
 	t.Helper()
 	body := u.Do(t, http.MethodGet, upload.Path()+"/events", nil).Want(t, http.StatusOK, nil).Body
-	var events []verify.Event
-	for frames := client.NewFrameReader(bytes.NewReader(body)); ; {
-		frame, err := frames.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		sequence, kind, is := protocol.FrameHead(frame.Data)
-		if err != nil || !is || kind != string(frame.Event) || string(frame.ID) != strconv.FormatInt(sequence, 10) {
-			t.Fatalf("id %s, event %s, data %s: %v", frame.ID, frame.Event, frame.Data, err)
-		}
-		events = append(events, verify.Event{Sequence: sequence, Type: protocol.EventType(kind), Data: string(frame.Data)})
+	events, err := ReadFrames(body)
+	if err != nil {
+		t.Fatal(err)
 	}
 	read := verify.ReadUpload(upload.UploadID.String(), events)
 	Report(t, read.ID, read.Findings)

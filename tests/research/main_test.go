@@ -1,0 +1,9 @@
+package research
+
+import (
+	"testing"
+
+	"turnstone/cmd/turnstone/sitetest"
+)
+
+func TestMain(m *testing.M) { sitetest.RunMain(m) }
