@@ -119,7 +119,7 @@ func scopeOf(spec *researchlog.Spec) turnlog.Scope {
 }
 
 // passing are the codes of failures that may pass soon: the service or the search engine, and no page, is the reason.
-var passing = []protocol.ToolErrorCode{"unavailable", "timeout", "busy"}
+var passing = []protocol.ToolErrorCode{"unavailable", "timeout", "busy", "search_failed"}
 
 // problem returns an error of a tool as one of a place.
 func problem(err error) error {

@@ -34,7 +34,7 @@ func TestATaskGetsWhatAPageSaysAboutItsWork(t *testing.T) {
 
 // TestAPageIsReadAgainAfterAFailureOfTheService checks that a source is not given up because the node was busy.
 func TestAPageIsReadAgainAfterAFailureOfTheService(t *testing.T) {
-	for code, again := range map[protocol.ToolErrorCode]bool{"busy": true, "unavailable": true, "timeout": true, "page_refused": false, "page_unreachable": false, "daily_limit": false} {
+	for code, again := range map[protocol.ToolErrorCode]bool{"busy": true, "unavailable": true, "timeout": true, "search_failed": true, "page_refused": false, "page_unreachable": false, "daily_limit": false} {
 		_, err := readForTask(t, readerFunc(func() (*page.Page, error) { return nil, &toolbox.Failure{Code: code, Detail: "It failed."} }))
 		var problem *work.Problem
 		if !errors.As(err, &problem) || problem.Retryable != again {
