@@ -70,8 +70,9 @@ type corpus struct {
 	search *httptest.Server
 	hosts  []*httptest.Server
 
-	mu  sync.Mutex
-	log []string // guarded by mu
+	mu    sync.Mutex
+	log   []string           // guarded by mu
+	asked func(entry string) // guarded by mu; called for each entry before its answer; nil: nothing
 }
 
 // pagesPerHost is how many pages are on one host: tasks read two pages of a host at once, and then one a second.
@@ -211,8 +212,19 @@ func (c *corpus) start(t *testing.T, address string) *httptest.Server {
 // note adds an entry to the log.
 func (c *corpus) note(entry string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.log = append(c.log, entry)
+	asked := c.asked
+	c.mu.Unlock()
+	if asked != nil {
+		asked(entry)
+	}
+}
+
+// onEntry sets what is called for each entry before its answer.
+func (c *corpus) onEntry(asked func(string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = asked
 }
 
 // entries returns the log from a position.

@@ -1,9 +1,15 @@
 package research
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"regexp"
 	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"turnstone/providers/embedded"
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
@@ -62,3 +68,22 @@ func finish(t *testing.T, u *sitetest.User, task *protocol.ResearchTask) *result
 	}
 	return resultOf(t, u, id)
 }
+
+// superuser connects to the database of a site without row-level security.
+func superuser(t *testing.T, s *sitetest.Site) *pgx.Conn {
+	t.Helper()
+	address, err := url.Parse(s.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.User(embedded.Superuser)
+	db, err := pgx.Connect(sitetest.Within(t, sitetest.HangGuard), address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	return db
+}
+
+// rowID returns an identifier as it is in the database.
+func rowID(id protocol.TaskID) string { return uuid.UUID(id).String() }

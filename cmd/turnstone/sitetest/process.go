@@ -227,6 +227,9 @@ func (p *Process) Exit() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
 // HasEnded reports whether the program has ended, for whatever reason.
 func (p *Process) HasEnded() bool {
 	select {
