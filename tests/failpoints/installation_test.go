@@ -91,7 +91,7 @@ func install(t *testing.T, grace time.Duration) *installation {
 	s.model.SetScript(modeltest.Script{Respond: s.respond, Interval: interval})
 	t.Cleanup(s.model.Close)
 	s.begin("TURNSTONE_DRAIN_GRACE="+grace.String(), "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+s.model.URL,
-		"TURNSTONE_MODEL_BALANCED=reciter", "TURNSTONE_MODEL_CODING=reciter", "TURNSTONE_FAILPOINT_EFFECT_URL="+s.effects.server.URL)
+		"TURNSTONE_MODEL_BALANCED=reciter", "TURNSTONE_MODEL_CODING=reciter", "TURNSTONE_FAILPOINT_EFFECT_URL="+s.effects.server.URL, "TURNSTONE_SEARCH_PROVIDERS=bundled")
 	return s
 }
 

@@ -200,6 +200,13 @@ var matrix = []group{
 		{failpoint.TxBeforeCommit, "error@3", "the second attempt stores the transition", uploadScenario{status: okay}},
 		{failpoint.TxBeforeCommit, "executed@3", "the commit is looked up: the transition is stored once", uploadScenario{status: okay}},
 	}},
+	{"research", shortGrace, []cell{
+		{failpoint.ResearchAfterRow, "kill", "the cancel is durable: the next process ends the task", cancelTaskScenario{status: cut}},
+		{failpoint.ResearchAfterRow, "term", "accepted; this process or the next one ends the task", cancelTaskScenario{status: accepted}},
+		{failpoint.ResearchAfterRow, "error", "the cancel is durable; another actor ends the task", cancelTaskScenario{status: unavailable}},
+		{failpoint.ResearchAfterRow, "executed", "accepted; another actor ends the task", cancelTaskScenario{status: accepted}},
+		{failpoint.ResearchAfterRow, "sleep:300ms", "accepted late", cancelTaskScenario{status: accepted}},
+	}},
 	{"sessions", shortGrace, []cell{
 		{failpoint.SessionAfterRevoke, "kill", "revoked", revokeScenario{status: cut}},
 		{failpoint.SessionAfterRevoke, "term", "revoked and confirmed", revokeScenario{status: done}},
