@@ -352,14 +352,19 @@ func (b *Batch) keep(s *source, q *question, text, locator string) {
 }
 
 // askGaps has a model name further questions: because of contradictions, and because of questions without a source. It reports
-// whether there is something to ask.
+// whether there is something to ask. A task that searches the web asks about contradictions between pages of the web only: what the
+// model answers goes to a search engine, and must contain nothing of files or conversations.
 func (b *Batch) askGaps() bool {
 	key := fmt.Sprintf("gaps-%d", b.round)
 	if b.byKey[key] != nil || !b.canGather(gapsTokens) || b.task.Spent.Pages >= b.task.Budget.Pages {
 		return false
 	}
 	var found []string
+	outward := slices.Contains(b.spec.Sources, protocol.ResearchWeb)
 	for _, c := range b.conflicts {
+		if outward && (c.first.source.Kind != protocol.ResearchWeb || c.second.source.Kind != protocol.ResearchWeb) {
+			continue
+		}
 		found = append(found, c.first.text()+"\n"+c.second.text())
 	}
 	for _, q := range b.in(protocol.ResearchStepRunning) {

@@ -344,6 +344,43 @@ func TestContradictionsAreSearchedAndNamed(t *testing.T) {
 }
 
 // What a source says is quoted, never carried out: brackets in it are no citations of the report.
+func TestNoTextOfAFileIsPartOfAQuestionForTheWeb(t *testing.T) {
+	for _, places := range [][]protocol.ResearchSource{{protocol.ResearchWeb, protocol.ResearchFiles}, {protocol.ResearchFiles}} {
+		spec := newSpec(protocol.ResearchStandard)
+		spec.Sources = places
+		w := newWorld(t, spec)
+		w.change = func(step *researchlog.Step, result *researchlog.Result) {
+			switch {
+			case step.Kind == researchlog.StepGaps:
+				for _, text := range step.Texts {
+					if strings.Contains(text, "confidential") == (len(places) == 2) {
+						t.Errorf("with %v, the further questions are about %q", places, text)
+					}
+				}
+			case step.Kind == researchlog.StepSearch && step.Source == protocol.ResearchFiles:
+				for i := range result.Candidates { // other works than those of the web
+					result.Candidates[i].URL += "&file"
+					result.Candidates[i].Title = fmt.Sprintf("Notes %d", i)
+				}
+			case step.Kind == researchlog.StepRead && step.Source == protocol.ResearchFiles:
+				var n int
+				_, _ = fmt.Sscanf(step.Found.Title, "Notes %d", &n)
+				result.Page.Title, result.Page.Fingerprint = step.Found.Title, nil
+				result.Page.Passages = []researchlog.Passage{{Text: fmt.Sprintf("The confidential tidal range at station 3 is %d metres in spring. The end.", 20+n)}}
+			case step.Kind == researchlog.StepJudge && strings.Contains(step.Texts[0], "confidential"):
+				result.Quotes = []researchlog.Quote{{Number: 1, Text: strings.TrimSuffix(step.Texts[0], " The end.")}}
+			}
+		}
+		w.run()
+		if !strings.Contains(w.report.Content, "confidential") || !strings.Contains(w.report.Content, reportLanguages["en"].contradictions) {
+			t.Errorf("with %v, the report names no contradiction of files: %s", places, w.report.Content)
+		}
+		if len(places) == 1 && !slices.Contains(w.ran, "gaps-1") {
+			t.Errorf("with %v, the contradictions are not searched", places)
+		}
+	}
+}
+
 func TestTheTextOfASourceDoesNotBecomeACitation(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
 	w.change = func(step *researchlog.Step, result *researchlog.Result) {
