@@ -86,7 +86,6 @@ func (b *Batch) choose() {
 	for _, s := range b.sources {
 		seen[identity(&s.found)] = s
 	}
-	found := 0
 	for rank := range b.limits.candidates {
 		for _, s := range lists {
 			if rank >= len(s.result.Candidates) {
@@ -99,13 +98,15 @@ func (b *Batch) choose() {
 				}
 				continue
 			}
-			found++
+			if id := identity(&candidate); !b.found[id] {
+				b.found[id] = true
+				b.task.Progress.SourcesFound++
+			}
 			added := b.addSource(s.Source, candidate, q, left > 0)
 			seen[identity(&candidate)] = added
 			left--
 		}
 	}
-	b.task.Progress.SourcesFound += found
 }
 
 // addSource adds a source; with read, it is read in this round.

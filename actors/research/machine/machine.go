@@ -25,6 +25,7 @@ type Machine struct {
 	sources   []*source
 	steps     []*step
 	byKey     map[string]*step
+	found     map[string]bool // identities of what searches have found
 	inputs    []*input
 	received  map[string]receipt // by the client's identifier
 
@@ -70,7 +71,7 @@ type receipt struct {
 // New returns the machine of a new task.
 func New(spec *researchlog.Spec) *Machine {
 	return &Machine{
-		spec: spec, limits: depths[spec.Depth], byKey: map[string]*step{}, received: map[string]receipt{},
+		spec: spec, limits: depths[spec.Depth], byKey: map[string]*step{}, found: map[string]bool{}, received: map[string]receipt{},
 		task: protocol.ResearchTask{
 			TaskID: spec.TaskID, ConversationID: spec.ConversationID, TurnID: spec.TurnID, Question: spec.Question, Depth: spec.Depth, Sources: spec.Sources,
 			State: protocol.ResearchQueued, Phase: protocol.ResearchPlanning, Budget: spec.Budget, Plan: []protocol.ResearchStep{}, CreatedAt: spec.CreatedAt,

@@ -381,6 +381,27 @@ func TestNoTextOfAFileIsPartOfAQuestionForTheWeb(t *testing.T) {
 	}
 }
 
+func TestASourceIsCountedOnceHoweverOftenItIsFound(t *testing.T) {
+	spec := newSpec(protocol.ResearchDeep)
+	spec.Budget.Pages = 1
+	w := newWorld(t, spec)
+	all := map[string]bool{}
+	w.change = func(_ *researchlog.Step, result *researchlog.Result) {
+		for _, c := range result.Candidates {
+			all[c.URL] = true
+		}
+	}
+	w.step(func(b *Batch) { b.Begin() })
+	for w.machine.task.Phase != protocol.ResearchReading {
+		w.advance()
+	}
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, Add: []string{"What do pilots say?"}, ClientID: "one"}) // another round
+	task := w.run()
+	if task.Progress.SourcesFound != len(all) || len(all) < 10 {
+		t.Errorf("%d sources were found, the task reports %d", len(all), task.Progress.SourcesFound)
+	}
+}
+
 func TestTheTextOfASourceDoesNotBecomeACitation(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
 	w.change = func(step *researchlog.Step, result *researchlog.Result) {
