@@ -37,9 +37,9 @@ const (
 
 // ResearchAmounts is an amount of what a research task uses: its budget, or what it has spent.
 type ResearchAmounts struct {
-	Tokens  int64 `json:"tokens" minimum:"1" maximum:"10000000" doc:"Input and output tokens of models."`
-	Pages   int64 `json:"pages" minimum:"1" maximum:"500" doc:"Pages and documents that are read."`
-	Seconds int64 `json:"seconds" minimum:"1" maximum:"14400" doc:"Time since the task began to run, without the time in which no node ran it."`
+	Tokens  int64 `json:"tokens" minimum:"0" doc:"Input and output tokens of models."`
+	Pages   int64 `json:"pages" minimum:"0" doc:"Pages and documents that are read."`
+	Seconds int64 `json:"seconds" minimum:"0" doc:"Time since the task began to run, without the time in which no node ran it."`
 }
 
 // ResearchBudgets are the budgets of the depths.

@@ -29705,9 +29705,9 @@ export interface operations {
                      *         {
                      *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "budget": {
-                     *             "pages": 1,
-                     *             "seconds": 1,
-                     *             "tokens": 1
+                     *             "pages": 0,
+                     *             "seconds": 0,
+                     *             "tokens": 0
                      *           },
                      *           "checks": {
                      *             "factual": 1,
@@ -29746,9 +29746,9 @@ export interface operations {
                      *             "web"
                      *           ],
                      *           "spent": {
-                     *             "pages": 1,
-                     *             "seconds": 1,
-                     *             "tokens": 1
+                     *             "pages": 0,
+                     *             "seconds": 0,
+                     *             "tokens": 0
                      *           },
                      *           "state": "queued",
                      *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
@@ -29990,9 +29990,9 @@ export interface operations {
                      * @example {
                      *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "budget": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "checks": {
                      *         "factual": 1,
@@ -30031,9 +30031,9 @@ export interface operations {
                      *         "web"
                      *       ],
                      *       "spent": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "state": "queued",
                      *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
@@ -42615,9 +42615,9 @@ export interface operations {
                      * @example {
                      *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "budget": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "checks": {
                      *         "factual": 1,
@@ -42656,9 +42656,9 @@ export interface operations {
                      *         "web"
                      *       ],
                      *       "spent": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "state": "queued",
                      *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
@@ -42877,9 +42877,9 @@ export interface operations {
                      * @example {
                      *       "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "budget": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "checks": {
                      *         "factual": 1,
@@ -42918,9 +42918,9 @@ export interface operations {
                      *         "web"
                      *       ],
                      *       "spent": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "state": "queued",
                      *       "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
@@ -43188,9 +43188,9 @@ export interface operations {
                      * @example {
                      *       "at": "2026-03-01T12:30:15.250Z",
                      *       "budget": {
-                     *         "pages": 1,
-                     *         "seconds": 1,
-                     *         "tokens": 1
+                     *         "pages": 0,
+                     *         "seconds": 0,
+                     *         "tokens": 0
                      *       },
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "depth": "quick",
