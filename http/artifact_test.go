@@ -99,7 +99,9 @@ func TestTheContentOfAnArtifactIsADownloadThatNoBrowserRuns(t *testing.T) {
 	if string(got.body) != "<script>alert(1)</script>" {
 		t.Errorf("%q", got.body)
 	}
-	u.do(422, "GET", "/artifacts/"+page.ArtifactID.String()+"/content?format=csv", nil)
+	for _, format := range []string{"csv", "html", "docx"} {
+		u.do(422, "GET", "/artifacts/"+page.ArtifactID.String()+"/content?format="+format, nil)
+	}
 	u.do(404, "GET", "/artifacts/"+page.ArtifactID.String()+"/content?version=2", nil)
 
 	table := u.storeArtifactOf(s, conversation, protocol.ArtifactTable, "name,sum\r\n=1+1,-5\r\n")
@@ -137,4 +139,24 @@ func TestArtifactsOfAnotherAccountAreNotFound(t *testing.T) {
 		stranger.do(404, request.method, request.path, request.body)
 	}
 	wantField(t, u.do(200, "GET", path, nil), "version", 1.0)
+}
+
+func TestADocumentIsDownloadedAsAPageAndForWordProcessors(t *testing.T) {
+	t.Parallel()
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	document := u.storeArtifactOf(s, u.parse(u.conversation("Report")), protocol.ArtifactDocument, "# Tides\n\n<script>alert(1)</script>\n")
+	path := "/artifacts/" + document.ArtifactID.String() + "/content?format="
+	for format, media := range map[string]string{"html": "text/html; charset=utf-8", "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document"} {
+		got := u.expect(200, "GET", path+format, nil)
+		if got.header.Get("Content-Type") != media || !strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment;") || !strings.Contains(got.header.Get("Content-Disposition"), "."+format) ||
+			got.header.Get("Content-Security-Policy") != downloadPolicy {
+			t.Errorf("%s: %v", format, got.header)
+		}
+		if strings.Contains(string(got.body), "<script>") || len(got.body) < 500 {
+			t.Errorf("%s: %s", format, got.body)
+		}
+	}
+	u.do(422, "GET", path+"csv", nil)
+	u.do(422, "GET", path+"pdf", nil)
 }

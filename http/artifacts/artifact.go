@@ -69,7 +69,7 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs("Stores the content and the title of an older version as a new version. Versions in between stay."+changeDoc).
 			WithExample(route.Object{"version": 2}).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Stream("GET", path+"/content", "getArtifactContent", "Download an artifact", route.Reads, h.content).
-			DescribedAs("Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again.").
+			DescribedAs("Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again. With `format=html` and `format=docx`, a document is a page that loads nothing, or a file for word processors.").
 			Documented(documentContent),
 	}
 }
@@ -192,8 +192,8 @@ func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*reso
 
 type contentInput struct {
 	InArtifact
-	Version int64 `query:"version" minimum:"1" doc:"Default: the current version."`
-	transfer.ArtifactInput
+	Version int64  `query:"version" minimum:"1" doc:"Default: the current version."`
+	Format  string `query:"format" enum:"csv,html,docx" doc:"Of a table: csv for spreadsheets. Of a document: html, a page that loads nothing, or docx for word processors. Default: the content as it is stored."`
 }
 
 // content sends the content of a version. It is never a page: the web app runs contents only on the sandbox origin.
@@ -208,16 +208,16 @@ func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *con
 	if err != nil {
 		return err
 	}
-	text, media, err := in.Text(found.Kind, found.Content)
+	file, err := transfer.FileOfArtifact(bounded, in.Format, found.Kind, found.Language, found.Title, found.Content)
 	if err != nil {
 		return err
 	}
-	disposition := response.Attachment(found.Title, "artifact", transfer.ArtifactExtension(found.Kind, found.Language))
-	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, disposition, media, func(_ context.Context, to *transfer.Download) error {
+	disposition := response.Attachment(found.Title, "artifact", file.Extension)
+	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, disposition, file.Media, func(_ context.Context, to *transfer.Download) error {
 		transfer.WriteSafeHeader(w.Header())
 		w.Header().Set("ETag", response.ETagOf(found.Version))
-		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-		_, err := to.Write([]byte(text))
+		w.Header().Set("Content-Length", strconv.Itoa(len(file.Content)))
+		_, err := to.Write(file.Content)
 		return err
 	})
 }
@@ -230,6 +230,8 @@ func documentContent(_ huma.API, op *huma.Operation) {
 		Content: map[string]*huma.MediaType{
 			"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
 			"text/csv":   {Schema: &huma.Schema{Type: huma.TypeString}},
+			"text/html":  {Schema: &huma.Schema{Type: huma.TypeString}},
+			"application/vnd.openxmlformats-officedocument.wordprocessingml.document": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		},
 	}
 }

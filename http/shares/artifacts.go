@@ -1,13 +1,13 @@
 package shares
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	stdhttp "net/http"
-	"strings"
 
 	"turnstone/http/transfer"
 	"turnstone/persistence/shares"
@@ -15,9 +15,9 @@ import (
 )
 
 type downloadArtifactInput struct {
-	Token string `path:"token" doc:"The token of the share."`
-	N     int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the artifact in the artifacts of the share, at most 20. Others get 404."`
-	transfer.ArtifactInput
+	Token  string `path:"token" doc:"The token of the share."`
+	N      int    `path:"n" minimum:"1" maximum:"50" doc:"The number of the artifact in the artifacts of the share, at most 20. Others get 404."`
+	Format string `query:"format" enum:"csv" doc:"Of a table: csv for spreadsheets. Default: the content as it is stored."`
 	transfer.FileInput
 }
 
@@ -31,18 +31,18 @@ func (h *Handlers) downloadArtifact(w stdhttp.ResponseWriter, r *stdhttp.Request
 		if err != nil {
 			return nil, err
 		}
-		text, _, err := in.Text(opened.Kind, content)
+		file, err := transfer.FileOfArtifact(ctx, in.Format, opened.Kind, opened.Language, opened.Title, content)
 		if err != nil {
 			return nil, err
 		}
 		if in.Format != "" {
-			opened.SHA256 = sumOf(text)
+			opened.SHA256 = sumOf(string(file.Content))
 		}
 		return &transfer.File{
-			Filename: opened.Title + transfer.ArtifactExtension(opened.Kind, opened.Language), MediaType: "text/plain", Size: int64(len(text)),
+			Filename: opened.Title + file.Extension, MediaType: "text/plain", Size: int64(len(file.Content)),
 			SHA256: opened.SHA256, CreatedAt: opened.CreatedAt,
 			Open: func(_ context.Context, offset, length int64) (io.ReadCloser, error) {
-				return io.NopCloser(strings.NewReader(text[offset : offset+length])), nil
+				return io.NopCloser(bytes.NewReader(file.Content[offset : offset+length])), nil
 			},
 		}, nil
 	})

@@ -67,7 +67,7 @@ func TestAPageThatTheContextCutIsNotCached(t *testing.T) {
 		Texts: textsFor("en"), key: pageKey{page: 1},
 		Shared: &protocol.SharedPage{Messages: []protocol.SharedMessage{{Role: protocol.RoleAssistant, Parts: []protocol.SharedPart{{Type: protocol.PartText, Text: "*a*"}}}}},
 	}
-	if _, err := h.render(ctx, shown); err == nil && !shown.budget.late {
+	if _, err := h.render(ctx, shown); err == nil && !shown.budget.Late() {
 		t.Error("a rendering without time is complete")
 	}
 	if h.pages.get(shown.key) != nil {

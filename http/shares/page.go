@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/markdown"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
@@ -91,11 +92,11 @@ type document struct {
 	Artifacts []artifactLink
 
 	key    pageKey
-	budget *budget
+	budget *markdown.Budget
 }
 
 // Markdown renders Markdown of the page, for the template.
-func (d *document) Markdown(source string) template.HTML { return renderMarkdown(d.budget, source) }
+func (d *document) Markdown(source string) template.HTML { return markdown.Render(d.budget, source) }
 
 // FileOf returns the file of an attachment, for the template; nil: it is not shared.
 func (d *document) FileOf(attachment protocol.SharedAttachment) *link {
@@ -206,12 +207,12 @@ func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) 
 	if body := h.pages.get(shown.key); body != nil { // rendered while this request waited
 		return body, nil
 	}
-	shown.budget = newBudget(ctx)
+	shown.budget = markdown.NewBudget(ctx)
 	var body bytes.Buffer
 	if err := pageTemplate.Execute(&body, shown); err != nil {
 		return nil, err
 	}
-	if !shown.budget.late { // otherwise another request can have more of the page
+	if !shown.budget.Late() { // otherwise another request can have more of the page
 		h.pages.add(shown.key, bytes.Clone(body.Bytes()))
 	}
 	return body.Bytes(), nil

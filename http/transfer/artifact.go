@@ -1,36 +1,55 @@
 package transfer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"turnstone/http/markdown"
 	"turnstone/persistence/artifacts"
 	"turnstone/protocol"
 )
 
-// The media types of the contents of artifacts, which no browser runs.
+// The media types of the contents of artifacts. They are downloads, so no browser runs them.
 const (
 	plainText = "text/plain; charset=utf-8"
 	csvText   = "text/csv; charset=utf-8; header=absent"
+	htmlText  = "text/html; charset=utf-8"
+	docxFile  = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 )
 
-// ArtifactInput is embedded by inputs of routes that send the content of an artifact.
-type ArtifactInput struct {
-	Format string `query:"format" enum:"csv" doc:"Of a table: csv for spreadsheets. Default: the content as it is stored."`
+// ArtifactFile is an artifact as a file.
+type ArtifactFile struct {
+	Content   []byte
+	Media     string // its type
+	Extension string
 }
 
-// Text returns a content in the format of the request, and its media type.
-func (in *ArtifactInput) Text(kind protocol.ArtifactKind, content string) (text, media string, err error) {
+// FileOfArtifact returns the content of an artifact in a format: csv of a table, html or docx of a document; empty: as it is stored.
+func FileOfArtifact(ctx context.Context, format string, kind protocol.ArtifactKind, language *string, title, content string) (file *ArtifactFile, err error) {
 	switch {
-	case in.Format == "":
-		return content, plainText, nil
-	case kind != protocol.ArtifactTable:
-		return "", "", protocol.Invalid("query.format", "is only for tables")
+	case format == "":
+		return &ArtifactFile{[]byte(content), plainText, artifactExtension(kind, language)}, nil
+	case format == "csv" && kind != protocol.ArtifactTable:
+		return nil, protocol.Invalid("query.format", "csv is only for tables")
+	case format != "csv" && kind != protocol.ArtifactDocument:
+		return nil, protocol.Invalid("query.format", format+" is only for documents")
 	}
-	if text, err = artifacts.GuardedTable(content); err != nil {
-		return "", "", fmt.Errorf("writing a table: %w", err)
+	switch format {
+	case "csv":
+		content, err = artifacts.GuardedTable(content)
+		file = &ArtifactFile{[]byte(content), csvText, ".csv"}
+	case "html":
+		file = &ArtifactFile{Media: htmlText, Extension: ".html"}
+		file.Content, err = markdown.HTML(ctx, title, content)
+	default:
+		file = &ArtifactFile{Media: docxFile, Extension: ".docx"}
+		file.Content, err = markdown.Word(ctx, title, content)
 	}
-	return text, csvText, nil
+	if err != nil {
+		return nil, fmt.Errorf("converting an artifact: %w", err)
+	}
+	return file, nil
 }
 
 // extensions are those of the files as which artifacts are downloaded.
@@ -45,8 +64,8 @@ var codeExtensions = map[string]string{
 	"typescript": ".ts", "xml": ".xml", "yaml": ".yaml",
 }
 
-// ArtifactExtension returns the extension of the file as which an artifact is downloaded.
-func ArtifactExtension(kind protocol.ArtifactKind, language *string) string {
+// artifactExtension returns the extension of the file as which an artifact is downloaded.
+func artifactExtension(kind protocol.ArtifactKind, language *string) string {
 	if extension := extensions[kind]; extension != "" {
 		return extension
 	}

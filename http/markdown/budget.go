@@ -1,4 +1,4 @@
-package shares
+package markdown
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 // page that uses all of them takes a few tenths of a second. Pages of usual answers need less than a hundredth of them.
 const pageSteps = 50_000_000
 
-// budget limits the work for the Markdown of one page. It belongs to one goroutine.
-type budget struct {
+// Budget limits the work for the Markdown of one page. It belongs to one goroutine.
+type Budget struct {
 	ctx  context.Context //nolint:containedctx // of the request
 	left int             // steps
 	over bool            // the rest of the page is plain text
@@ -24,13 +24,17 @@ type budget struct {
 	delimiters int      // of the block
 }
 
-func newBudget(ctx context.Context) *budget { return &budget{ctx: ctx, left: pageSteps} }
+// NewBudget returns the budget of one page.
+func NewBudget(ctx context.Context) *Budget { return &Budget{ctx: ctx, left: pageSteps} }
 
 // exhausted is the value with which take leaves the parser, which has no other way to stop.
 type exhausted struct{}
 
+// Late reports whether the rest of the page is plain text because the context has ended.
+func (b *Budget) Late() bool { return b.late }
+
 // take takes steps from the budget. If there are none left, or the context has ended, it panics with exhausted.
-func (b *budget) take(steps int) {
+func (b *Budget) take(steps int) {
 	b.left -= steps
 	if b.late = b.ctx.Err() != nil; b.late || b.left < 0 {
 		b.over = true
@@ -41,25 +45,32 @@ func (b *budget) take(steps int) {
 var budgetKey = parser.NewContextKey()
 
 // convert returns the HTML of Markdown, before it is sanitized; false: the budget does not suffice.
-func (b *budget) convert(source []byte) (html []byte, ok bool) {
+func (b *Budget) convert(source []byte) (html []byte, ok bool) {
+	root := b.parse(source)
+	if root == nil {
+		return nil, false
+	}
+	var out bytes.Buffer
+	if err := converter.Renderer().Render(&out, source, root); err != nil {
+		return nil, false
+	}
+	return out.Bytes(), true
+}
+
+// parse returns the tree of Markdown; nil: the budget does not suffice.
+func (b *Budget) parse(source []byte) (root ast.Node) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			if _, expected := reason.(exhausted); !expected {
 				panic(reason)
 			}
-			html, ok = nil, false
+			root = nil
 		}
 	}()
-	b.take(len(source))
+	b.take(2 * len(source)) // to parse and to render it
 	pc := parser.NewContext()
 	pc.Set(budgetKey, b)
-	var out bytes.Buffer
-	root := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
-	b.take(len(source))
-	if err := markdown.Renderer().Render(&out, source, root); err != nil {
-		return nil, false
-	}
-	return out.Bytes(), true
+	return converter.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
 // meter is an inline parser that parses nothing. The parser calls it at every mark, before the parsers that may look at the
@@ -71,7 +82,7 @@ func (meter) Trigger() []byte { return []byte(" !\"&'()*<[\\]_`~") }
 
 // Parse implements parser.InlineParser.
 func (meter) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
-	b := pc.Get(budgetKey).(*budget) //nolint:forcetypeassert // convert has set it
+	b := pc.Get(budgetKey).(*Budget) //nolint:forcetypeassert // convert has set it
 	switch block.Peek() {
 	case '!', '<', '[', ']', '`', '(':
 		_, at := block.Position()

@@ -1,4 +1,4 @@
-package shares
+package markdown
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func TestMarkdownIsRenderedWithoutItsHTML(t *testing.T) {
 		"a\nb":                                  "<p>a\nb</p>\n",
 		"    code <i>":                          "<pre><code>code &lt;i&gt;\n</code></pre>\n",
 	} {
-		if got := string(renderMarkdown(newBudget(t.Context()), source)); got != want {
+		if got := string(Render(NewBudget(t.Context()), source)); got != want {
 			t.Errorf("%q is rendered as %q, want %q", source, got, want)
 		}
 	}
@@ -66,7 +66,7 @@ func longTexts() map[string]string {
 func TestNoTextIsSlowOrGrowsWithoutBounds(t *testing.T) {
 	for name, source := range longTexts() {
 		before := processorTime(t)
-		html := renderMarkdown(newBudget(t.Context()), source[:min(len(source), maxMarkdown)])
+		html := Render(NewBudget(t.Context()), source[:min(len(source), maxMarkdown)])
 		took := processorTime(t) - before
 		t.Logf("%q takes %v of processor time", name, took)
 		if took > 5*time.Second {
@@ -104,12 +104,12 @@ func TestMoreThan200OpenBracketsArePlainText(t *testing.T) {
 
 // TestThePagesBudgetBoundsTheStepsOfAllItsTexts renders the texts of longTexts as the messages of one page, many times.
 func TestThePagesBudgetBoundsTheStepsOfAllItsTexts(t *testing.T) {
-	b := newBudget(t.Context())
+	b := NewBudget(t.Context())
 	texts := longTexts()
 	for !b.over {
 		before := b.left
 		for _, source := range texts {
-			_ = renderMarkdown(b, source[:min(len(source), maxMarkdown)])
+			_ = Render(b, source[:min(len(source), maxMarkdown)])
 		}
 		if b.left == before {
 			t.Fatal("texts take no steps")
@@ -118,15 +118,15 @@ func TestThePagesBudgetBoundsTheStepsOfAllItsTexts(t *testing.T) {
 	if b.left < -2*maxMarkdown || b.late {
 		t.Errorf("%d steps more than the budget were taken", -b.left)
 	}
-	if got := renderMarkdown(b, "*a* <b>"); got != `<p class="plain">*a* &lt;b&gt;</p>` {
+	if got := Render(b, "*a* <b>"); got != `<p class="plain">*a* &lt;b&gt;</p>` {
 		t.Errorf("the rest is rendered as %s", got)
 	}
 }
 
 func TestAnAnswerOfUsualMarkdownTakesLittleOfTheBudget(t *testing.T) {
-	b := newBudget(t.Context())
+	b := NewBudget(t.Context())
 	source := strings.Repeat("## A heading\n\nSome *emphasis*, **more** and `code` with [a link](https://example.org/a_b), in a\nparagraph (of two lines).\n\n- one\n- two\n\n| a | b |\n|-|-|\n| 1 | 2 |\n\n", 300)
-	html := string(renderMarkdown(b, source))
+	html := string(Render(b, source))
 	if taken := pageSteps - b.left; taken > pageSteps/100 || strings.Count(html, "<table>") != 300 {
 		t.Errorf("%d steps for %d bytes", taken, len(source))
 	}
@@ -134,9 +134,9 @@ func TestAnAnswerOfUsualMarkdownTakesLittleOfTheBudget(t *testing.T) {
 
 func TestRenderingStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	b := newBudget(ctx)
+	b := NewBudget(ctx)
 	cancel()
-	if got := renderMarkdown(b, "*a*"); got != `<p class="plain">*a*</p>` || !b.late || b.left < pageSteps-10 {
+	if got := Render(b, "*a*"); got != `<p class="plain">*a*</p>` || !b.late || b.left < pageSteps-10 {
 		t.Errorf("rendered %s, late %v, %d steps", got, b.late, pageSteps-b.left)
 	}
 }
@@ -146,7 +146,7 @@ func FuzzMarkdown(f *testing.F) {
 		f.Add(source)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		html := string(renderMarkdown(newBudget(t.Context()), source))
+		html := string(Render(NewBudget(t.Context()), source))
 		for _, forbidden := range []string{"<script", "<img", "<style", "<iframe", "<svg", "<form", "javascript:\"", " onclick=\"", " style=\"", " src=\""} {
 			if strings.Contains(strings.ToLower(html), forbidden) {
 				t.Errorf("%q is rendered as %q", source, html)

@@ -1,4 +1,6 @@
-package shares
+// Package markdown converts Markdown that models and users have written: to HTML for pages of the service, and to files that are
+// downloaded. What it returns loads nothing, runs nothing, and links only to addresses on the web and of mail.
+package markdown
 
 import (
 	"fmt"
@@ -17,12 +19,12 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// The messages of a share are untrusted, and the page of a share has the origin of the service. Three layers keep them
-// harmless: the renderer writes no HTML of a message and loads nothing, the sanitizer admits a list of elements, and the
+// The texts are untrusted, and the page of a share has the origin of the service. Three layers keep them
+// harmless: the renderer writes no HTML of a text and loads nothing, the sanitizer admits a list of elements, and the
 // content security policy of the page forbids scripts and everything that would be loaded.
 
 // Markdown that exceeds a limit is shown as plain text. The parser takes quadratic time for nested containers and for
-// brackets that are not closed, and fills the rows of a table up to the number of its columns. See also budget.
+// brackets that are not closed, and fills the rows of a table up to the number of its columns. See also Budget.
 const (
 	maxMarkdown = 64 << 10
 	maxMarks    = 2000 // of [ and of <, each
@@ -32,7 +34,7 @@ const (
 )
 
 var (
-	markdown = goldmark.New(
+	converter = goldmark.New(
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(meter{}, 0))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))),
@@ -56,8 +58,8 @@ func newSanitizer() *bluemonday.Policy {
 	return p
 }
 
-// renderMarkdown returns the HTML of Markdown. Text that exceeds a limit or the rest of the budget is plain.
-func renderMarkdown(b *budget, source string) template.HTML {
+// Render returns the HTML of Markdown. Text that exceeds a limit or the rest of the budget is plain.
+func Render(b *Budget, source string) template.HTML {
 	if b.over || !renderable(source) {
 		return plainText(source)
 	}
@@ -74,9 +76,11 @@ func plainText(source string) template.HTML {
 
 // renderable reports whether Markdown is within the limits.
 func renderable(source string) bool {
-	if len(source) > maxMarkdown || strings.Count(source, "[") > maxMarks || strings.Count(source, "<") > maxMarks {
-		return false
-	}
+	return len(source) <= maxMarkdown && strings.Count(source, "[") <= maxMarks && strings.Count(source, "<") <= maxMarks && flat(source)
+}
+
+// flat reports whether nothing in Markdown takes the parser quadratic time, whatever its length.
+func flat(source string) bool {
 	rows, columns, open := 0, 0, 0 // of the lines since the last blank one; the first two if they are a table
 	for line := range strings.Lines(source) {
 		if strings.TrimSpace(line) == "" {
