@@ -377,7 +377,7 @@ export interface paths {
         };
         /**
          * Download an artifact
-         * @description Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again.
+         * @description Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again. With `format=html` and `format=docx`, a document is a page that loads nothing, or a file for word processors.
          */
         get: operations["getArtifactContent"];
         put?: never;
@@ -12246,8 +12246,8 @@ export interface operations {
     getArtifactContent: {
         parameters: {
             query?: {
-                /** @description Of a table: csv for spreadsheets. Default: the content as it is stored. */
-                format?: "csv";
+                /** @description Of a table: csv for spreadsheets. Of a document: html, a page that loads nothing, or docx for word processors. Default: the content as it is stored. */
+                format?: "csv" | "html" | "docx";
                 /** @description Default: the current version. */
                 version?: number;
             };
@@ -12272,7 +12272,11 @@ export interface operations {
                 };
                 content: {
                     /** @example a */
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": string;
+                    /** @example a */
                     "text/csv": string;
+                    /** @example a */
+                    "text/html": string;
                     /** @example a */
                     "text/plain": string;
                 };
