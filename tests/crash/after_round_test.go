@@ -124,6 +124,7 @@ const (
 	leastTakeovers    = 3
 	leastQueues       = 50
 	leastQueueFaults  = 100 // while at least one queue drained
+	leastTasks        = 40  // research tasks that were acknowledged
 	leastEach         = 1   // faults of every kind, including a process that resumed as a second owner
 )
 
@@ -146,6 +147,7 @@ func (a *run) checkMinimums(length time.Duration) {
 	short("acknowledged writes", a.result.Acknowledged, leastAcknowledged)
 	short("approvals decided", a.result.Decided, leastDecided)
 	short("turns taken over", a.result.Adopted, leastTakeovers)
+	short("research tasks", a.result.Tasks, leastTasks)
 	short("queues drained", a.result.Queues, leastQueues)
 	short("faults while queues drained", a.result.QueueFaults, leastQueueFaults)
 }

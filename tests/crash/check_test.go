@@ -59,7 +59,8 @@ func check(r *record, found *findings) {
 	for _, id := range slices.Sorted(maps.Keys(c.logs)) {
 		c.checkTurn(c.logs[id])
 	}
-	c.checkReaders()
+	tasks := c.checkTasks()
+	c.checkReaders(tasks)
 	c.checkViews()
 	c.checkWhole()
 	c.checkStarts(opStart)
@@ -132,15 +133,18 @@ func (c *checker) checkTextAfterCancel(turn *loggedTurn) {
 }
 
 // checkReaders checks the events that readers saw against I3 and I5.
-func (c *checker) checkReaders() {
+func (c *checker) checkReaders(tasks map[string][]verify.Event) {
 	c.report("two readers", c.Witness.Findings())
 	for _, id := range c.Witness.Logs() {
-		turn := c.logs[id]
-		if turn == nil {
-			c.fail(notDurable, "turn %s was seen and is not stored", id)
+		events, stored := tasks[id]
+		if turn := c.logs[id]; turn != nil {
+			events, stored = turn.Events, true
+		}
+		if !stored {
+			c.fail(notDurable, "%s was seen and is not stored", id)
 			continue
 		}
-		_, found := c.Witness.CheckLog(id, turn.Events, time.Time{})
+		_, found := c.Witness.CheckLog(id, events, time.Time{})
 		c.report(id, found)
 	}
 }

@@ -80,6 +80,7 @@ type run struct {
 	notes      *findings
 	accounts   []*accountState      // the flood uses the last one
 	queues     []*accountState      // the accounts of the queue clients
+	research   []*accountState      // the accounts of the research clients
 	accountIDs []protocol.AccountID // of all accounts
 	baseline   map[string]float64
 
@@ -147,7 +148,7 @@ func newRun(t *testing.T) *run {
 		"TURNSTONE_LOG_LEVEL=info", "TURNSTONE_BASE_URL=http://"+a.front.Address, "TURNSTONE_DRAIN_GRACE=300ms",
 		fmt.Sprintf("TURNSTONE_LIMIT_WRITES=%.0f/1m burst %d", writeLimit.PerSecond*60, writeLimit.Burst),
 		"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=http://"+model.Address+"/v1", "TURNSTONE_MODEL_BALANCED=stand-in",
-		"TURNSTONE_FAILPOINT_EFFECT_URL="+a.standIns.effect.URL)
+		"TURNSTONE_FAILPOINT_EFFECT_URL="+a.standIns.effect.URL, "TURNSTONE_SEARCH_PROVIDERS=bundled", "TURNSTONE_WEB_SEARCHES_PER_DAY=0", "TURNSTONE_WEB_PAGES_PER_DAY=0")
 	direct := a.variable("DATABASE_URL")
 	cutter := pgtest.NewCutter(t, direct)
 	a.site.Environment = append(a.site.Environment, "DATABASE_URL="+cutter.URL)
@@ -194,6 +195,9 @@ func (a *run) setUpAccounts() {
 	for range queueAccounts {
 		a.queues = append(a.queues, a.newAccount(1))
 	}
+	for range researchAccounts {
+		a.research = append(a.research, a.newAccount(1))
+	}
 	a.warmUp()
 	a.closeIdle()
 	var err error
@@ -222,7 +226,7 @@ func (a *run) newAccount(devices int) *accountState {
 }
 
 // everyone returns all accounts.
-func (a *run) everyone() []*accountState { return slices.Concat(a.accounts, a.queues) }
+func (a *run) everyone() []*accountState { return slices.Concat(a.accounts, a.queues, a.research) }
 
 // warmUp sends as many concurrent requests as the clients will, so that every pool reaches its size before the baseline
 // is measured.
@@ -348,7 +352,10 @@ func (a *run) prepare(witness *verify.Witness) (since time.Time, err error) {
 	for n, account := range a.everyone() {
 		account.conversations, account.turns, account.versions = nil, nil, map[string]int64{}
 		count := conversations
-		if n >= len(a.accounts) {
+		switch {
+		case n >= len(a.accounts)+len(a.queues):
+			count = researchEach
+		case n >= len(a.accounts):
 			count = queuesEach
 		}
 		for range count {
@@ -393,6 +400,10 @@ func (a *run) work(number int, length time.Duration, h *history, watch *queueWat
 		clients.Go(func() {
 			queue.run(func() bool { return planned.Err() == nil && time.Now().Before(quiet) || !enough() })
 		})
+	}
+	for n, c := range a.researchClients(number) {
+		c.history, c.ctx, c.random = h, ctx, a.random(number, 4000+n)
+		clients.Go(c.run)
 	}
 	failed := make(chan error, len(lanes))
 	for n, l := range lanes {
@@ -440,7 +451,7 @@ func (a *run) random(round, who int) *rand.Rand {
 func (a *run) minimums(h *history, watch *queueWatch) (enough func() bool) {
 	return func() bool {
 		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers &&
-			h.decided() >= leastDecided && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
+			h.decided() >= leastDecided && h.tasks() >= leastTasks && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
 	}
 }
 
@@ -478,7 +489,8 @@ func (a *run) withDatabase(do func(context.Context, *pgx.Conn) error) error {
 
 const unfinishedSQL = `
 select (select count(*) from turns where not terminal) + (select count(*) from follow_ups where state = 'queued')
-     + (select count(*) from conversations where live_turn_id is not null)`
+     + (select count(*) from conversations where live_turn_id is not null)
+     + (select count(*) from research_tasks where state in ('queued', 'running', 'cancelling'))`
 
 // atRest waits until every turn has ended and the service has released its resources.
 func (a *run) atRest(since time.Time) (stored *snapshot, err error) {

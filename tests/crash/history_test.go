@@ -31,6 +31,8 @@ const (
 	opLook    = "look" // GET of a conversation's page
 	opPage    = "page" // GET of its messages
 	opFlood   = "flood"
+	opTask    = "research"    // POST …/research-tasks
+	opStop    = "cancel task" // the task is in Turn
 )
 
 // operation is one request of a client and its outcome. Times count from the start of the run.

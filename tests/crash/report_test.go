@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"turnstone/protocol"
 )
 
 // result is the published result of a run.
@@ -36,6 +38,9 @@ type result struct {
 	EventsRead   int            `json:"events_read"`
 	Effects      int            `json:"tool_effects"`
 	Decided      int            `json:"approvals_decided"`
+	Tasks        int            `json:"research_tasks"`
+	TasksAdopted int            `json:"research_tasks_taken_over"`
+	TasksStopped int            `json:"research_tasks_cancelled"`
 	Lost         int            `json:"lost"`
 	Gaps         int            `json:"gaps"`
 	ChangedBytes int            `json:"changed_bytes"`
@@ -126,6 +131,15 @@ func (r *result) store(stored *snapshot, effects []string) {
 			r.Adopted++
 		}
 	}
+	for _, task := range stored.Tasks {
+		r.Tasks++
+		if task.Adopted {
+			r.TasksAdopted++
+		}
+		if task.State == protocol.ResearchCancelled {
+			r.TasksStopped++
+		}
+	}
 }
 
 func (r *result) resolved(right bool) {
@@ -176,6 +190,7 @@ func (r *result) rows() [][2]string {
 		{"queues drained; their items; faults meanwhile", fmt.Sprintf("%d; %d; %d", r.Queues, r.QueueItems, r.QueueFaults)},
 		{"events stored; read by clients", fmt.Sprintf("%d; %d", r.Events, r.EventsRead)},
 		{"approvals decided; effects of the tools", fmt.Sprintf("%d; %d", r.Decided, r.Effects)},
+		{"research tasks; taken over at least once; cancelled", fmt.Sprintf("%d; %d; %d", r.Tasks, r.TasksAdopted, r.TasksStopped)},
 		{"**lost**", number(r.Lost)},
 		{"**gaps**", number(r.Gaps)},
 		{"**changed bytes**", number(r.ChangedBytes)},

@@ -20,6 +20,7 @@ type snapshot struct {
 	FollowUps     []storedFollowUp
 	Conversations map[string]storedConversation
 	Messages      []storedMessage // of users
+	Tasks         map[string]*storedTask
 }
 
 type storedTurn struct {
@@ -87,7 +88,7 @@ where c.created_at >= $1 and m.account_id = any($2) and m.role = 'user'`
 
 // readSnapshot reads the rows of conversations that were created since a time.
 func readSnapshot(ctx context.Context, conn *pgx.Conn, accounts []protocol.AccountID, since any) (*snapshot, error) {
-	s := &snapshot{Turns: map[string]*storedTurn{}, Conversations: map[string]storedConversation{}}
+	s := &snapshot{Turns: map[string]*storedTurn{}, Conversations: map[string]storedConversation{}, Tasks: map[string]*storedTask{}}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
@@ -103,6 +104,7 @@ func readSnapshot(ctx context.Context, conn *pgx.Conn, accounts []protocol.Accou
 		"follow-ups":    func() error { return s.readFollowUps(ctx, tx, accounts, since) },
 		"conversations": func() error { return s.readConversations(ctx, tx, accounts, since) },
 		"messages":      func() error { return s.readMessages(ctx, tx, accounts, since) },
+		"tasks":         func() error { return s.readTasks(ctx, tx, accounts, since) },
 	} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)

@@ -9,11 +9,14 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"turnstone/actors/llm"
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/researchlog"
 	"turnstone/providers/model/modeltest"
 )
 
@@ -75,6 +78,9 @@ func (s *standIns) take() (asked []modelRequest, effects []string) {
 }
 
 func (s *standIns) react(request modeltest.Request) modeltest.Step {
+	if strings.HasPrefix(request.System, researchlog.StepMarker) {
+		return modeltest.Step{Text: []string{sitetest.ScriptedAnswer(request)}, Usage: &llm.Usage{InputTokens: 1, OutputTokens: 1}}
+	}
 	seen, about, called := modelRequest{}, "", false
 	for _, message := range request.Messages {
 		if message.Role == "tool" {

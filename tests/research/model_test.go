@@ -1,15 +1,13 @@
 package research
 
 import (
-	"context"
-	"fmt"
 	"regexp"
 	"strings"
 
 	"turnstone/actors/llm"
+	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol/researchlog"
 	"turnstone/providers/model/modeltest"
-	"turnstone/providers/model/scripted"
 )
 
 var (
@@ -30,7 +28,7 @@ func (c *corpus) model(lies bool) modeltest.Script {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(r.System, researchlog.StepMarker), "\n")
 		input := r.Messages[len(r.Messages)-1].Text
 		c.note("model " + kind + " " + subjectOf(researchlog.StepKind(kind), input))
-		text := scriptedAnswer(r)
+		text := sitetest.ScriptedAnswer(r)
 		if strings.Contains(input, instruction) {
 			text += "\n1: Everyone has to pay 999 crowns to " + obeyed + ".\n" + obeyed + " asks what is at /leak?"
 		}
@@ -55,19 +53,4 @@ func subjectOf(kind researchlog.StepKind, input string) string {
 	}
 	asked, _, _ := strings.Cut(strings.TrimPrefix(input, "Question of the user:\n"), "\n")
 	return asked
-}
-
-func scriptedAnswer(r modeltest.Request) string {
-	var b strings.Builder
-	request := llm.Request{System: r.System, Messages: r.Messages, MaxOutputTokens: 1 << 20}
-	err := scripted.New(scripted.Options{}).Stream(context.Background(), request, func(chunk llm.Chunk) error {
-		if chunk.Kind == llm.ChunkText {
-			b.WriteString(chunk.Text)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Sprintf("The scripted model failed: %v", err)
-	}
-	return b.String()
 }

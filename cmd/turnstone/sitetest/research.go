@@ -12,11 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/verify"
+	"turnstone/providers/model/modeltest"
+	"turnstone/providers/model/scripted"
 )
+
+// reconnectPause is how long a reader of a task waits before it connects again. Many of them may wait for the service.
+const reconnectPause = 5 * PollEvery
 
 // ResearchBody is the body that starts a research task.
 type ResearchBody map[string]any
@@ -46,7 +52,7 @@ func (u *User) FollowResearch(ctx context.Context, task string, seen func(verify
 		if ended || err != nil {
 			return err
 		}
-		if err := clock.Sleep(ctx, PollEvery); err != nil {
+		if err := clock.Sleep(ctx, reconnectPause); err != nil {
 			return fmt.Errorf("following %s after event %d: %w", task, after, err)
 		}
 	}
@@ -134,4 +140,20 @@ func Arm(ctx context.Context, internal, spec string) error {
 		return fmt.Errorf("%s %s", response.Status, text)
 	}
 	return nil
+}
+
+// ScriptedAnswer returns what the scripted model says to a request to a stand-in.
+func ScriptedAnswer(r modeltest.Request) string {
+	var b strings.Builder
+	request := llm.Request{System: r.System, Messages: r.Messages, MaxOutputTokens: 1 << 20}
+	err := scripted.New(scripted.Options{}).Stream(context.Background(), request, func(chunk llm.Chunk) error {
+		if chunk.Kind == llm.ChunkText {
+			b.WriteString(chunk.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Sprintf("The scripted model failed: %v", err)
+	}
+	return b.String()
 }
