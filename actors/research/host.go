@@ -21,7 +21,7 @@ import (
 const (
 	storePause = 50 * time.Millisecond
 	maxPause   = time.Second // between two tries while the store is unavailable
-	// maxAttempts is how often a task may be adopted without an entry in between: then it is what ends the processes.
+	// maxAttempts is how often a task may be adopted without progress in between: then it is what ends the processes.
 	maxAttempts = 5
 )
 

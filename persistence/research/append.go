@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,9 +17,10 @@ import (
 )
 
 const (
-	// appendSQL is the fence: owner, epoch, next sequence and next entry of the task must be those of the batch.
+	// appendSQL is the fence: owner, epoch, next sequence and next entry of the task must be those of the batch. An adoption alone is no
+	// progress, so it does not reset the attempts.
 	appendSQL = `
-	update research_tasks t set state = @state, body = @body, version = @version, attempts = case when @entries > 0 then 0 else attempts end,
+	update research_tasks t set state = @state, body = @body, version = @version, attempts = case when @progress then 0 else attempts end,
 		owner = case when @rests then null else owner end, next_sequence = @last + 1, next_entry = @first_entry + @entries,
 		finished_at = case when @ended then @at::timestamptz end
 	where account_id = @account and task_id = @task and owner = @owner and owner_epoch = @epoch and next_sequence = @first and next_entry = @first_entry
@@ -107,12 +109,14 @@ func appendArgs(b *researchlog.Append) (pgx.NamedArgs, error) {
 	}
 	return pgx.NamedArgs{
 		"account": b.AccountID, "task": b.TaskID, "owner": b.Owner, "epoch": b.Epoch, "first": b.First, "last": b.Last, "frames": b.Frames,
-		"first_entry": b.FirstEntry, "entries": len(b.Entries), "bodies": bodies, "ordinals": ordinals, "sources": sources,
+		"first_entry": b.FirstEntry, "entries": len(b.Entries), "progress": slices.ContainsFunc(b.Entries, progress), "bodies": bodies, "ordinals": ordinals, "sources": sources,
 		"state": string(b.Task.State), "body": body, "version": b.Task.Version, "ended": b.Task.State.Terminal(),
 		"rests": b.Task.State.Terminal() || b.Task.State == protocol.ResearchQueued, "at": b.At,
 		"usage_id": protocol.NewUsageID(), "usage": b.Usage,
 	}, nil
 }
+
+func progress(e researchlog.Entry) bool { return e.Kind != researchlog.EntryAdopt }
 
 // fenced returns errStored if the batch itself is why its task has moved on, and turnlog.ErrFenced otherwise.
 func fenced(ctx context.Context, tx *pg.Tx, b *researchlog.Append, args pgx.NamedArgs) error {

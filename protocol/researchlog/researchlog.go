@@ -199,7 +199,7 @@ type Append struct {
 type Claim struct {
 	Spec
 	Epoch        int32
-	Attempts     int // how often the task was claimed since its last entry
+	Attempts     int // how often the task was claimed since its last entry, adoptions apart
 	State        protocol.ResearchState
 	NextSequence int64
 	Version      int64

@@ -160,6 +160,43 @@ func (c chain) play(t *testing.T) {
 	t.Logf("%d faults, after steps of the kinds %v; %d calls, and %d in the undisturbed task", x.faults, x.met, len(world.entries(0))-x.calls, x.calls)
 }
 
+// maxDeaths is more than the number of processes that a task may end.
+const maxDeaths = 9
+
+// TestATaskThatEndsEveryProcessIsGivenUp kills each program right after it has adopted the task, as a page that exhausts the memory
+// would. The task must end, so that the programs that follow do not die of it.
+func TestATaskThatEndsEveryProcessIsGivenUp(t *testing.T) {
+	t.Parallel()
+	world := newCorpus(t, topicNames[:1], smallCorpus)
+	x := newTrial(t, sitetest.NewSite(t, world.settings(t, modeltest.Chat, false)...), world, 1)
+	over := x.user.Ledger.Plan()
+	deadly := chain{action: "kill", nodes: 1}.armed(1)
+	if err := sitetest.Arm(sitetest.Within(t, sitetest.HangGuard), x.Internal, deadly); err != nil {
+		t.Fatal(err)
+	}
+	task := x.start()
+	ended, failed := x.follow(task)
+	for stopped := x.awaitStop(ended); stopped != nil && x.faults < maxDeaths; stopped = x.awaitStop(ended) {
+		if x.faults++; x.faults < maxDeaths {
+			x.launch(stopped, deadly)
+		} else {
+			x.launch(stopped, "")
+		}
+	}
+	<-ended
+	if *failed != nil {
+		t.Fatal(*failed)
+	}
+	x.nodes[0].Kill() // the last batch has stopped it
+	x.launch(x.nodes[0], "")
+	x.nodes[0].AwaitLog("turnstone serves")
+	over()
+	_, got := x.user.CheckResearch(t, task.TaskID.String(), false)
+	if got.State != protocol.ResearchFailed || got.Failure == nil || got.Failure.Code != protocol.ResearchInterrupted {
+		t.Errorf("after %d processes the task ended %s: %+v", x.faults, got.State, got.Failure)
+	}
+}
+
 func (c chain) armed(batch int) string {
 	return fmt.Sprintf("%s=%s@%d", failpoint.ResearchAfterRow, c.action, batch)
 }

@@ -308,7 +308,10 @@ func (b *Batch) adopt() {
 }
 
 func (b *Batch) giveUp() {
-	if b.task.State == protocol.ResearchQueued || b.task.State == protocol.ResearchRunning {
+	switch b.task.State {
+	case protocol.ResearchCancelling:
+		b.end(protocol.ResearchStopped, nil)
+	case protocol.ResearchQueued, protocol.ResearchRunning:
 		b.end(protocol.ResearchFails, &protocol.ResearchFailure{
 			Code: protocol.ResearchInterrupted, Detail: "The service was interrupted too often while it worked on this task. Start it again.",
 		})

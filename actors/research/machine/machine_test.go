@@ -182,6 +182,17 @@ func TestACancelledTaskStopsAndReturnsItsInputs(t *testing.T) {
 	}
 }
 
+// A cancel is acknowledged, so a task that is given up meanwhile must still end cancelled.
+func TestACancelledTaskThatIsGivenUpEndsCancelled(t *testing.T) {
+	w := inState(t, protocol.ResearchCancelling)
+	b := w.machine.NewBatch()
+	b.GiveUp()
+	end, is := b.Events[len(b.Events)-1].(*protocol.ResearchFinished)
+	if w.machine.State() != protocol.ResearchCancelled || !is || end.State != protocol.ResearchCancelled {
+		t.Errorf("%s, %+v", w.machine.State(), b.Events)
+	}
+}
+
 func (w *world) steer(t *testing.T, command *researchlog.Steering) (receipt *protocol.ResearchReceipt) {
 	t.Helper()
 	var err error
