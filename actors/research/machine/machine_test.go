@@ -331,7 +331,7 @@ func TestAModelThatFailsLosesNoSource(t *testing.T) {
 			t.Errorf("%s: %s %+v", kind, task.State, task.Failure)
 		}
 		says := map[researchlog.StepKind]string{
-			researchlog.StepWrite: reportLanguages["en"].modelFailed, researchlog.StepSearch: reportLanguages["en"].nothing, researchlog.StepRead: reportLanguages["en"].nothing,
+			researchlog.StepWrite: reportLanguages["en"].modelFailed, researchlog.StepSearch: reportLanguages["en"].searchFailed, researchlog.StepRead: reportLanguages["en"].nothing,
 		}[kind]
 		if !strings.Contains(w.report.Content, says) {
 			t.Errorf("%s: the report does not say so:\n%s", kind, w.report.Content)

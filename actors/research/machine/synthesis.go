@@ -278,6 +278,11 @@ func (b *Batch) remarks(words *reportWords) (notes []string) {
 	if b.task.Spent.Pages >= b.task.Budget.Pages {
 		notes = append(notes, words.pagesOver)
 	}
+	if slices.ContainsFunc(b.steps, func(s *step) bool {
+		return s.Kind == researchlog.StepSearch && s.result != nil && s.result.Failed != ""
+	}) {
+		notes = append(notes, words.searchFailed)
+	}
 	return notes
 }
 
