@@ -70,9 +70,10 @@ type corpus struct {
 	search *httptest.Server
 	hosts  []*httptest.Server
 
-	mu    sync.Mutex
-	log   []string           // guarded by mu
-	asked func(entry string) // guarded by mu; called for each entry before its answer; nil: nothing
+	mu        sync.Mutex
+	log       []string           // guarded by mu
+	asked     func(entry string) // guarded by mu; called for each entry before its answer; nil: nothing
+	falsified []string           // guarded by mu; sentences of pages with another number, which the model has written
 }
 
 // pagesPerHost is how many pages are on one host: tasks read two pages of a host at once, and then one a second.

@@ -1,6 +1,7 @@
 package research
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -33,10 +34,38 @@ func (c *corpus) model(lies bool) modeltest.Script {
 			text += "\n1: Everyone has to pay 999 crowns to " + obeyed + ".\n" + obeyed + " asks what is at /leak?"
 		}
 		if lies && researchlog.StepKind(kind) == researchlog.StepWrite {
-			text += " " + invented + " " + inventedOther
+			text = c.falsify(text)
 		}
 		return modeltest.Step{Text: []string{text}, Usage: &llm.Usage{InputTokens: len(input) / 4, OutputTokens: len(text) / 4}}
 	}}
+}
+
+var (
+	sectionPart = regexp.MustCompile(`([^\[\]]+) (\[\d+\])\.\s*`)
+	lastNumber  = regexp.MustCompile(`\d+(\D*)$`)
+)
+
+// reworded begins every second sentence of a section: the model writes it in its own words.
+const reworded = "According to one report, "
+
+// falsify rewords a section, repeats its first sentence with another number and the same source, and adds the invented sentences.
+func (c *corpus) falsify(section string) string {
+	var b strings.Builder
+	for i, part := range sectionPart.FindAllStringSubmatch(section, -1) {
+		sentence, cited := part[1], part[2]
+		if i%2 == 1 {
+			sentence = reworded + strings.ToLower(sentence[:1]) + sentence[1:]
+		}
+		fmt.Fprintf(&b, "%s %s. ", sentence, cited)
+		if i == 0 {
+			changed := lastNumber.ReplaceAllString(sentence, "7351$1")
+			c.mu.Lock()
+			c.falsified = append(c.falsified, changed)
+			c.mu.Unlock()
+			fmt.Fprintf(&b, "%s %s. ", changed, cited)
+		}
+	}
+	return b.String() + invented + " " + inventedOther
 }
 
 // subjectOf returns what tells two steps of one kind apart.

@@ -174,7 +174,7 @@ func (c *corpus) checkSentences(t *testing.T, about *topic, r *result, f *figure
 		}
 	}
 	for _, m := range citedSentence.FindAllStringSubmatch(text, -1) {
-		sentence := strings.TrimSpace(strings.NewReplacer("- ", "", "“", "", "”", "").Replace(m[1]))
+		sentence := strings.TrimSpace(strings.NewReplacer("- ", "", "“", "", "”", "", reworded, "").Replace(m[1]))
 		for _, n := range citedNumber.FindAllStringSubmatch(m[2], -1) {
 			f.cited++
 			number, _ := strconv.Atoi(n[1])
@@ -184,19 +184,35 @@ func (c *corpus) checkSentences(t *testing.T, about *topic, r *result, f *figure
 		}
 	}
 	written, _, _ := strings.Cut(text, "\n## Contradictions\n")
-	lies := strings.Count(written, "Atlantis")
+	lies := strings.Count(written, "Atlantis") + strings.Count(written, "7351")
 	marked := strings.Count(written, marker)
 	checks := r.task.Checks
 	f.factual, f.supported = checks.Factual-lies, checks.Supported
-	if lies < 2 || checks.Removed < lies || checks.Unsupported != marked {
+	if !strings.Contains(written, reworded) {
+		t.Errorf("%s: no sentence is in the words of the model", about.name)
+	}
+	if lies < 3 || checks.Removed < lies || checks.Unsupported != marked {
 		t.Errorf("%s: %d invented sentences, %d marked, %+v", about.name, lies, marked, checks)
 	}
-	for _, lie := range []string{invented, inventedOther} {
+	for _, lie := range c.lies(about) {
 		plain, _, _ := strings.Cut(lie, " [")
 		if said, right := strings.Count(written, plain), strings.Count(written, plain+". "+marker)+strings.Count(written, plain+" "+marker); said == 0 || said != right {
 			t.Errorf("%s: the invented sentence %q is in the report %d times, and marked %d times:\n%s", about.name, lie, said, right, written)
 		}
 	}
+}
+
+// lies returns the sentences about a topic that the model has invented.
+func (c *corpus) lies(about *topic) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := []string{invented, inventedOther}
+	for _, sentence := range c.falsified {
+		if strings.Contains(sentence, about.name) && !slices.Contains(all, sentence) {
+			all = append(all, sentence)
+		}
+	}
+	return all
 }
 
 // supports returns why a source does not support a sentence, or "".
