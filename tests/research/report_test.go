@@ -152,7 +152,7 @@ func (c *corpus) check(t *testing.T, about *topic, r *result) (f figures) {
 }
 
 var (
-	citedSentence = regexp.MustCompile(`([^\n.\]>“]+)((?:\s?\[\d+\])+)`)
+	citedSentence = regexp.MustCompile(`(“[^”\n]+” ?|[^\n.\]>“”]+)((?:\s?\[\d+\])+)`)
 	citedNumber   = regexp.MustCompile(`\[(\d+)\]`)
 	listedSource  = regexp.MustCompile(`(?m)^(\d+)\. .* <([^>]+)> \(day, SHA-256 [0-9a-f]{12}\)$`)
 )
