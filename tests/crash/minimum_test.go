@@ -114,7 +114,7 @@ func TestATurnThatWasTakenOverTwiceCountsOnce(t *testing.T) {
 func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 	enough := func() *run {
 		a := &run{t: t, notes: newFindings(), result: result{
-			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Decided: leastDecided, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults,
+			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Decided: leastDecided, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults, Tasks: leastTasks,
 		}}
 		for _, l := range lanes {
 			for _, kind := range l.kinds {
@@ -132,6 +132,7 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 		"too few acknowledged writes": {func(r *result) { r.Acknowledged-- }, true},
 		"too few approvals decided":   {func(r *result) { r.Decided-- }, true},
 		"too few turns taken over":    {func(r *result) { r.Adopted-- }, true},
+		"too few research tasks":      {func(r *result) { r.Tasks-- }, true},
 		"too few queues drained":      {func(r *result) { r.Queues-- }, true},
 		"too few faults meanwhile":    {func(r *result) { r.QueueFaults-- }, true},
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	researchAccounts = 2
+	researchAccounts = 3
 	// researchEach is how many tasks an account runs at the same time: as many as it may, and one that waits.
 	researchEach = protocol.MaxResearchRunning + 1
 	researchRest = time.Second // at most, between two tasks of a client
