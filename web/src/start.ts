@@ -9,7 +9,7 @@ import { startDevice } from "./controls/device";
 import { startInputModality } from "./controls/input-modality";
 import { startProviderFailure } from "./features/sign-in";
 import { startAccountFeed } from "./turn/account-feed";
-import { followAgain } from "./turn/live";
+import { followAgain } from "./turn/live-store";
 
 /** Loads the tooltips when the user first points at something or moves the focus. */
 function startTooltips(): void {

@@ -15,7 +15,7 @@ import {
 } from "../api/queries";
 import { useSessionState } from "../api/session-state";
 import type { FeedItem } from "./feed";
-import { sharedTabs } from "./live";
+import { sharedTabs } from "./live-store";
 
 /** Milliseconds for which changes are collected, so that several changes of one resource cause one request. */
 const collected = 50;

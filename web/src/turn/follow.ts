@@ -1,9 +1,16 @@
-// Follows the events of one turn over the network until it ends. After any failure it resumes after the last sequence.
+// Follows the events of one turn or research task over the network until it ends. After any failure it resumes after the
+// last sequence.
+import type { Schemas } from "../api/client";
 import type { TurnEvent } from "../generated/events";
 import { readRefusal, retryAfter } from "../api/problem";
 import { openStream, pauseAfter, readStream, type StreamDependencies } from "./event-stream";
 
-/** The state of the connection to a turn. */
+export type TaskEvent = Schemas["ResearchEvent"];
+
+/** An event of the log of a turn or of a research task. */
+export type LogEvent = TurnEvent | TaskEvent;
+
+/** The state of the connection to a turn or a task. */
 export type ConnectionState =
   | "connecting"
   | "open"
@@ -20,16 +27,22 @@ export type ConnectionState =
   /** All events were read. */
   | "ended";
 
-export interface Follower {
-  events(events: TurnEvent[]): void;
+export interface Follower<Event extends LogEvent = TurnEvent> {
+  events(events: Event[]): void;
   link(link: ConnectionState): void;
 }
 
-/** Follows a turn until it has ended or cannot be followed (401, 404, 409), or until signal aborts. Never throws. */
-export async function follow(
-  turn: string,
+/** Returns the path of the events of a turn or of a research task, by its identifier. */
+const eventsOf = (id: string): string => (id.startsWith("task_") ? `/research-tasks/${id}` : `/chat/turns/${id}`);
+
+/**
+ * Follows a turn or a research task until it has ended or cannot be followed (401, 404, 409), or until signal aborts. Never
+ * throws.
+ */
+export async function follow<Event extends LogEvent = TurnEvent>(
+  id: string,
   after: number,
-  follower: Follower,
+  follower: Follower<Event>,
   signal: AbortSignal,
   deps: StreamDependencies,
 ): Promise<void> {
@@ -43,16 +56,16 @@ export async function follow(
     let wait = pauseAfter(failures);
     try {
       unanswered += 1;
-      const response = await openStream(`/chat/turns/${turn}/events?after=${last}`, signal, deps);
+      const response = await openStream(`${eventsOf(id)}/events?after=${last}`, signal, deps);
       if (response.status < 500) unanswered = 0;
       if (response.status === 200 && response.body !== null) {
         follower.link("open");
         const ended = await readStream(response.body, signal, (frames) => {
-          const events = frames.map(({ data }) => JSON.parse(data) as TurnEvent);
+          const events = frames.map(({ data }) => JSON.parse(data) as Event);
           failures = 0;
           last = Math.max(last, events.at(-1)?.sequence ?? last);
           follower.events(events);
-          return events.some(({ type }) => type === "turn.finished");
+          return events.some(({ type }) => type === "turn.finished" || type === "task.finished");
         });
         if (ended) return follower.link("ended");
         if (failures === 0) {

@@ -5,16 +5,16 @@
 import type { TurnEvent } from "../generated/events";
 import type { StreamDependencies } from "./event-stream";
 import { followFeed, type FeedFollower, type FeedItem } from "./feed";
-import { follow, type Follower, type ConnectionState } from "./follow";
+import { follow, type ConnectionState, type Follower, type LogEvent } from "./follow";
 
-/** The number of connection slots for turns, next to the feed. Further turns wait for a slot. */
+/** The number of connection slots for turns and research tasks, next to the feed. Further ones wait for a slot. */
 const maxConnections = 3;
 
 type TabMessage =
   | { kind: "leading" }
   | { kind: "want"; tab: string; turn: string; after: number }
   | { kind: "leave"; tab: string; turn: string }
-  | { kind: "events"; turn: string; events: TurnEvent[] }
+  | { kind: "events"; turn: string; events: LogEvent[] }
   | { kind: "link"; turn: string; link: ConnectionState }
   | { kind: "want_feed" }
   | { kind: "items"; items: FeedItem[]; cursor: string }
@@ -30,7 +30,7 @@ export interface TabsDependencies extends StreamDependencies {
 interface Connection {
   /** The log contains the events after this sequence, for tabs that join later. */
   from: number;
-  log: TurnEvent[];
+  log: LogEvent[];
   link: ConnectionState;
   tabs: Set<string>;
   stop: AbortController | null; // null: waits for a slot, or has ended
@@ -41,7 +41,7 @@ export class Tabs {
   readonly #tab = crypto.randomUUID();
   readonly #deps: TabsDependencies;
   readonly #stop = new AbortController();
-  readonly #wanted = new Map<string, { follower: Follower; after: number }>();
+  readonly #wanted = new Map<string, { follower: Follower<LogEvent>; after: number }>();
   readonly #connections = new Map<string, Connection>(); // used by the leader only
   #leads = false;
   #feed: FeedFollower | null = null;
@@ -56,9 +56,10 @@ export class Tabs {
     deps.elect(() => this.#lead(), this.#stop.signal);
   }
 
-  /** Follows a turn after the sequence after, until the returned function is called. */
-  follow(turn: string, after: number, follower: Follower): () => void {
-    const wanted = { follower, after };
+  /** Follows a turn or a research task after the sequence after, until the returned function is called. */
+  follow<Event extends LogEvent = TurnEvent>(turn: string, after: number, follower: Follower<Event>): () => void {
+    // The log of a turn has events of turns only, and that of a task has events of tasks only.
+    const wanted = { follower: follower as Follower<LogEvent>, after };
     this.#wanted.set(turn, wanted);
     this.#broadcast({ kind: "want", tab: this.#tab, turn, after });
     return () => {
@@ -200,7 +201,7 @@ export class Tabs {
     const stop = new AbortController();
     connection.stop = stop;
     const current = () => this.#connections.get(turn) === connection;
-    await follow(
+    await follow<LogEvent>(
       turn,
       connection.from,
       {

@@ -49,5 +49,5 @@ export function useComposerState(id: string, page: ConversationPage | undefined,
 
 /** The sequence of the last event of a turn that this page has received. */
 export function lastReceivedSequence(turn: string, page: ConversationPage | undefined): number {
-  return useLive.getState().turns[turn]?.view.last ?? page?.live_turn?.last_sequence ?? 0;
+  return useLive.getState().byID[turn]?.view.last ?? page?.live_turn?.last_sequence ?? 0;
 }

@@ -34,7 +34,7 @@ interface AnswerProps {
 
 export const Answer = memo(function Answer({ message, turnID, last }: AnswerProps) {
   const final = isFinal(message) ? message : null;
-  const live = useLive(({ turns }) => (final !== null || turnID === null ? undefined : turns[turnID]));
+  const live = useLive(({ byID: turns }) => (final !== null || turnID === null ? undefined : turns[turnID]));
   const routing = message?.routing ?? routingOf(live?.view.routing ?? null);
   const parts: readonly Partial<PartView>[] = final?.parts ?? live?.view.parts ?? message?.parts ?? [];
   const finished = live?.view.finished ?? null;

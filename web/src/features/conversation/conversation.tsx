@@ -94,7 +94,7 @@ function ConversationFooter({
   page: ConversationPage | undefined;
   turnID: string | null;
 }) {
-  const live = useLive(({ turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
+  const live = useLive(({ byID: turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
   return (
     <div className="relative mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <ConnectionBanner live={live} />

@@ -41,8 +41,8 @@ export function Announcer({ turnID, rows }: { turnID: string | null; rows: reado
 function useAnswerAnnouncements(turnID: string | null, rows: readonly Row[]): void {
   const { t } = useLocalization();
   const mode = useDevice((device) => device.announce);
-  const live = useLive(({ turns }) => turnID !== null && turns[turnID] !== undefined);
-  const ended = useLive(({ turns }) => turnID !== null && turns[turnID]?.view.finished != null);
+  const live = useLive(({ byID: turns }) => turnID !== null && turns[turnID] !== undefined);
+  const ended = useLive(({ byID: turns }) => turnID !== null && turns[turnID]?.view.finished != null);
   /** open: the turn whose end is not announced yet. spoken: the number of announced characters of its text. */
   const open = useRef<string | null>(null);
   const spoken = useRef(0);
@@ -57,7 +57,7 @@ function useAnswerAnnouncements(turnID: string | null, rows: readonly Row[]): vo
   useEffect(() => {
     if (mode !== "sentences" || !live || ended || turnID === null) return;
     const timer = setInterval(() => {
-      const text = answerText(useLive.getState().turns[turnID]?.view.parts);
+      const text = answerText(useLive.getState().byID[turnID]?.view.parts);
       const end = lastSentenceEnd(text, spoken.current);
       if (end <= spoken.current) return;
       announce(toPlainText(text.slice(spoken.current, end)));
@@ -69,12 +69,12 @@ function useAnswerAnnouncements(turnID: string | null, rows: readonly Row[]): vo
     const turn = open.current;
     if (turn === null) return;
     // A turn may end before any of its events has arrived; then its message gives the end.
-    const finished = useLive.getState().turns[turn]?.view.finished ?? null;
+    const finished = useLive.getState().byID[turn]?.view.finished ?? null;
     const message = rows.findLast((row) => row.turnID === turn && row.kind === "answer")?.message ?? null;
     const end = finished !== null ? endOf(finished) : message !== null ? endOfMessage(message) : null;
     if (end === null) return;
     open.current = null;
-    const text = answerText(finished !== null ? useLive.getState().turns[turn]!.view.parts : message!.parts);
+    const text = answerText(finished !== null ? useLive.getState().byID[turn]!.view.parts : message!.parts);
     const announceEnd = (end: End) => {
       const { key, urgent } = announcementOf(end);
       if (mode === "off" && !urgent) return;

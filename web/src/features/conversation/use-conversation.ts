@@ -107,7 +107,7 @@ function turnOf(
 function useFollowed(id: string, turnID: string | null, messages: readonly Message[], ready: boolean) {
   const [attempt, setAttempt] = useState(0);
   const live = useLive(
-    useShallow(({ turns }) => {
+    useShallow(({ byID: turns }) => {
       const turn = turnID === null ? undefined : turns[turnID];
       return turn === undefined
         ? null
