@@ -75,7 +75,7 @@ var layers = map[string][]string{
 // those before it. Of a feature, other folders may import only the public file, index.ts.
 var webLayers = []string{
 	"generated", "api", "sandbox", "turn", "messages", "style", "controls", "keys", "parts",
-	"features/sign-in", "features/files", "features/composer", "features/artifacts", "features/projects", "features/sharing", "features/conversation",
+	"features/sign-in", "features/files", "features/research", "features/composer", "features/artifacts", "features/projects", "features/sharing", "features/conversation",
 	"features/sidebar", "features/search", "features/settings",
 	"layout", ".",
 }

@@ -42,6 +42,14 @@ describe("what an item of the feed makes outdated", () => {
     expect(outdatedBy(item("approval.changed"), nothing)).toEqual([["approvals"], ["conversation", "conv_1"]]);
   });
 
+  test("the tasks of the conversation, which has a message more at their end, if the state of one changed", () => {
+    expect(outdatedBy(item("task.changed"), nothing)).toEqual([
+      ["research", "conv_1"],
+      ["conversations"],
+      ["conversation", "conv_1"],
+    ]);
+  });
+
   test("the artifacts of the conversation, if one has a new version", () => {
     expect(outdatedBy(item("artifact.changed"), nothing)).toEqual([
       ["artifacts", "conv_1"],

@@ -33,6 +33,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       ];
     case "approval": // the list of the account, and the state of the live turn
       return [["approvals"], ["conversation", of]];
+    case "task": // its report is a message
+      return [["research", of], ["conversations"], ["conversation", of]];
     case "artifact":
       return [
         ["artifacts", of],

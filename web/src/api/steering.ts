@@ -1,10 +1,8 @@
 // Sends requests to a live turn, each until the service responds. All of them may be repeated: the service accepts each once.
 import { Refusal, send, type Schemas } from "./client";
-import { readRefusal, unreachable } from "./problem";
-import { noticeSignOut, useSessionState } from "./session-state";
+import { readRefusal } from "./problem";
+import { untilAnswered } from "./until-answered";
 
-/** The longest pause between attempts without Retry-After, in milliseconds. */
-const longestPause = 8_000;
 /** A browser refuses larger requests that outlast their page: 64 KiB, of characters of up to 3 bytes. */
 const longestKeptAlive = 20_000;
 
@@ -17,8 +15,8 @@ export async function postSteering(
   onFailure: (refusal: Refusal) => void,
 ): Promise<Refusal | null> {
   const body = JSON.stringify(request);
-  for (let failures = 0; ; failures++) {
-    try {
+  try {
+    await untilAnswered(async () => {
       const init = {
         method: "POST",
         keepalive: body.length <= longestKeptAlive,
@@ -28,31 +26,9 @@ export async function postSteering(
       };
       const response = await send(new Request(new URL("/chat/steering", location.origin), init));
       if (!response.ok) throw await readRefusal(response);
-      return null;
-    } catch (error) {
-      noticeSignOut(error);
-      const refusal = error instanceof Refusal ? error : unreachable();
-      if (!refusal.outcomeUnknown && refusal.status !== 401 && refusal.status !== 429) return refusal;
-      onFailure(refusal);
-      await pause(
-        refusal.status === 401
-          ? longestPause
-          : Math.max(refusal.retryAfter, Math.min(longestPause, 300 * 2 ** failures) * (0.5 + Math.random() / 2)),
-      );
-    }
+    }, onFailure);
+    return null;
+  } catch (refusal) {
+    return refusal as Refusal;
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      window.removeEventListener("online", end);
-      stopWatching();
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    window.addEventListener("online", end);
-    const stopWatching = useSessionState.subscribe(({ lost }, before) => before.lost && !lost && end());
-  });
 }

@@ -11,7 +11,7 @@ type Deferred<P> = ((props: P) => ReactNode) & {
 
 interface Options<P> {
   /** Rendered until the code is loaded. */
-  Placeholder?: ComponentType;
+  Placeholder?: ComponentType<P>;
   /** Called when the code cannot be loaded, to close what was opened. Without it, rendering throws the error. */
   onFailure?: (props: P) => void;
 }
@@ -49,7 +49,7 @@ export function deferred<P extends object>(
     if (failure !== null) throw failure.error;
     const Loaded = component.value;
     if (Loaded !== null) return <Loaded {...props} />;
-    return Placeholder && <Placeholder />;
+    return Placeholder && <Placeholder {...props} />;
   }
   return Object.assign(DeferredComponent, { preload: component.load });
 }

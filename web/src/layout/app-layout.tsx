@@ -22,6 +22,7 @@ import {
   useUnsent,
 } from "../features/sidebar";
 import { useKnownConversation } from "../api/known-conversation";
+import { ResearchNotifications } from "../features/research";
 import { ShareDialog, useSharing } from "../features/sharing";
 import { useLocalization } from "../messages/localization";
 import { FileView } from "../features/files";
@@ -89,6 +90,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {conversation !== undefined && <PageTitle name={conversation.title || t("pages.untitled")} />}
       <UnreadIcon />
       {notify && <ApprovalNotifications current={id} />}
+      {notify && <ResearchNotifications current={id} />}
       <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />
       <Toasts />
     </div>

@@ -1,12 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { chooseLanguage, english, languages } from "./catalog";
 import { consentMessages } from "./consents";
+import { researchMessages } from "./research";
 
 describe("messages of the app", () => {
   for (const [tag, language] of Object.entries(languages)) {
     test(`${tag} has every message that English has, with the same values`, async () => {
-      const messages: Record<string, unknown> = { ...(await language.load()), ...consentMessages[tag] };
-      const inEnglish: Record<string, unknown> = { ...english, ...consentMessages["en"] };
+      const messages: Record<string, unknown> = {
+        ...(await language.load()),
+        ...consentMessages[tag],
+        ...researchMessages[tag],
+      };
+      const inEnglish: Record<string, unknown> = { ...english, ...consentMessages["en"], ...researchMessages["en"] };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {
         expect(valuesIn(text), key).toEqual(valuesIn(inEnglish[key]));

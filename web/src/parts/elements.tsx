@@ -3,6 +3,7 @@ import { Marked, type Tokens } from "marked";
 import { Fragment, type ReactNode } from "react";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
+import { Cited, hasCitations } from "./cited";
 import { Code } from "./code";
 import { CopyButton } from "./copy-button";
 import { csvOf } from "./csv";
@@ -139,11 +140,17 @@ function renderSpan(token: Token, source: Nested): ReactNode {
 
 function renderText(text: string, formulas: readonly FormulaSource[]): ReactNode {
   const decoded = decodeEntities(text);
-  if (formulas.length === 0) return decoded;
+  if (formulas.length === 0) return withCitations(decoded);
   return splitPlaceholders(decoded, formulas).map((piece, at) =>
-    "text" in piece ? piece.text : <Formula key={at} tex={piece.tex} display={piece.display} />,
+    "text" in piece ? (
+      <Fragment key={at}>{withCitations(piece.text)}</Fragment>
+    ) : (
+      <Formula key={at} tex={piece.tex} display={piece.display} />
+    ),
   );
 }
+
+const withCitations = (text: string): ReactNode => (hasCitations(text) ? <Cited text={text} /> : text);
 
 const asWritten = (tokens: readonly Token[]): string => tokens.map(({ raw }) => raw).join("");
 

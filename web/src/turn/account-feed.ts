@@ -16,6 +16,7 @@ import {
 import { useSessionState } from "../api/session-state";
 import type { FeedItem } from "./feed";
 import { sharedTabs } from "./live-store";
+import { noteTask } from "./running-tasks";
 
 /** Milliseconds for which changes are collected, so that several changes of one resource cause one request. */
 const collected = 50;
@@ -65,9 +66,11 @@ export function startAccountFeed(): void {
 
   sharedTabs().followFeed({
     items: (items: FeedItem[]) => {
-      for (const { type, id, version } of items)
+      for (const { type, id, version, conversation_id, state } of items) {
         if (type.startsWith("conversation.") && id !== undefined)
           changed.set(id, type === "conversation.deleted" ? null : (version ?? 0));
+        if (type === "task.changed" && id !== undefined) noteTask(id, conversation_id ?? "", state ?? "");
+      }
       for (const key of items.flatMap((item) => outdatedBy(item, known)))
         if (key.length === 0) gapAfter = lastFetch();
         else outdated.set(key.join(" "), key);

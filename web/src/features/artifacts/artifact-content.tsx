@@ -1,12 +1,16 @@
 // The content of a version by its kind. Pages, pictures and diagrams run in the frame of the sandbox origin.
-import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { Code } from "../../parts/code";
 import { rowsOf } from "../../parts/csv";
+import { ReportContext } from "../../parts/cited";
 import { Markdown } from "../../parts/markdown";
 import { frameAttributes, runArtifact, sandboxOrigin } from "../../sandbox/sandbox";
+import { Citation, ReportDetails, reportQuery } from "../research";
+import { usePrint } from "./print";
 import type { Artifact } from "./queries";
 
 interface ContentProps {
@@ -27,7 +31,7 @@ export function ArtifactContent({ artifact, content, source, onFix }: ContentPro
     case "document":
       return (
         <Scrolling>
-          <Markdown text={content} streaming={false} />
+          <Document artifact={artifact} content={content} />
         </Scrolling>
       );
     case "table":
@@ -46,6 +50,33 @@ export function ArtifactContent({ artifact, content, source, onFix }: ContentPro
     default:
       return <Frame kind={shown} title={title} content={content} onFix={onFix} />;
   }
+}
+
+/** A document, which may be the report of a research task. */
+function Document({
+  artifact: { artifact_id: report, conversation_id: conversation },
+  content,
+}: {
+  artifact: Artifact;
+  content: string;
+}) {
+  const element = useRef<HTMLDivElement>(null);
+  usePrint(element);
+  const isReport = useQuery(reportQuery(conversation, report)).data != null;
+  const context = useMemo(
+    () => (isReport ? { conversation, report, Citation } : null),
+    [isReport, conversation, report],
+  );
+  return (
+    <>
+      <div ref={element}>
+        <ReportContext value={context}>
+          <Markdown text={content} streaming={false} />
+        </ReportContext>
+      </div>
+      {isReport && <ReportDetails conversation={conversation} report={report} />}
+    </>
+  );
 }
 
 const sourceLanguages = { document: "markdown", html: "html", svg: "xml", table: "", diagram: "", code: "" } as const;

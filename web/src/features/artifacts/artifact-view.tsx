@@ -91,6 +91,9 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
               ) : (
                 <Restore artifact={artifact} version={version} onRestored={showCurrent} />
               )}
+              {artifact.kind === "document" && mode === "result" && (
+                <IconButton icon="print" label={t("artifacts.print")} onClick={() => window.print()} />
+              )}
               <CopyButton size="normal" label={t("artifacts.copy")} text={() => content} />
               <a
                 href={downloadPath(artifact, version)}

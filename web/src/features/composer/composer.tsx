@@ -10,9 +10,12 @@ import { onMac, formatKeys } from "../../keys/keys";
 import { useSendKey, useSendModes } from "../../keys/send-keys";
 import { sendKeys, type SendKey, type SendMode } from "../../keys/send-modes";
 import { deferred } from "../../controls/deferred";
+import { IconButton } from "../../controls/button";
+import { ResearchPanel, toggleResearch } from "../research";
 import { AddFilesMenu, addFiles } from "./add-files";
 import { isEmpty } from "./draft";
 import type { LiveTurn } from "../../turn/live";
+import { useRunningTasks } from "../../turn/running-tasks";
 import { useLocalization } from "../../messages/localization";
 import { drafts, useDrafts } from "./page-drafts";
 import { WritingField } from "./field";
@@ -28,6 +31,7 @@ import { TemporaryNotice, TemporaryToggle } from "./temporary";
 import { useChat, type Chat } from "./use-chat";
 import { useEscape, useFocus, useRefusedText } from "./use-composer";
 import { useSend } from "./use-send";
+import { useResearch } from "./use-research";
 import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
 
@@ -59,17 +63,20 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const chat = useChat(conversationID, page);
   const { id, draft } = chat;
-  const temporary = useTemporary(chat, state.messageInFlight);
+  const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
+  const temporary = useTemporary(chat, state.messageInFlight || researches);
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
   // The conversation in whose message a file may be named with "@".
   const [mentioning, setMentioning] = useState<string | null>(null);
   const unsaved = useDrafts(({ unsaved }) => unsaved[id] ?? false);
-  const way = useSend(chat, state, once, () => {
+  const sent = () => {
     setOnce(null);
     dropRefused();
     field.current?.focus();
-  });
+  };
+  const way = useSend(chat, state, once, sent);
+  const research = useResearch(chat, way, sent);
   const wrong = refused !== null || way.length > longestMessage;
   const { turn, stopping } = state;
   const stop = (scope: "turn" | "turn_and_follow_ups") =>
@@ -86,6 +93,10 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
     if (action === "edit-last") {
       if (page?.head_message_id == null) return false;
       requestEditLast();
+      return true;
+    }
+    if (research.on) {
+      research.submit();
       return true;
     }
     const other = second(way.verb ?? "queue");
@@ -108,13 +119,27 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
         <Attached conversation={id} files={draft.files} isStored={chat.fresh === null} noteID={`${noteID}-files`} />
+        {research.on && (
+          <ResearchPanel
+            conversation={id}
+            length={way.length}
+            files={draft.files.length}
+            temporary={temporary?.on ?? chat.page?.temporary ?? false}
+          />
+        )}
         {mentioning === id && <FileMention key={id} conversation={id} field={field} />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}
           aria-invalid={wrong || undefined}
           aria-describedby={noteID}
-          placeholder={t(turn === null ? "composer.placeholder" : "composer.placeholder.live")}
+          placeholder={t(
+            research.on
+              ? "composer.research.placeholder"
+              : turn === null
+                ? "composer.placeholder"
+                : "composer.placeholder.live",
+          )}
           value={draft.text}
           sendKey={sendKey}
           onText={(text) => {
@@ -127,8 +152,20 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         />
         <div className="flex items-center gap-1.5 p-2 pt-0.5">
           <AddFilesMenu conversation={id} />
-          <ToolsMenu conversation={id} isStored={chat.page !== undefined} />
-          <Picker chat={chat} once={once} onOnce={setOnce} />
+          <IconButton
+            icon="research"
+            label={t("composer.research")}
+            aria-pressed={research.on}
+            aria-disabled={research.sending || undefined}
+            className={research.on ? "bg-hover text-ink" : ""}
+            onClick={() => research.sending || toggleResearch(id)}
+          />
+          {!research.on && (
+            <>
+              <ToolsMenu conversation={id} isStored={chat.page !== undefined} />
+              <Picker chat={chat} once={once} onOnce={setOnce} />
+            </>
+          )}
           {temporary !== null && (
             <TemporaryToggle on={temporary.on} disabled={temporary.changing} onChange={temporary.change} />
           )}
@@ -143,13 +180,14 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
           )}
           {(turn === null || !way.empty) && (
             <SendButton
-              verb={way.verb}
+              label={research.on ? t("composer.research.start") : undefined}
+              verb={research.on ? null : way.verb}
               verbs={way.verbs}
               keysOf={(one) => (way.verb === null ? "" : keysOf(one, way.verb, second(way.verb), sendKey))}
-              disabled={!way.canSend || blocked}
+              disabled={!(research.on ? research.canSend : way.canSend) || blocked}
               uploading={way.uploading}
               reason={`${noteID} ${noteID}-files`}
-              onSend={way.submit}
+              onSend={research.on ? research.submit : way.submit}
               returnTo={returnTo}
             />
           )}

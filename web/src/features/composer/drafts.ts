@@ -147,6 +147,19 @@ export class Drafts {
     this.#change(id, (draft) => withChoice(draft, whose), 0);
   }
 
+  /** Empties the composer after its text and its files became something else than a message, unless they have changed. */
+  empty(id: string, content: Content): void {
+    if (sameContent(this.#of(id), content)) this.#change(id, (draft) => ({ ...draft, text: "", files: [] }), 0);
+  }
+
+  /** Creates the conversation of a draft, unless the service has it. Throws a Refusal. */
+  async createConversation(id: string): Promise<void> {
+    const fresh = this.#notCreated.get(id);
+    if (fresh === undefined) return;
+    await this.#deps.create(id, fresh);
+    this.#notCreated.delete(id);
+  }
+
   /** Saves an unsaved draft now. */
   save(id: string): void {
     this.#schedule(id, 0);
@@ -200,11 +213,7 @@ export class Drafts {
     if (!isDue(draft) || this.#deps.isSignedOut()) return;
     this.#put(id, saveStarted(draft));
     try {
-      const fresh = this.#notCreated.get(id);
-      if (fresh !== undefined) {
-        await this.#deps.create(id, fresh);
-        this.#notCreated.delete(id);
-      }
+      await this.createConversation(id);
       const response = await this.#deps.put(id, bodyOf(draft));
       this.#put(id, saveSucceeded(this.#of(id), kept(response)));
       this.#setUnsaved(id, false);

@@ -9,6 +9,8 @@ import type { SendMode } from "../../keys/send-modes";
 export const verbIcons: Record<SendMode, IconName> = { queue: "queue", steer: "steer", interrupt: "interrupt" };
 
 interface SendProps {
+  /** What the button does, if it sends no message; its accessible name. */
+  label?: string | undefined;
   /** During a live turn: the way in which the button sends; null: there is no live turn. */
   verb: SendMode | null;
   /** The ways to send during a live turn. */
@@ -25,9 +27,9 @@ interface SendProps {
   returnTo: () => HTMLElement | null;
 }
 
-export function SendButton({ verb, verbs, keysOf, disabled, uploading, reason, onSend, returnTo }: SendProps) {
+export function SendButton({ label, verb, verbs, keysOf, disabled, uploading, reason, onSend, returnTo }: SendProps) {
   const { t } = useLocalization();
-  const action = t(verb === null ? "composer.send" : `composer.${verb}`);
+  const action = label ?? t(verb === null ? "composer.send" : `composer.${verb}`);
   const name = uploading === 0 ? action : t("composer.send.uploading", { action, count: uploading });
   return (
     <span className="flex shrink-0">

@@ -1,6 +1,6 @@
 // An answer: while it streams, from the events of its turn; afterwards, from its message. Both have the same parts with
 // the same identifiers, so nothing moves when the message replaces the events.
-import { Fragment, memo } from "react";
+import { Fragment, memo, use, useMemo } from "react";
 import { sendMessage } from "../../api/outbox";
 import { deferred } from "../../controls/deferred";
 import { Button, IconButton } from "../../controls/button";
@@ -9,11 +9,13 @@ import { toast } from "../../controls/toast";
 import type { Message, TurnRouting } from "../../generated/events";
 import { CopyButton } from "../../parts/copy-button";
 import { copyText } from "../../parts/export-text";
+import { ReportContext } from "../../parts/cited";
 import { Part } from "../../parts/part";
 import { toPlainText } from "../../parts/plain";
 import type { PartView } from "../../turn/fold";
 import { useLive } from "../../turn/live";
 import { useLocalization } from "../../messages/localization";
+import { Citation, ReportDetails } from "../research";
 import { Actions, Siblings } from "./actions";
 import { Activity } from "./activity";
 import { Ending } from "./ending";
@@ -32,7 +34,23 @@ interface AnswerProps {
   last: boolean;
 }
 
-export const Answer = memo(function Answer({ message, turnID, last }: AnswerProps) {
+/** Whether a message is the report of a research task, which no turn has written. */
+const isReport = (message: Message | null): boolean =>
+  message?.turn_id === null && message.parts.some(({ type }) => type === "artifact");
+
+/** An answer of a turn, or the report of a research task. */
+export const Answer = memo(function Answer(props: AnswerProps) {
+  const { id: conversation } = useConversationContext();
+  const report = isReport(props.message) ? (props.message?.message_id ?? null) : null;
+  const context = useMemo(() => (report === null ? null : { conversation, report, Citation }), [conversation, report]);
+  return (
+    <ReportContext value={context}>
+      <Content {...props} />
+    </ReportContext>
+  );
+});
+
+function Content({ message, turnID, last }: AnswerProps) {
   const final = isFinal(message) ? message : null;
   const live = useLive(({ byID: turns }) => (final !== null || turnID === null ? undefined : turns[turnID]));
   const routing = message?.routing ?? routingOf(live?.view.routing ?? null);
@@ -52,11 +70,18 @@ export const Answer = memo(function Answer({ message, turnID, last }: AnswerProp
           )}
         </Fragment>
       ))}
+      <Details />
       {ended && <Ending message={final} turnID={turnID} finished={finished} last={last} />}
       {final !== null ? <AnswerActions message={final} last={last} /> : <Activity turn={live} />}
     </>
   );
-});
+}
+
+/** What is known of a report; nothing for other answers. */
+function Details() {
+  const report = use(ReportContext);
+  return report === null ? null : <ReportDetails conversation={report.conversation} report={report.report} />;
+}
 
 /** Asks the model in words to try a failed call again. */
 function RetryCall({ name }: { name: string }) {
@@ -100,7 +125,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
         <>
           <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
           {/* Otherwise the notice about the end contains "Try again". */}
-          {!busy && message.status === "complete" && (
+          {!busy && !isReport(message) && message.status === "complete" && (
             <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />
           )}
           {last && isEligible(message) && <FeedbackButtons message={message} />}
@@ -109,6 +134,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
               {t("transcript.copy_plain")}
             </MenuItem>
             {!busy &&
+              !isReport(message) &&
               (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
                 <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
                   {t("transcript.regenerate_with", { profile: t(`transcript.profile.${profile}`) })}

@@ -17,7 +17,7 @@ import { ConversationLoading } from "./conversation-loading";
 
 // The transcript with its Markdown is the larger part of the app, and a new chat does not need it.
 const Transcript = deferred(() => import("./transcript").then((m) => m.Transcript), {
-  Placeholder: ConversationLoading,
+  Placeholder: () => <ConversationLoading />,
 });
 const NotFound = deferred(() => import("../../controls/not-found").then((m) => m.NotFound));
 

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../../api/outbox";
 import { markRead } from "../../api/queries";
 import { useComposerRequests } from "../composer";
+import { TaskList } from "../research";
 import { deferred } from "../../controls/deferred";
 import { Icon } from "../../controls/icon";
 import { keyOf, onMac } from "../../keys/keys";
@@ -56,6 +57,10 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
               )}
               <List rows={rows} scroll={scroll} locator={locator} edit={edit} />
             </div>
+            <TaskList
+              conversation={id}
+              lastMessageAt={rows.findLast(({ message }) => message !== null)?.message?.created_at ?? null}
+            />
           </div>
           <div ref={scroll.spacer} aria-hidden="true" />
         </div>

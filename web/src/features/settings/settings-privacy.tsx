@@ -10,7 +10,7 @@ import { consentMessages } from "../../messages/consents";
 import { useLocalization, useMessages } from "../../messages/localization";
 
 /** The sources that tools read, in this order. The others need no consent yet. */
-const sources = ["conversations", "projects", "location"] as const;
+const sources = ["conversations", "files", "projects", "location"] as const;
 type Source = (typeof sources)[number];
 
 export function Privacy() {

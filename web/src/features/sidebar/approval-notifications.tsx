@@ -1,6 +1,7 @@
 // Notifications of the browser about calls that wait for the user's approval. Rendered only while the user wants them.
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
+import { notify } from "../../controls/notification";
 import { useLocalization } from "../../messages/localization";
 import { useApprovals } from "../../turn/use-approvals";
 
@@ -28,20 +29,4 @@ export function ApprovalNotifications({ current }: { current: string | null }) {
     known.current = next;
   }, [waiting, current, navigate, t]);
   return null;
-}
-
-/** Shows a notification; null: the browser does not allow it. Other tabs replace it with the same one. */
-function notify(tag: string, title: string, body: string, open: () => void): Notification | null {
-  if (Notification.permission !== "granted") return null;
-  try {
-    const notification = new Notification(title, { body, tag });
-    notification.onclick = () => {
-      window.focus();
-      notification.close();
-      open();
-    };
-    return notification;
-  } catch {
-    return null; // some browsers on phones have notifications of service workers only
-  }
 }

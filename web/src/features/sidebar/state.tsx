@@ -5,6 +5,7 @@ import { conversationQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { useDeletion } from "./deletion";
+import { useRunningTasks } from "../../turn/running-tasks";
 import { useApprovals } from "../../turn/use-approvals";
 
 export function ConversationState({ conversation, current }: { conversation: Conversation; current: boolean }) {
@@ -19,11 +20,14 @@ export function ConversationState({ conversation, current }: { conversation: Con
   });
   const waits = useApprovals()?.data.some(({ conversation_id }) => conversation_id === id) === true;
   if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
-  if (waits || conversation.live_turn_id !== null) {
+  const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
+  if (waits || researches || conversation.live_turn_id !== null) {
     return (
       <StateLabel>
         {waits ? <Icon name="clock" size={16} /> : <Spinner />}
-        <span className="sr-only">{t(waits ? "pages.state.approval" : "pages.state.running")}</span>
+        <span className="sr-only">
+          {t(waits ? "pages.state.approval" : researches ? "pages.state.research" : "pages.state.running")}
+        </span>
       </StateLabel>
     );
   }

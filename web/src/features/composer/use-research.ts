@@ -1,0 +1,48 @@
+// The research task that the composer starts in place of a turn, if the user has chosen that.
+import { useNavigate } from "@tanstack/react-router";
+import { toast } from "../../controls/toast";
+import { useLocalization } from "../../messages/localization";
+import { idle, isUsable, loadStart, longestQuestion, maxQuestionFiles, useResearchMode } from "../research";
+import { endNewChat } from "./new-chat";
+import { drafts } from "./page-drafts";
+import type { Chat } from "./use-chat";
+import type { SendState } from "./use-send";
+
+interface ResearchState {
+  /** Whether the next send starts a task. */
+  on: boolean;
+  /** Whether a request is in flight. */
+  sending: boolean;
+  canSend: boolean;
+  submit(): void;
+}
+
+export function useResearch(chat: Chat, way: SendState, onStarted: () => void): ResearchState {
+  const { t } = useLocalization();
+  const navigate = useNavigate();
+  const { id } = chat;
+  const choice = useResearchMode(({ choices }) => choices[id]);
+  const { sending } = useResearchMode(({ starting }) => starting[id] ?? idle);
+  const { text, files } = chat.draft;
+  const canSend =
+    choice !== undefined &&
+    choice.places.length > 0 &&
+    isUsable(choice.budget) &&
+    text.trim() !== "" &&
+    way.canSend &&
+    way.length <= longestQuestion &&
+    files.length <= maxQuestionFiles &&
+    !sending;
+  const submit = async () => {
+    if (!canSend) return;
+    const module = await loadStart().catch(() => null);
+    if (module === null) return void toast(t("pages.part_failed"), { kind: "problem" });
+    if (!(await module.startResearch(id, text.trim(), files, () => drafts.createConversation(id)))) return;
+    drafts.empty(id, { text, files });
+    onStarted();
+    if (chat.fresh === null) return;
+    endNewChat(id);
+    if (location.pathname === "/") void navigate({ to: "/c/$conversation", params: { conversation: id } });
+  };
+  return { on: choice !== undefined, sending, canSend, submit: () => void submit() };
+}
