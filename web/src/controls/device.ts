@@ -6,7 +6,7 @@ export interface DeviceSettings {
   announce: "off" | "sentences" | "end";
   /** Whether the single-letter shortcuts j and k move between messages. */
   letterShortcuts: boolean;
-  /** Whether the browser shows a notification when a call waits for the user's approval. */
+  /** Whether the browser shows a notification when a call waits for the user's approval, or a research task has ended. */
   notify: boolean;
   /** Whether the sidebar is shown next to the page, where there is space for it. */
   sidebar: boolean;

@@ -54,7 +54,7 @@ export function Citation({ number, conversation, report }: CitationProps) {
             change(true);
             requestAnimationFrame(() => content.current?.focus());
           }}
-          className="rounded-sm px-0.5 text-[0.85em] font-medium text-accent tabular-nums hover:bg-accent-wash pointer-coarse:px-1 pointer-coarse:py-0.5"
+          className="-mx-0.5 rounded-sm px-0.5 text-[0.85em] font-medium text-accent tabular-nums hover:bg-accent-wash pointer-coarse:-mx-1 pointer-coarse:px-1 pointer-coarse:py-0.5"
         >
           [{number}]
         </button>

@@ -199,7 +199,7 @@ function Budget({ choice, onChange }: BudgetProps) {
     return (
       <p className="flex flex-wrap items-center gap-x-2 text-soft">
         {t("research.budget.text", { tokens, pages, minutes: seconds / 60 })}
-        <Button look="quiet" className="-my-1 text-accent!" onClick={() => edit(true)}>
+        <Button look="quiet" className="-my-1 px-1! text-accent!" onClick={() => edit(true)}>
           {t("research.budget.change")}
         </Button>
       </p>

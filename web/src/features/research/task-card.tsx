@@ -36,7 +36,7 @@ export function TaskCard({ task }: { task: Task }) {
       <Head task={task} current={current} />
       <Amounts task={task} current={current} />
       <Plan plan={current.plan} steerable={steerable} busy={sent?.state === "sending"} onSend={send} />
-      <Sources sources={current.sources} />
+      <Sources sources={current.sources} reads={!over && current.phase !== "synthesizing"} />
       <Inputs inputs={current.inputs} />
       {!over && (
         <Controls
@@ -223,7 +223,8 @@ function TextForm({ label, button, icon, most, disabled, onSend }: FormProps) {
   );
 }
 
-const sourceIcons: Readonly<Record<TaskSource["state"], IconName>> = {
+const sourceIcons: Readonly<Record<TaskSource["state"] | "left", IconName>> = {
+  left: "close", // the report is written without it
   found: "search",
   reading: "eye",
   kept: "check",
@@ -232,7 +233,8 @@ const sourceIcons: Readonly<Record<TaskSource["state"], IconName>> = {
   merged: "link",
 };
 
-function Sources({ sources }: { sources: readonly TaskSource[] }) {
+/** reads: whether the task still reads sources. */
+function Sources({ sources, reads }: { sources: readonly TaskSource[]; reads: boolean }) {
   const t = useMessages(researchMessages);
   if (sources.length === 0) return null;
   const count = (...states: TaskSource["state"][]) => sources.filter(({ state }) => states.includes(state)).length;
@@ -250,15 +252,16 @@ function Sources({ sources }: { sources: readonly TaskSource[] }) {
         className="mt-1 flex max-h-44 flex-col gap-0.5 overflow-y-auto rounded-sm"
       >
         {sources.toReversed().map((source) => (
-          <SourceRow key={source.source_id} source={source} />
+          <SourceRow key={source.source_id} source={source} reads={reads} />
         ))}
       </ul>
     </div>
   );
 }
 
-function SourceRow({ source: { state, title, url, reason } }: { source: TaskSource }) {
+function SourceRow({ source: { state: last, title, url, reason }, reads }: { source: TaskSource; reads: boolean }) {
   const t = useMessages(researchMessages);
+  const state = reads || (last !== "found" && last !== "reading") ? last : "left";
   const address = webURL(url ?? undefined);
   const name = title === "" ? (url ?? "") : title;
   return (
