@@ -19,6 +19,9 @@ export function Citation({ number, conversation, report }: CitationProps) {
   /** Whether it was opened by a press, so that it stays when the pointer leaves. */
   const pressed = useRef(false);
   const timer = useRef(0);
+  /** Whether the focus returns to the number, which opens nothing. */
+  const returning = useRef(false);
+  const button = useRef<HTMLButtonElement>(null);
   const content = useRef<HTMLDivElement>(null);
   useEffect(() => () => clearTimeout(timer.current), []);
   const later = (wanted: boolean) => {
@@ -38,13 +41,14 @@ export function Citation({ number, conversation, report }: CitationProps) {
     <Popover.Root open={open} onOpenChange={change}>
       <Popover.Anchor asChild>
         <button
+          ref={button}
           type="button"
           data-citation={number}
           aria-label={t("research.citation", { number })}
           aria-haspopup="dialog"
           aria-expanded={open}
           {...hover}
-          onFocus={({ currentTarget }) => currentTarget.matches(":focus-visible") && later(true)}
+          onFocus={({ currentTarget }) => !returning.current && currentTarget.matches(":focus-visible") && later(true)}
           onBlur={({ relatedTarget }) =>
             content.current?.contains(relatedTarget) !== true && !pressed.current && change(false)
           }
@@ -69,8 +73,12 @@ export function Citation({ number, conversation, report }: CitationProps) {
           collisionPadding={8}
           onOpenAutoFocus={(event) => event.preventDefault()}
           onCloseAutoFocus={(event) => {
-            // Only if the focus would be lost: the number may have been left on purpose.
-            if (!(content.current?.contains(document.activeElement) ?? false)) event.preventDefault();
+            event.preventDefault();
+            // The number may have been left on purpose.
+            if (document.activeElement !== null && document.activeElement !== document.body) return;
+            returning.current = true;
+            button.current?.focus();
+            returning.current = false;
           }}
           onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}
           {...hover}
