@@ -328,10 +328,17 @@ func TestResearchTasksRefuseWrongRequests(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)
 	for _, wrong := range []any{
-		route.Object{}, route.Object{"question": ""}, route.Object{"question": " \u200b "}, route.Object{"question": strings.Repeat("a", 4001)},
-		route.Object{"question": "a", "depth": "bottomless"}, route.Object{"question": "a", "sources": []any{}}, route.Object{"question": "a", "sources": []any{"connectors"}},
-		route.Object{"question": "a", "budget": route.Object{"tokens": 0}}, route.Object{"question": "a", "budget": route.Object{"pages": 501}},
-		route.Object{"question": "a", "file_ids": []any{"none"}}, []any{},
+		route.Object{},
+		route.Object{"question": ""},
+		route.Object{"question": " \u200b "},
+		route.Object{"question": strings.Repeat("a", 4001)},
+		route.Object{"question": "a", "depth": "bottomless"},
+		route.Object{"question": "a", "sources": []any{}},
+		route.Object{"question": "a", "sources": []any{"connectors"}},
+		route.Object{"question": "a", "budget": route.Object{"tokens": 0}},
+		route.Object{"question": "a", "budget": route.Object{"pages": 501}},
+		route.Object{"question": "a", "file_ids": []any{"none"}},
+		[]any{},
 	} {
 		r.do(422, "POST", r.below, wrong)
 	}

@@ -102,7 +102,7 @@ func TestACallThatMayNotStartResearchSaysWhy(t *testing.T) {
 		`{"question":"Why?","depth":"quick","file_ids":["none"]}`:                                                                             "not valid",
 	} {
 		_, err := tool.Run(t.Context(), researchCall(input))
-		if failure, is := err.(*toolbox.Failure); !is || !strings.Contains(failure.Detail, want) { //nolint:errorlint // tools return it as it is
+		if failure, is := err.(*toolbox.Failure); !is || !strings.Contains(failure.Detail, want) {
 			t.Errorf("%s: %v", input, err)
 		}
 	}

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { noticeSignOut } from "../../api/session-state";
 import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
+import { Menu, MenuItem } from "../../controls/menu";
 import { NotLoaded } from "../../controls/not-loaded";
 import { QuietSelect } from "../../controls/select-list";
 import { toast } from "../../controls/toast";
@@ -95,15 +96,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
                 <IconButton icon="print" label={t("artifacts.print")} onClick={() => window.print()} />
               )}
               <CopyButton size="normal" label={t("artifacts.copy")} text={() => content} />
-              <a
-                href={downloadPath(artifact, version)}
-                download=""
-                aria-label={t("artifacts.download")}
-                data-tooltip={t("artifacts.download")}
-                className="inline-flex size-9 items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11"
-              >
-                <Icon name="download" />
-              </a>
+              <Download artifact={artifact} version={version} />
             </>
           )}
         </span>
@@ -124,6 +117,42 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
         </div>
       )}
     </>
+  );
+}
+
+const formats = ["", "html", "docx"] as const;
+
+/** Downloads a version; a document in one of several formats. */
+function Download({ artifact, version }: { artifact: Artifact; version: number }) {
+  const { t } = useLocalization();
+  const label = t("artifacts.download");
+  if (artifact.kind !== "document") {
+    return (
+      <a
+        href={downloadPath(artifact, version)}
+        download=""
+        aria-label={label}
+        data-tooltip={label}
+        className="inline-flex size-9 items-center justify-center rounded-md text-soft hover:bg-hover hover:text-ink pointer-coarse:size-11"
+      >
+        <Icon name="download" />
+      </a>
+    );
+  }
+  const start = (format: string) => () => {
+    const link = document.createElement("a");
+    link.href = downloadPath(artifact, version, format);
+    link.download = ""; // the service names the file
+    link.click();
+  };
+  return (
+    <Menu align="end" trigger={<IconButton icon="download" label={label} />}>
+      {formats.map((format) => (
+        <MenuItem key={format} icon="fileText" onSelect={start(format)}>
+          {t(`artifacts.download.${format === "" ? "markdown" : format}`)}
+        </MenuItem>
+      ))}
+    </Menu>
   );
 }
 

@@ -71,8 +71,12 @@ export const diffQuery = (artifact_id: string, from: number, to: number) =>
   });
 
 /** The address of a version as a file. A table is a file for spreadsheets. */
-export function downloadPath({ artifact_id, kind }: Artifact, version: number): string {
-  return `/artifacts/${artifact_id}/content?version=${version}${kind === "table" ? "&format=csv" : ""}`;
+export function downloadPath(
+  { artifact_id, kind }: Artifact,
+  version: number,
+  format = kind === "table" ? "csv" : "",
+): string {
+  return `/artifacts/${artifact_id}/content?version=${version}${format === "" ? "" : `&format=${format}`}`;
 }
 
 const based = (artifact_id: string, base: number) => ({

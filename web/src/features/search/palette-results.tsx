@@ -1,4 +1,4 @@
-// The messages, artifacts and files that the service finds for the text typed into the palette.
+// The messages, artifacts, files and research tasks that the service finds for the text typed into the palette.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
@@ -16,7 +16,7 @@ const pause = 250;
 /** The longest query of the service, in code points. */
 const longest = 160;
 
-/** Returns the messages, artifacts and files that match a typed text, and whether the search failed. */
+/** Returns the messages, artifacts, files and research tasks that match a typed text, and whether the search failed. */
 export function useFound(typed: string): { results: readonly Result[]; failed: boolean } {
   const [query, setQuery] = useState("");
   useEffect(() => {
@@ -109,6 +109,30 @@ export function Artifacts({ found, choose }: FoundProps) {
               {title}
             </span>
             <Excerpt snippet={snippet} />
+          </span>
+        </Item>
+      ))}
+    </Group>
+  );
+}
+
+/** Research tasks, which are shown in their conversations. */
+export function Tasks({ found, choose }: FoundProps) {
+  const { t } = useLocalization();
+  const navigate = useNavigate();
+  return (
+    <Group heading={t("pages.palette.research")} show={found.length > 0}>
+      {found.map(({ task_id, conversation_id, title }) => (
+        <Item
+          key={task_id}
+          value={task_id ?? ""}
+          icon="search"
+          onSelect={choose(
+            () => void navigate({ to: "/c/$conversation", params: { conversation: conversation_id ?? "" } }),
+          )}
+        >
+          <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
+            {title}
           </span>
         </Item>
       ))}

@@ -13,7 +13,7 @@ import { useListedParts } from "../sidebar";
 import { useActions } from "./palette-actions";
 import { Group, Item, type ResultProps } from "./palette-item";
 import { matcher, mostRecent } from "./palette-match";
-import { Artifacts, Files, Messages, useFound } from "./palette-results";
+import { Artifacts, Files, Messages, Tasks, useFound } from "./palette-results";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;
@@ -89,6 +89,7 @@ function Results({ typed, choose }: { typed: string } & ResultProps) {
       <Messages found={results.filter(({ kind }) => kind === "message")} choose={choose} />
       <Artifacts found={results.filter(({ kind }) => kind === "artifact")} choose={choose} />
       <Files found={results.filter(({ kind }) => kind === "file")} choose={choose} />
+      <Tasks found={results.filter(({ kind }) => kind === "task")} choose={choose} />
       {failed && (
         <p role="status" className="px-3 py-2 text-sm text-soft">
           {t("pages.palette.search_failed")}
