@@ -285,7 +285,12 @@ function SourceRow({ source: { state: last, title, url, reason }, reads }: { sou
           </a>
         )}{" "}
         <span className="text-xs text-faint">
-          {address !== undefined && <bdi>{new URL(address).host} · </bdi>}
+          {address !== undefined && (
+            <>
+              <bdi>{new URL(address).host}</bdi>
+              {" · "}
+            </>
+          )}
           {t(`research.source.${state}`)}
           {reason !== "" && (state === "failed" || state === "merged") && (
             <>
