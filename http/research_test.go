@@ -149,6 +149,15 @@ func (r *researcher) checkEvents(path, events string, task decodedReply) {
 	r.do(422, "GET", path+"/events?after=x", nil)
 }
 
+func TestAConversationThatBeginsWithResearchHasATitle(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	r.conversation = r.do(201, "POST", "/conversations", route.Object{}).at("conversation_id").(string)
+	r.below = "/conversations/" + r.conversation + "/research-tasks"
+	r.start(neverAnswered)
+	wantField(t, r.do(200, "GET", "/conversations/"+r.conversation, nil), "title", neverAnswered)
+}
+
 func TestARepeatedStartIsTheSameTask(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)

@@ -141,6 +141,10 @@ const (
 	insertTaskSQL = `
 	insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
 	values (@account, @task, @conversation, @question, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
+	// A conversation that begins with a task has the beginning of its question as the title.
+	noteTaskSQL = `
+	update conversations set provisional_title = coalesce(nullif(provisional_title, ''), @title), last_activity_at = @created
+	where account_id = @account and conversation_id = @conversation`
 	insertEventsSQL = `
 	insert into research_events (account_id, task_id, first_sequence, last_sequence, frames) values (@account, @task, @first, @last, @frames)`
 )
@@ -156,7 +160,7 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		return nil, err
 	}
 	args := pgx.NamedArgs{
-		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "question": spec.Question, "spec": specified, "body": body, "version": begin.Task.Version,
+		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "question": spec.Question, "title": conversations.ProvisionalTitle(spec.Question), "spec": specified, "body": body, "version": begin.Task.Version,
 		"first": begin.First, "last": begin.Last, "frames": begin.Frames, "created": spec.CreatedAt,
 	}
 	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {
@@ -185,6 +189,7 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		if err := checkOpen(ctx, tx, args); err != nil {
 			return err
 		}
+		batch.Queue(noteTaskSQL, args)
 		batch.Queue(insertTaskSQL, args)
 		batch.Queue(insertEventsSQL, args)
 		if err := tx.Run(ctx, batch); err != nil {
