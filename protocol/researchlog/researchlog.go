@@ -92,7 +92,8 @@ type Passage struct {
 
 // Result is the result of a step.
 type Result struct {
-	Failed     string      `json:"failed,omitempty"` // why the step has none, a sentence; the other fields are empty then
+	Failed     string      `json:"failed,omitempty"`      // why the step has none, a sentence; the other fields are empty then
+	DailyLimit bool        `json:"daily_limit,omitempty"` // it failed because the account has used its tokens of the day
 	Questions  []string    `json:"questions,omitempty"`
 	Struck     []int       `json:"struck,omitempty"` // of revise: indices in About
 	Candidates []Candidate `json:"candidates,omitempty"`

@@ -339,6 +339,16 @@ func TestAModelThatFailsLosesNoSource(t *testing.T) {
 	}
 }
 
+func TestATaskWithoutTokensForTheDaySaysSo(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.change = func(_ *researchlog.Step, result *researchlog.Result) {
+		*result = researchlog.Result{Failed: "The account has used its tokens of the day.", DailyLimit: true}
+	}
+	if task := w.run(); task.Failure == nil || task.Failure.Code != protocol.ResearchDailyLimit {
+		t.Errorf("%s %+v", task.State, task.Failure)
+	}
+}
+
 func TestContradictionsAreSearchedAndNamed(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchStandard))
 	w.change = func(step *researchlog.Step, result *researchlog.Result) {

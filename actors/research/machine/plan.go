@@ -24,7 +24,11 @@ func (b *Batch) addPlanStep() {
 // planned uses the plan of a model.
 func (b *Batch) planned(s *step) {
 	if s.result.Failed != "" {
-		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchModelFailed, Detail: s.result.Failed})
+		code := protocol.ResearchModelFailed
+		if s.result.DailyLimit {
+			code = protocol.ResearchDailyLimit
+		}
+		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: code, Detail: s.result.Failed})
 		return
 	}
 	if !b.addQuestions(s.result.Questions, b.limits.questions) && len(b.questions) == 0 {

@@ -80,9 +80,9 @@ func (w *Worker) Run(ctx context.Context, spec *researchlog.Spec, step *research
 			return result, nil
 		}
 		detail, wait := explain(err)
-		w.Log.Info("a research step failed", zap.Stringer("task", spec.TaskID), zap.String("step", step.Key), zap.Int("attempt", try), zap.Error(err))
+		w.logFailure(spec, step, try, err)
 		if wait < 0 || try == tries {
-			return &researchlog.Result{Failed: detail, Usage: used}, nil
+			return &researchlog.Result{Failed: detail, DailyLimit: usedUp(err), Usage: used}, nil
 		}
 		if err := clock.Sleep(ctx, max(pause, wait)); err != nil {
 			return nil, err
@@ -106,6 +106,21 @@ func (w *Worker) try(ctx context.Context, spec *researchlog.Spec, step *research
 	}
 }
 
+// logFailure logs a failed try. Why a place has no result may contain an address or the name of a file, so it is not logged.
+func (w *Worker) logFailure(spec *researchlog.Spec, step *researchlog.Step, try int, err error) {
+	var problem *Problem
+	if errors.As(err, &problem) {
+		err = nil
+	}
+	w.Log.Info("a research step failed", zap.Stringer("task", spec.TaskID), zap.String("step", step.Key), zap.Int("attempt", try), zap.Error(err))
+}
+
+// usedUp reports whether a model was not called because the account has used its tokens of the day.
+func usedUp(err error) bool {
+	var failure *llm.Error
+	return errors.As(err, &failure) && failure.Code == llm.CodeBudgetReached
+}
+
 // explain returns what an error says to the user, and how long to wait before the next try; negative: there is none.
 func explain(err error) (detail string, wait time.Duration) {
 	var problem *Problem
@@ -116,7 +131,7 @@ func explain(err error) (detail string, wait time.Duration) {
 			return problem.Detail, 0
 		}
 		return problem.Detail, -1
-	case errors.As(err, &failure) && failure.Code == llm.CodeBudgetReached:
+	case usedUp(err):
 		return "The account has used its tokens of the day.", -1
 	case errors.As(err, &failure) && failure.Retryable && !failure.Lasting:
 		return "The model did not answer.", min(failure.RetryAfter, maxPause)
