@@ -1,9 +1,20 @@
 package research
 
 import (
+	"flag"
 	"testing"
 
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-func TestMain(m *testing.M) { sitetest.RunMain(m) }
+// inParallel is how many tests run at the same time. Each starts programs again and again, which keeps a processor busy; with more of
+// them, the suites beside this one get no processor for seconds.
+const inParallel = "2"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", inParallel); err != nil {
+		panic(err)
+	}
+	sitetest.RunMain(m)
+}

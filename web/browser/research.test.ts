@@ -128,7 +128,7 @@ test("31 a task is started with a budget, steered, left, reloaded and read with 
   await expectAccessible(page, "a research task", withoutContrast);
   await card(page).getByRole("button", { name: "Cancel research" }).press("Enter");
   await page.getByRole("dialog").getByRole("button", { name: "Cancel research" }).press("Enter");
+  await expect.poll(async () => (await tasks()).map(({ state }) => state)).toEqual(["cancelled", "completed"]);
   await page.getByRole("region", { name: "Why are salt marshes flooded?" }).waitFor();
-  expect((await tasks()).map(({ state }) => state)).toEqual(["cancelled", "completed"]);
   await visit.close();
 });

@@ -157,7 +157,8 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
             label={t("composer.research")}
             aria-pressed={research.on}
             aria-disabled={research.sending || undefined}
-            className={research.on ? "bg-hover text-ink" : ""}
+            // A phone has no room for it beside the buttons that stop an answer and send during one.
+            className={research.on ? "bg-hover text-ink" : turn === null ? "" : "max-sm:hidden"}
             onClick={() => research.sending || toggleResearch(id)}
           />
           {!research.on && (

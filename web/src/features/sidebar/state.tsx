@@ -19,8 +19,8 @@ export function ConversationState({ conversation, current }: { conversation: Con
     select: ({ draft }) => draft.content.trim() !== "" || draft.attachments.length > 0,
   });
   const waits = useApprovals()?.data.some(({ conversation_id }) => conversation_id === id) === true;
-  if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
   const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
+  if (deleting) return <StateLabel>{t("pages.state.deleting")}</StateLabel>;
   if (waits || researches || conversation.live_turn_id !== null) {
     return (
       <StateLabel>
