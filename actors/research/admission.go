@@ -40,7 +40,8 @@ type Admission struct {
 	Unavailable   map[protocol.ResearchSource]string // why a place cannot be searched, a sentence
 }
 
-// Admit completes the specification of a new task, whose Sources are those that are asked for; none: the web. The errors are
+// Admit checks the specification of a new task, and completes it. Before, Sources has the places that were asked for; if there are
+// none, the web is searched. The errors are
 // protocol.CodeNotFound for the conversation, protocol.CodeSourceUnavailable, and a validation error for the question, the sources or
 // the files.
 func (a *Admission) Admit(ctx context.Context, spec *researchlog.Spec) error {

@@ -19,8 +19,8 @@ type Store interface {
 	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
 	// Frames reads the events of a task after a sequence.
 	Frames(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after int64) (frames []byte, last int64, err error)
-	// ClaimDue claims tasks whose owners have ended, at most adopted, and tasks that wait for a slot, at most begun. Of the
-	// latter, it claims the oldest ones of accounts that run fewer than protocol.MaxResearchRunning.
+	// ClaimDue claims at most adopted tasks whose owners have ended, and at most begun tasks that wait for a slot: the oldest ones
+	// of accounts that run fewer than protocol.MaxResearchRunning.
 	ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]Claimed, error)
 	// Own lists the tasks that a node works on.
 	Own(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
@@ -32,8 +32,8 @@ type Store interface {
 	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*researchlog.Claim, error)
 	// Read reads the journal of a task, whatever its state. It gives no ownership.
 	Read(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*researchlog.Claim, error)
-	// Append stores a batch, which may have no events. A task that waits for a slot or has ended has no owner after it. A repeat of a stored batch succeeds without an effect; turnlog.ErrFenced if another owner or epoch
-	// has the task.
+	// Append stores a batch, which may have no events. Afterwards, a task that waits for a slot or has ended has no owner. To repeat
+	// a stored batch has no effect. The error is turnlog.ErrFenced if another owner or epoch has the task.
 	Append(ctx context.Context, batch *researchlog.Append) error
 	// Release makes the tasks of a node free for others. It returns their number.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)

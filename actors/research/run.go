@@ -189,7 +189,7 @@ func (r *run) runStep(step *researchlog.Step) {
 	}
 }
 
-// dropSteps stops steps whose results are not used any more.
+// dropSteps stops steps whose results will not be used.
 func (r *run) dropSteps(keys []string) {
 	for _, key := range keys {
 		if cancel := r.running[key]; cancel != nil {
