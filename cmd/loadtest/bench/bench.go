@@ -57,6 +57,7 @@ var measurements = []measurement{
 	{[]string{"P12"}, func(b *bench, ctx context.Context) error { return commandBench{b}.commands(ctx) }},
 	{[]string{"P13"}, func(b *bench, ctx context.Context) error { return uploadBench{b}.uploads(ctx) }},
 	{[]string{"P14"}, (*bench).log},
+	{[]string{"P16"}, func(b *bench, ctx context.Context) error { return researchBench{b}.research(ctx) }},
 	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return limits.Measure(ctx, b.site, b.quick, &b.report) }},
 	{[]string{"P10"}, (*bench).growth},
 }

@@ -15,12 +15,16 @@ type Script struct {
 	First    time.Duration // before the first token
 	Interval time.Duration // between tokens
 	Words    bool          // prose instead of counted tokens that carry their due time
+	Approval bool          // ends with a call that needs an approval
 }
 
 func (s Script) String() string {
 	text := fmt.Sprintf("[[script tokens=%d ttft=%s interval=%s", s.Tokens, s.First, s.Interval)
 	if s.Words {
 		text += " text=words"
+	}
+	if s.Approval {
+		text += " approval=high:irreversible"
 	}
 	return text + "]]"
 }
@@ -54,6 +58,8 @@ func LastScript(body []byte) (Script, bool) {
 			s.Interval, err = time.ParseDuration(value)
 		case "text":
 			s.Words = value == "words"
+		case "approval":
+			s.Approval = true
 		}
 		if err != nil {
 			return Script{}, false

@@ -2,7 +2,9 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"turnstone/cmd/loadtest/console"
 	"turnstone/cmd/loadtest/load"
 	"turnstone/protocol/client"
+	"turnstone/protocol/researchlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -154,4 +157,42 @@ func TestTheBareServerResumes(t *testing.T) {
 		t.Error(err)
 	}
 	load.Transport.CloseIdleConnections()
+}
+
+func TestTheModelAnswersTheStepsOfResearchTasks(t *testing.T) {
+	model := upstreamForTest(t)
+	answered := completion(t, model, researchlog.StepMarker+string(researchlog.StepPlan)+"\n\nWrite at most 3 questions.", "Question of the user:\nWhat are tides?\n")
+	if !strings.Contains(answered, `"content":"`) || !strings.Contains(answered, "tides") || !strings.HasSuffix(answered, "data: [DONE]\n\n") {
+		t.Errorf("the answer is %q", answered)
+	}
+}
+
+func TestTheModelAsksForAnApprovalWhenItIsTold(t *testing.T) {
+	answered := completion(t, upstreamForTest(t), "You are helpful.", load.Script{Tokens: 3, Approval: true}.String())
+	if !strings.Contains(answered, `"name":"start_research"`) || !strings.Contains(answered, `"finish_reason":"tool_calls"`) || strings.Contains(answered, `"finish_reason":"stop"`) {
+		t.Errorf("the answer is %q", answered)
+	}
+}
+
+// completion sends a request to the model, and returns what it streams.
+func completion(t *testing.T, model, system, input string) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"model": "load", "stream": true, "messages": []map[string]string{{"role": "system", "content": system}, {"role": "user", "content": input}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+model+"/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answered, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, err)
+	}
+	return string(answered)
 }

@@ -18,6 +18,7 @@ import (
 
 	"turnstone/cmd/loadtest/console"
 	"turnstone/cmd/loadtest/load"
+	"turnstone/protocol/researchlog"
 )
 
 // Upstream is the model stand-in. It must use very little CPU compared with what is measured: a single goroutine
@@ -34,7 +35,7 @@ func (c Upstream) Run(ctx context.Context, p *console.Console) error {
 	}
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	console.Announce(p, listener)
-	u := &upstream{wheel: newWheel()}
+	u := &upstream{wheel: newWheel(), ctx: ctx}
 	go u.wheel.run(ctx)
 	for {
 		conn, err := listener.Accept()
@@ -48,7 +49,10 @@ func (c Upstream) Run(ctx context.Context, p *console.Console) error {
 	}
 }
 
-type upstream struct{ wheel *wheel }
+type upstream struct {
+	wheel *wheel
+	ctx   context.Context // of the command
+}
 
 // serve handles the requests of one connection.
 func (u *upstream) serve(conn net.Conn) {
@@ -72,6 +76,11 @@ func (u *upstream) serve(conn net.Conn) {
 func (u *upstream) respond(conn net.Conn, request *http.Request, body []byte) error {
 	switch {
 	case strings.HasSuffix(request.URL.Path, "/chat/completions"):
+		if bytes.Contains(body, []byte(researchlog.StepMarker)) {
+			if step, ok := stepOf(body); ok {
+				return u.respondStep(conn, step)
+			}
+		}
 		return u.stream(conn, body)
 	case request.URL.Path == "/end":
 		u.wheel.ending.Store(load.Monotonic())
@@ -136,6 +145,8 @@ type paced struct {
 const (
 	chunkHead = `data: {"id":"chatcmpl-load","object":"chat.completion.chunk","created":1700000000,"model":"load","choices":[{"index":0,"delta":{"content":"`
 	chunkTail = `"},"finish_reason":null}]}` + "\n\n"
+	callChunk = `data: {"id":"chatcmpl-load","object":"chat.completion.chunk","created":1700000000,"model":"load","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call-1","type":"function",` +
+		`"function":{"name":"start_research","arguments":"{\"question\":\"What are tides?\"}"}}]},"finish_reason":"tool_calls"}]}` + "\n\n"
 	lastChunk = `data: {"id":"chatcmpl-load","object":"chat.completion.chunk","created":1700000000,"model":"load","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	usageHead = `data: {"id":"chatcmpl-load","object":"chat.completion.chunk","created":1700000000,"model":"load","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":`
 )
@@ -193,7 +204,11 @@ func (s *paced) finish() {
 	if !s.script.Words {
 		s.content(load.AppendCount(nil, s.sent))
 	}
-	s.chunk(lastChunk, nil, "")
+	if s.script.Approval {
+		s.chunk(callChunk, nil, "")
+	} else {
+		s.chunk(lastChunk, nil, "")
+	}
 	s.chunk(usageHead, strconv.AppendInt(nil, int64(s.sent), 10), "}}\n\n")
 	s.chunk("data: [DONE]\n\n", nil, "")
 	s.pending = append(s.pending, "0\r\n\r\n"...)

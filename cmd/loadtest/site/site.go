@@ -154,15 +154,15 @@ func (s *Site) MakeDatabase(ctx context.Context, name string) error {
 		pg.MigrateOptions{Login: DatabaseLogin, Logger: zap.NewNop()})
 }
 
-// StartService starts `turnstone serve` and returns the time until it was ready.
-func (s *Site) StartService(ctx context.Context) (took time.Duration, err error) {
+// StartService starts `turnstone serve`, with further settings, and returns the time until it was ready.
+func (s *Site) StartService(ctx context.Context, settings ...string) (took time.Duration, err error) {
 	if !s.KeepAddresses {
 		if err := s.assignAddresses(ctx); err != nil {
 			return 0, err
 		}
 	}
 	begun := time.Now()
-	s.Service, err = s.startNode(ctx, "service", s.Public, s.Internal)
+	s.Service, err = s.startNode(ctx, "service", s.Public, s.Internal, settings...)
 	return time.Since(begun), err
 }
 
@@ -218,12 +218,13 @@ func (s *Site) moveTo(public, internal string) error {
 	return nil
 }
 
-// RestartService restarts the service, for example before its memory is measured, so that earlier work does not count.
-func (s *Site) RestartService(ctx context.Context) error {
+// RestartService restarts the service, for example before its memory is measured, so that earlier work does not count. The further
+// settings hold until the next restart.
+func (s *Site) RestartService(ctx context.Context, settings ...string) error {
 	if err := s.Service.Stop(); err != nil {
 		return err
 	}
-	_, err := s.StartService(ctx)
+	_, err := s.StartService(ctx, settings...)
 	return err
 }
 
