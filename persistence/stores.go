@@ -123,8 +123,8 @@ func (s *Stores) StartTurns(options turns.Options) *turns.Store {
 type JobWorkers struct {
 	// Title generates and stores an automatic title.
 	Title func(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error
-	// CancelTurn cancels a live turn on behalf of the operator.
-	CancelTurn func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error
+	// Cancel cancels what runs for a disabled account. Either both functions are nil or none.
+	Cancel operator.Cancel
 	// ReadText reads the text of a content; see package providers/extract.
 	ReadText files.ReadText
 	// ReceiveFile receives a file of an import.
@@ -154,8 +154,8 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	if s.hasObjects && workers.ReadText != nil {
 		kinds = append(kinds, s.FileTexts.ExtractJob(workers.ReadText))
 	}
-	if workers.CancelTurn != nil {
-		kinds = append(kinds, s.Operator.DisableJob(workers.CancelTurn))
+	if workers.Cancel.Turn != nil {
+		kinds = append(kinds, s.Operator.DisableJob(workers.Cancel))
 	}
 	if workers.SendMail != nil {
 		kinds = append(kinds, s.Mails.SendJob(workers.SendMail), s.Recovery.ResetJob())

@@ -16,6 +16,7 @@ import (
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/persistence"
 	"turnstone/persistence/imports"
+	"turnstone/persistence/operator"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -32,8 +33,17 @@ func (s *service) startJobs(ctx context.Context) error {
 		ReadText:    s.readText,
 		ReceiveFile: receiver(s.uploads, &s.config.Limits),
 		Observe:     s.telemetry.JobEnded,
-		CancelTurn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
-			return s.turnHost.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
+		Cancel: operator.Cancel{
+			Turn: func(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) error {
+				return s.turnHost.CancelTurn(ctx, account, turn, protocol.CancelledByOperator, protocol.CancelTurn)
+			},
+			Task: func(ctx context.Context, account protocol.AccountID, task protocol.TaskID) error {
+				_, err := s.research.Cancel(ctx, account, task)
+				if protocol.CodeOf(err) == protocol.CodeConflict { // it has ended
+					return nil
+				}
+				return err
+			},
 		},
 	})
 	if err != nil {

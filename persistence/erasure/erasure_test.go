@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/erasure"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -255,7 +256,7 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	w.Database.Admin(t, `update accounts set erasing_at = now() - interval '1 hour' where account_id = $1`, w.Account)
 	elsewhere := w.Database.Open(t)
 	runner, err := elsewhere.StartJobs(t.Context(), persistence.JobWorkers{
-		CancelTurn: func(context.Context, protocol.AccountID, protocol.TurnID) error { return nil },
+		Cancel: operator.Cancel{Turn: func(context.Context, protocol.AccountID, protocol.TurnID) error { return nil }},
 	})
 	w.Must(err)
 	var report *erasure.Report

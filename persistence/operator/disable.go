@@ -14,6 +14,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/research"
 	"turnstone/protocol"
 )
 
@@ -25,7 +26,7 @@ const (
 // maxDisableAttempts is as high as that of a purge: at most ten minutes apart, about a week.
 const maxDisableAttempts = 1000
 
-// DisableAccountArgs is the job that cancels the live turns of a disabled account. It repeats until no turn is live and
+// DisableAccountArgs is the job that cancels the live turns and research tasks of a disabled account. It repeats until none runs and
 // no request that arrived before the account was disabled can still start one.
 type DisableAccountArgs struct {
 	AccountID protocol.AccountID `json:"account_id"`
@@ -34,7 +35,7 @@ type DisableAccountArgs struct {
 // Kind returns the name of the job.
 func (DisableAccountArgs) Kind() string { return "disable_account" }
 
-// InsertOpts allows as many attempts as a purge has, because a disabled account must not keep running turns.
+// InsertOpts allows as many attempts as a purge has, because a disabled account must not keep using models.
 func (DisableAccountArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: maxDisableAttempts}
 }
@@ -68,7 +69,7 @@ func queueHoldFollowUps(batch *pgx.Batch, account protocol.AccountID) {
 }
 
 // QueueDisable adds the statements that disable an account: they set its queued follow-ups to held and end its sessions.
-// The caller also enqueues a DisableAccountArgs, which cancels the live turns.
+// The caller also enqueues a DisableAccountArgs, which cancels what runs.
 func QueueDisable(batch *pgx.Batch, account protocol.AccountID, now time.Time) {
 	queueHoldFollowUps(batch, account)
 	batch.Queue(disableAccountSQL, pgx.NamedArgs{"account": account, "at": now})
@@ -84,15 +85,21 @@ type Store struct {
 // New returns an operator that enqueues its jobs in queue.
 func New(db *pg.DB, queue *jobs.Queue) *Store { return &Store{db, queue} }
 
-// DisableJob returns the job that calls cancel for the live turns of disabled accounts.
-func (s *Store) DisableJob(cancel func(context.Context, protocol.AccountID, protocol.TurnID) error) jobs.Job {
+// Cancel cancels what runs for an account, on behalf of an operator. What has ended is no error.
+type Cancel struct {
+	Turn func(context.Context, protocol.AccountID, protocol.TurnID) error
+	Task func(context.Context, protocol.AccountID, protocol.TaskID) error
+}
+
+// DisableJob returns the job that calls cancel for what runs for disabled accounts.
+func (s *Store) DisableJob(cancel Cancel) jobs.Job {
 	return jobs.New(func(ctx context.Context, args DisableAccountArgs) error {
 		return s.StopAccount(ctx, args.AccountID, cancel)
 	})
 }
 
 // DisableAccount disables an account: it ends the sessions, sets the queued follow-ups to held and enqueues a job that
-// cancels the live turns. It deletes nothing.
+// cancels the live turns and the research tasks. It deletes nothing.
 func (s *Store) DisableAccount(ctx context.Context, account protocol.AccountID, now time.Time, by audit.Requester) error {
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
@@ -118,16 +125,16 @@ func (s *Store) EnableAccount(ctx context.Context, account protocol.AccountID, b
 const (
 	disabledAtSQL = `select disabled_at from accounts where account_id = $1`
 	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + conversations.LiveStates
+	openTasksSQL  = `select task_id from research_tasks where account_id = $1 and not hidden and ` + research.OpenStates
 )
 
-// StopAccount cancels the live turns of a disabled account. It also sets the follow-ups to held that were
+// StopAccount cancels the live turns and the research tasks of a disabled account. It also sets the follow-ups to held that were
 // queued since the account was disabled, so that the end of a turn does not start them. It returns river.JobSnooze
-// until no turn is live and disableGrace has passed.
-func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID,
-	cancel func(context.Context, protocol.AccountID, protocol.TurnID) error,
-) error {
+// until nothing runs and disableGrace has passed.
+func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID, cancel Cancel) error {
 	var disabled *time.Time
 	var live []protocol.TurnID
+	var open []protocol.TaskID
 	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(disabledAtSQL, account).QueryRow(func(row pgx.Row) error { return row.Scan(&disabled) })
@@ -140,6 +147,10 @@ func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID,
 			live, err = pgx.CollectRows(rows, pgx.RowTo[protocol.TurnID])
 			return err
 		})
+		batch.Queue(openTasksSQL, account).Query(func(rows pgx.Rows) (err error) {
+			open, err = pgx.CollectRows(rows, pgx.RowTo[protocol.TaskID])
+			return err
+		})
 		return tx.Run(ctx, batch)
 	})
 	if protocol.CodeOf(err) == protocol.CodeNotFound { // the account was erased
@@ -150,12 +161,15 @@ func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID,
 	}
 	var failed []error
 	for _, turn := range live {
-		failed = append(failed, cancel(ctx, account, turn))
+		failed = append(failed, cancel.Turn(ctx, account, turn))
+	}
+	for _, task := range open {
+		failed = append(failed, cancel.Task(ctx, account, task))
 	}
 	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("cancelling the turns of a disabled account: %w", err)
+		return fmt.Errorf("cancelling what runs for a disabled account: %w", err)
 	}
-	if len(live) > 0 || time.Since(*disabled) < disableGrace {
+	if len(live)+len(open) > 0 || time.Since(*disabled) < disableGrace {
 		return river.JobSnooze(disableInterval)
 	}
 	return nil

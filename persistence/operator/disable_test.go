@@ -7,6 +7,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/audit"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -23,13 +24,13 @@ func TestDisablingAnAccountHoldsItsQueuesAndCancelsItsLiveTurns(t *testing.T) {
 	}
 	cancelled := make(chan protocol.TurnID, 10)
 	jobs, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{
-		CancelTurn: func(_ context.Context, account protocol.AccountID, id protocol.TurnID) error {
+		Cancel: operator.Cancel{Turn: func(_ context.Context, account protocol.AccountID, id protocol.TurnID) error {
 			if account != w.Account {
 				t.Errorf("a turn of account %v was cancelled", account)
 			}
 			cancelled <- id
 			return nil
-		},
+		}},
 	})
 	w.Must(err)
 	defer func() { w.Must(jobs.Close(context.Background())) }()

@@ -24,7 +24,7 @@ const (
 		owner = case when @rests then null else owner end, next_sequence = @last + 1, next_entry = @first_entry + @entries,
 		finished_at = case when @ended then @at::timestamptz end
 	where account_id = @account and task_id = @task and owner = @owner and owner_epoch = @epoch and next_sequence = @first and next_entry = @first_entry
-	  and ` + openStates + ` and not hidden
+	  and ` + OpenStates + ` and not hidden
 	returning conversation_id`
 	positionSQL      = `select owner_epoch, next_sequence, next_entry from research_tasks where account_id = @account and task_id = @task`
 	insertEntriesSQL = `

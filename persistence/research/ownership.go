@@ -46,15 +46,15 @@ const (
 	update research_tasks t set owner = $1, owner_epoch = t.owner_epoch + 1, attempts = t.attempts + 1
 	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + nodeLives + ` and ` + ownerless + `
 	returning t.account_id, t.task_id, t.owner_epoch`
-	ownSQL     = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + openStates
+	ownSQL     = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + OpenStates
 	reclaimSQL = `
 	update research_tasks set owner_epoch = owner_epoch + 1, attempts = attempts + 1
-	where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + openStates + `
+	where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + `
 	  and exists (select from nodes where node_id = $1 and not dead)
 	returning account_id, task_id, owner_epoch`
 	releaseSQL = `
 	update research_tasks set owner = null, owner_epoch = owner_epoch + 1, attempts = greatest(0, attempts - 1)
-	where owner = $1 and ` + openStates
+	where owner = $1 and ` + OpenStates
 )
 
 // ClaimDue implements the store of package actors/research.
@@ -107,13 +107,13 @@ func (s *Store) Release(ctx context.Context, node protocol.NodeID) (released int
 const (
 	seizeSQL = `
 	update research_tasks t set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and task_id = @task and ` + openStates + ` and ` + visible + `
+	where account_id = @account and task_id = @task and ` + OpenStates + ` and ` + visible + `
 	  and exists (select from nodes n where n.node_id = @node and not n.dead)
 	returning account_id, task_id, owner_epoch`
 	claimColumns = `spec, owner_epoch, attempts, state, next_sequence, version`
 	loadSQL      = `
 	select ` + claimColumns + ` from research_tasks t
-	where account_id = @account and task_id = @task and owner = @node and owner_epoch = @epoch and ` + openStates
+	where account_id = @account and task_id = @task and owner = @node and owner_epoch = @epoch and ` + OpenStates
 	readSQL    = `select ` + claimColumns + ` from research_tasks t where account_id = @account and task_id = @task and ` + visible
 	entriesSQL = `select body from research_entries where account_id = @account and task_id = @task order by number`
 )

@@ -25,8 +25,10 @@ type Store struct {
 // New returns a store whose reports are artifacts.
 func New(db *pg.DB, artifacts *artifacts.Store) *Store { return &Store{db, artifacts} }
 
+// OpenStates selects tasks that have not ended.
+const OpenStates = `state in ('queued', 'running', 'cancelling')`
+
 const (
-	openStates = `state in ('queued', 'running', 'cancelling')`
 	// visible selects tasks whose conversations are visible.
 	visible = `exists (select from conversations c where c.account_id = t.account_id and c.conversation_id = t.conversation_id and ` + conversations.Visible + `)`
 
@@ -137,8 +139,10 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 }
 
 const (
-	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + openStates
-	insertTaskSQL = `
+	// The lock of the account keeps starts in other conversations from being counted too late.
+	lockAccountSQL = `select from accounts where account_id = @account for no key update`
+	countOpenSQL   = `select count(*) from research_tasks where account_id = @account and not hidden and ` + OpenStates
+	insertTaskSQL  = `
 	insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
 	values (@account, @task, @conversation, @question, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
 	// A conversation that begins with a task has the beginning of its question as the title.
@@ -204,11 +208,13 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 	return task, nil
 }
 
-// checkOpen returns an error if the account has too many tasks that have not ended. Tasks of other conversations may be created
-// at the same time, so the limit may be exceeded by the number of concurrent requests.
+// checkOpen returns an error if the account has too many tasks that have not ended. It locks the account.
 func checkOpen(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) error {
 	var open int
-	if err := tx.QueryRow(ctx, countOpenSQL, args).Scan(&open); err != nil {
+	batch := &pgx.Batch{}
+	batch.Queue(lockAccountSQL, args)
+	batch.Queue(countOpenSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&open) })
+	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("counting research tasks: %w", err)
 	}
 	if open >= protocol.MaxResearchWaiting {

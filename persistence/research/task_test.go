@@ -1,14 +1,18 @@
 package research_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/search"
 	"turnstone/persistence/storetest"
@@ -38,12 +42,17 @@ type task struct {
 	entry int64
 }
 
-func (w *world) start(account protocol.AccountID, conversation protocol.ConversationID) *task {
-	w.Helper()
-	of := &task{world: w, node: w.Node, next: 1, entry: 1, spec: &researchlog.Spec{
+// unstored returns a new task that is not stored yet.
+func (w *world) unstored(account protocol.AccountID, conversation protocol.ConversationID) *task {
+	return &task{world: w, node: w.Node, next: 1, entry: 1, spec: &researchlog.Spec{
 		AccountID: account, TaskID: protocol.NewTaskID(), ConversationID: conversation, Question: "Why do marmalade tides differ?",
 		Depth: protocol.ResearchQuick, Sources: []protocol.ResearchSource{protocol.ResearchWeb}, CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}}
+}
+
+func (w *world) start(account protocol.AccountID, conversation protocol.ConversationID) *task {
+	w.Helper()
+	of := w.unstored(account, conversation)
 	begin := of.batch(protocol.ResearchQueued, 0)
 	_, err := w.DB.Research.Create(w.Context(), of.spec, begin)
 	w.Must(err)
@@ -340,5 +349,49 @@ func TestTasksAreFoundByTheirQuestions(t *testing.T) {
 	}
 	if n := w.Count(`select count(*) from search_rows where kind = 'task'`); n != 1 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+func TestStartsInDifferentConversationsDoNotExceedTheLimit(t *testing.T) {
+	w := newWorld(t)
+	for range protocol.MaxResearchWaiting - 1 {
+		w.start(w.Account, w.conversation)
+	}
+	const atOnce = 8
+	started := make(chan error, atOnce)
+	for range atOnce {
+		other := storetest.NewConversation(t, w.DB, w.Account, "More tides").ConversationID
+		of := w.unstored(w.Account, other)
+		go func() {
+			_, err := w.DB.Research.Create(t.Context(), of.spec, of.batch(protocol.ResearchQueued, 0))
+			started <- err
+		}()
+	}
+	succeeded := 0
+	for range atOnce {
+		switch err := <-started; {
+		case err == nil:
+			succeeded++
+		case protocol.CodeOf(err) != protocol.CodeTooManyTasks:
+			t.Error(err)
+		}
+	}
+	if succeeded != 1 {
+		t.Errorf("%d tasks started, want 1", succeeded)
+	}
+}
+
+func TestTheTasksOfADisabledAccountAreCancelled(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	w.Must(w.DB.Operator.DisableAccount(t.Context(), w.Account, time.Now(), audit.Requester{}))
+	var cancelled []protocol.TaskID
+	err := w.DB.Operator.StopAccount(t.Context(), w.Account, operator.Cancel{Task: func(_ context.Context, _ protocol.AccountID, task protocol.TaskID) error {
+		cancelled = append(cancelled, task)
+		return nil
+	}})
+	var later *river.JobSnoozeError // the job runs again to check whether the task has ended
+	if !errors.As(err, &later) || len(cancelled) != 1 || cancelled[0] != of.spec.TaskID {
+		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 }

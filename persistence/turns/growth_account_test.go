@@ -12,6 +12,7 @@ import (
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -242,10 +243,10 @@ func disablingAnAccountReadsOnlyWhatItStops(t *testing.T, w meteredWorld) {
 		"stopping": func() {
 			var stopped []protocol.TurnID
 			w.Must(w.DB.Operator.DisableAccount(t.Context(), w.Account, time.Now(), audit.Requester{}))
-			err := w.DB.Operator.StopAccount(t.Context(), w.Account, func(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) error {
+			err := w.DB.Operator.StopAccount(t.Context(), w.Account, operator.Cancel{Turn: func(_ context.Context, _ protocol.AccountID, turn protocol.TurnID) error {
 				stopped = append(stopped, turn)
 				return nil
-			})
+			}})
 			var later *river.JobSnoozeError // the job runs again to check whether the turn has ended
 			if !errors.As(err, &later) || len(stopped) != 1 || stopped[0] != live.Spec.TurnID {
 				t.Errorf("stopped %v, %v", stopped, err)

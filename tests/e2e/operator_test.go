@@ -148,13 +148,14 @@ func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
 	})
 }
 
-func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t *testing.T) {
+func TestDisablingAnAccountEndsItsStreamsItsTurnItsResearchAndItsSessionsAndHoldsItsQueue(t *testing.T) {
 	t.Parallel()
-	s := sitetest.NewSite(t)
+	s := sitetest.NewSite(t, "TURNSTONE_SEARCH_PROVIDERS=bundled")
 	s.Start()
 	u, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
 	live := u.Live(t, conversation, endlessTurn)
+	task := u.Research(t, sitetest.ResearchBody{"question": endlessTurn}) // a plan without an end
 	queueBehind(t, u, conversation)
 	untouched := other.Live(t, other.NewConversation(t), endlessTurn)
 	second, refused, err := u.Device(t).Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "")
@@ -198,6 +199,13 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnAndItsSessionsAndHoldsItsQueue(t
 	}
 	user("enable", u.Email)
 	again := u.Device(t)
+	if err := again.FollowResearch(sitetest.Within(t, sitetest.HangGuard), task.TaskID.String(), nil); err != nil {
+		t.Error(err)
+	}
+	again.Get(t, "/research-tasks/"+task.TaskID.String(), task)
+	if task.State != protocol.ResearchCancelled {
+		t.Errorf("its research task is %s", task.State)
+	}
 	if messages := again.Messages(t, conversation); len(messages) != 2 {
 		t.Errorf("%d messages: enabling the account has started a turn", len(messages))
 	}

@@ -41,7 +41,7 @@ func (b researchBench) research(ctx context.Context) (err error) {
 // tasksDuringTurns compares the delay of the tokens of live turns with and without research tasks at the same time.
 func (b researchBench) tasksDuringTurns(ctx context.Context) error {
 	turns, tasks := b.pickCount(200, 20), b.pickCount(50, 4)
-	over := b.pickDuration(15*time.Second, 3*time.Second)
+	ramp, over := b.pickDuration(4*time.Second, time.Second), b.pickDuration(20*time.Second, 3*time.Second)
 	accounts, err := b.site.EnsureAccounts(ctx, tasks/tasksPerAccount)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (b researchBench) tasksDuringTurns(ctx context.Context) error {
 				count = tasks
 			}
 			stop := repeatTasks(ctx, accounts, count)
-			w, err := b.relayed(ctx, true, turns, load.TokenInterval, time.Second, over, func() error { _, err := stop(); return err })
+			w, err := b.relayed(ctx, true, turns, load.TokenInterval, ramp, over, func() error { _, err := stop(); return err })
 			rate, _ := stop() // err has its error
 			if err != nil {
 				return err
@@ -105,13 +105,20 @@ func awaitTask(ctx context.Context, a *load.Account, id protocol.TaskID) (task *
 	return task, err
 }
 
+// cancelTask cancels a task and waits for its end.
 func cancelTask(ctx context.Context, a *load.Account, id protocol.TaskID) error {
 	err := a.API.Do(ctx, client.Request{Method: http.MethodPost, Path: taskPath(id) + "/cancel", Body: map[string]any{}}, nil)
+	if protocol.CodeOf(err) == protocol.CodeConflict { // it has just ended
+		return nil
+	}
 	if err == nil {
 		_, err = awaitTask(ctx, a, id)
 	}
 	return err
 }
+
+// taskRamp is the time between the starts of the first tasks, which are not measured.
+const taskRamp = 50 * time.Millisecond
 
 // repeatTasks runs one task after the other in count places, until stop is called, which cancels those that run. It returns the
 // rate of finished tasks per second; further calls return the same.
@@ -123,6 +130,9 @@ func repeatTasks(ctx context.Context, accounts []*load.Account, count int) (stop
 	began := time.Now()
 	for place := range count {
 		all.Go(func() {
+			if clock.Sleep(running, time.Duration(place)*taskRamp) != nil {
+				return
+			}
 			done, err := runTasks(ctx, running, accounts[place%len(accounts)])
 			mu.Lock()
 			defer mu.Unlock()
