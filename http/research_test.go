@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -36,7 +37,7 @@ func (tideWorker) Run(ctx context.Context, spec *researchlog.Spec, step *researc
 		return &researchlog.Result{Candidates: []researchlog.Candidate{{Title: "Tides", URL: "https://tides.example/" + string(step.Source)}}}, nil
 	case researchlog.StepRead:
 		return &researchlog.Result{Page: &researchlog.Page{
-			Title: "Tides", URL: step.Found.URL, SHA256: strings.Repeat("ab", 32), AccessedAt: spec.CreatedAt, Passages: []researchlog.Passage{{Text: tide, Locator: "paragraph 1"}},
+			Title: "Tides", URL: step.Found.URL, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(spec.TaskID.String()))), AccessedAt: spec.CreatedAt, Passages: []researchlog.Passage{{Text: tide, Locator: "paragraph 1"}},
 		}, Pages: 1}, nil
 	case researchlog.StepJudge:
 		return &researchlog.Result{Quotes: []researchlog.Quote{{Number: 1, Text: tide}}, Usage: used}, nil

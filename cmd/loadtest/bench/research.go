@@ -41,7 +41,7 @@ func (b researchBench) research(ctx context.Context) (err error) {
 // tasksDuringTurns compares the delay of the tokens of live turns with and without research tasks at the same time.
 func (b researchBench) tasksDuringTurns(ctx context.Context) error {
 	turns, tasks := b.pickCount(200, 20), b.pickCount(50, 4)
-	ramp, over := b.pickDuration(4*time.Second, time.Second), b.pickDuration(20*time.Second, 3*time.Second)
+	ramp, over := b.pickDuration(4*time.Second, time.Second), b.pickDuration(40*time.Second, 3*time.Second)
 	accounts, err := b.site.EnsureAccounts(ctx, tasks/tasksPerAccount)
 	if err != nil {
 		return err
@@ -108,7 +108,8 @@ func awaitTask(ctx context.Context, a *load.Account, id protocol.TaskID) (task *
 // cancelTask cancels a task and waits for its end.
 func cancelTask(ctx context.Context, a *load.Account, id protocol.TaskID) error {
 	err := a.API.Do(ctx, client.Request{Method: http.MethodPost, Path: taskPath(id) + "/cancel", Body: map[string]any{}}, nil)
-	if protocol.CodeOf(err) == protocol.CodeConflict { // it has just ended
+	var problem *client.Problem
+	if errors.As(err, &problem) && problem.Code == protocol.CodeConflict { // it has just ended
 		return nil
 	}
 	if err == nil {

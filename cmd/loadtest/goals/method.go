@@ -45,7 +45,7 @@ is the time from then until the client has read it. Load is open-loop, except wh
   of 2 MiB one after the other, on the processors that also run the turns, the model and the load.
 * **P14** counts what is stored of a finished turn: one compressed row. A live turn has one row per append. The text is drawn
   word by word with the word frequencies of a natural language, so that no passage repeats and no two turns are equal.
-* **P16** runs 50 research tasks of 25 accounts, each followed by the next, over the bundled pages: their model takes 0.3 s for each step, and runs
+* **P16** runs 50 research tasks of 25 accounts, each followed by the next, over the bundled pages: their model takes 2 s for each step, and runs
   on the same processors, as everything else does. The memory is that of 300 tasks whose model does not answer, and of 2,000 turns that wait for
   an approval and have no reader, above a service that has done the same before, on a small scale.
 * **limits** are the times that the service promises, each measured at least 50 times on a cluster of three nodes. Redis and Postgres are

@@ -15,7 +15,7 @@ import (
 )
 
 // StepTime is how long the model takes for a step of a research task, unless a directive in the question says otherwise.
-const StepTime = 300 * time.Millisecond
+const StepTime = 2 * time.Second
 
 // stepOf returns the request for a step of a research task; ok is false for any other request.
 func stepOf(body []byte) (request llm.Request, ok bool) {
