@@ -363,6 +363,26 @@ func TestStateMachinesArePure(t *testing.T) {
 	}
 }
 
+// TestTheWalksOfHTTPExist checks the names of the tests that make test runs in an invocation of their own: the other one leaves them
+// out in all packages.
+func TestTheWalksOfHTTPExist(t *testing.T) {
+	list := regexp.MustCompile(`(?m)^walks='\^\(([A-Za-z0-9|]+)\)\$'$`).FindStringSubmatch(readPage(t, "tools/test.sh"))
+	if list == nil {
+		t.Fatal("tools/test.sh has no list of walks")
+	}
+	found := map[string][]string{}
+	walkAll(t, func(file string, _ []string) {
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`).FindAllStringSubmatch(readPage(t, file), -1) {
+			found[m[1]] = append(found[m[1]], path.Dir(file))
+		}
+	})
+	for name := range strings.SplitSeq(list[1], "|") {
+		if folders := found[name]; len(folders) != 1 || folders[0] != "http" {
+			t.Errorf("%s is a test of %v, want http", name, folders)
+		}
+	}
+}
+
 // TestPackagesWithoutTheRaceDetectorStartNoGoroutines checks the packages that make test tests without the race detector.
 func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
 	list := regexp.MustCompile(`(?m)^sequential=\(([a-z./ ]+)\)$`).FindStringSubmatch(readPage(t, "tools/test.sh"))

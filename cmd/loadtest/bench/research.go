@@ -194,6 +194,9 @@ func (b researchBench) waitingTasks(ctx context.Context) error {
 	})
 }
 
+// approvalRamp is the time between two starts of turns that wait for an approval. They are not measured.
+const approvalRamp = 4 * memoryRamp
+
 // waitingApprovals measures the memory of turns that wait for an approval.
 func (b researchBench) waitingApprovals(ctx context.Context) error {
 	n := b.pickCount(2000, 100)
@@ -203,7 +206,7 @@ func (b researchBench) waitingApprovals(ctx context.Context) error {
 	}
 	text := load.Script{Tokens: 20, Interval: time.Millisecond, Approval: true}.String()
 	return b.waiting(ctx, "P16 approval", fmt.Sprintf("%d turns that wait for an approval", n), n, func(n int) (func() error, error) {
-		f, err := load.Launch(ctx, b.site.Public, n, time.Duration(n)*memoryRamp, load.NewRecorder(),
+		f, err := load.Launch(ctx, b.site.Public, n, time.Duration(n)*approvalRamp, load.NewRecorder(),
 			func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") })
 		if err != nil {
 			return nil, err
