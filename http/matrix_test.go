@@ -228,6 +228,7 @@ var examples = map[string]example{
 	"POST /conversations/{conversation_id}/research-tasks": {success: 202, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{"question": neverAnswered, "file_ids": []any{of["file_id"]}}
 	}},
+	"GET /research-tasks":                   {},
 	"GET /research-tasks/{task_id}":         {},
 	"GET /research-tasks/{task_id}/sources": {},
 	"GET /research-tasks/{task_id}/events":  {free: true},

@@ -320,6 +320,41 @@ func TestAConversationIsDeletedWithItsResearchTasks(t *testing.T) {
 	r.do(404, "POST", r.below, route.Object{"question": neverAnswered})
 }
 
+func TestTheTasksOfAllConversationsAreListed(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	ended := r.start("How do tides differ?")
+	r.until(ended)
+	open := r.start(neverAnswered)
+	r.below = "/conversations/" + r.do(201, "POST", "/conversations", route.Object{}).at("conversation_id").(string) + "/research-tasks"
+	other := r.start(neverAnswered)
+	tasks := func(query string) (paths []string) {
+		ids, _ := r.allPages("/research-tasks"+query, "task_id")
+		for _, id := range ids {
+			paths = append(paths, "/research-tasks/"+id)
+		}
+		return paths
+	}
+	if all := tasks(""); !slices.Equal(all, []string{other, open, ended}) {
+		t.Errorf("the tasks are %v", all)
+	}
+	if some := tasks("?state=open"); !slices.Equal(some, []string{other, open}) {
+		t.Errorf("the open tasks are %v", some)
+	}
+	conversation := strings.TrimSuffix(r.below, "/research-tasks")
+	r.do(204, "DELETE", conversation, nil, "X-Confirm", r.do(409, "DELETE", conversation, nil).at("current.confirmation.token").(string))
+	if all := tasks(""); !slices.Equal(all, []string{open, ended}) {
+		t.Errorf("after the deletion of a conversation, the tasks are %v", all)
+	}
+	cursor := r.do(200, "GET", "/research-tasks?limit=1", nil).at("next_cursor").(string)
+	for _, wrong := range []string{"?state=ended", "?state=open&cursor=" + cursor, "?limit=0", "?cursor=none"} {
+		r.do(422, "GET", "/research-tasks"+wrong, nil)
+	}
+	if stranger := r.researcher().do(200, "GET", "/research-tasks", nil).at("data").([]any); len(stranger) != 0 {
+		t.Errorf("another account gets %v", stranger)
+	}
+}
+
 func TestAnArchivedProjectStartsNoResearchTask(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)

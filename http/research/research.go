@@ -27,6 +27,7 @@ type Tasks interface {
 type Store interface {
 	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
 	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
+	ListAll(ctx context.Context, account protocol.AccountID, open bool, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
 	Sources(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after, limit int) ([]protocol.ResearchKeptSource, *int, error)
 }
 
@@ -111,6 +112,24 @@ func (h *Handlers) list(ctx context.Context, in *listTasksInput) (*resource.Body
 		return nil, err
 	}
 	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type listAllTasksInput struct {
+	State string `query:"state" enum:"open,any" default:"any" doc:"open: only the tasks that have not ended."`
+	resource.PageInput
+}
+
+func (h *Handlers) listAll(ctx context.Context, in *listAllTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
+	scope, caller := "research "+in.State, router.CallerOf(ctx)
+	after, err := resource.OpenCursor[protocol.TaskID](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := h.Store.ListAll(ctx, caller.AccountID, in.State == "open", after, in.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,8 @@ func (h *Handlers) Routes() []route.Route {
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyTasks, protocol.CodeSourceUnavailable).WithStatus(stdhttp.StatusAccepted),
 		route.Call("GET", below, "listResearchTasks", "List research tasks", route.Lists, h.list).
 			DescribedAs("Lists the research tasks of a conversation, the newest first."),
+		route.Call("GET", "/research-tasks", "listAccountResearchTasks", "List the research tasks of the account", route.Lists, h.listAll).
+			DescribedAs("Lists the research tasks of all conversations, the newest first. A client that has just signed in learns from it which ones run; changes are in the feed."),
 		route.Call("GET", path, "getResearchTask", "Get a research task", route.Reads.Unstored(), h.get).
 			DescribedAs("Returns the state, the plan and the progress of a research task."),
 		route.Call("GET", path+"/sources", "listResearchSources", "List the sources of a research task", route.Lists, h.sources).

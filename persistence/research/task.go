@@ -37,6 +37,10 @@ const (
 	select body from research_tasks t
 	where account_id = @account and conversation_id = @conversation and task_id < @before
 	order by task_id desc limit @limit`
+	ofAccount             = `select body from research_tasks t where account_id = @account and task_id < @before and ` + visible
+	newestFirst           = ` order by task_id desc limit @limit`
+	listAccountSQL        = ofAccount + newestFirst
+	listOpenSQL           = ofAccount + ` and ` + OpenStates + newestFirst
 	conversationExistsSQL = `select true from conversations c where account_id = @account and conversation_id = @conversation and ` + conversations.Visible
 )
 
@@ -54,11 +58,7 @@ func (s *Store) Task(ctx context.Context, account protocol.AccountID, id protoco
 func (s *Store) List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) (
 	page []*protocol.ResearchTask, next *protocol.TaskID, err error,
 ) {
-	before := protocol.TaskID(pg.HighestID)
-	if after != nil {
-		before = *after
-	}
-	args := pgx.NamedArgs{"account": account, "conversation": conversation, "before": before, "limit": limit + 1}
+	args := pgx.NamedArgs{"account": account, "conversation": conversation, "before": beforeOf(after), "limit": limit + 1}
 	batch := &pgx.Batch{}
 	batch.Queue(conversationExistsSQL, args).QueryRow(func(row pgx.Row) error {
 		var found bool
@@ -71,11 +71,37 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, conversati
 	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
 		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
 	}
-	if len(page) > limit {
-		page = page[:limit]
-		next = &page[limit-1].TaskID
-	}
+	page, next = cut(page, limit)
 	return page, next, nil
+}
+
+// ListAll is List for all conversations of an account. With open, it leaves out the tasks that have ended.
+func (s *Store) ListAll(ctx context.Context, account protocol.AccountID, open bool, after *protocol.TaskID, limit int) (page []*protocol.ResearchTask, next *protocol.TaskID, err error) {
+	sql := listAccountSQL
+	if open {
+		sql = listOpenSQL
+	}
+	page, err = pg.Rows(ctx, s.db, account, pgx.RowTo[*protocol.ResearchTask], sql, pgx.NamedArgs{"account": account, "before": beforeOf(after), "limit": limit + 1})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
+	}
+	page, next = cut(page, limit)
+	return page, next, nil
+}
+
+func beforeOf(after *protocol.TaskID) protocol.TaskID {
+	if after == nil {
+		return protocol.TaskID(pg.HighestID)
+	}
+	return *after
+}
+
+// cut returns a page without the row that shows that there are more, and the start of the next page.
+func cut(page []*protocol.ResearchTask, limit int) ([]*protocol.ResearchTask, *protocol.TaskID) {
+	if len(page) <= limit {
+		return page, nil
+	}
+	return page[:limit], &page[limit-1].TaskID
 }
 
 const framesSQL = `

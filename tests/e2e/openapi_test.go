@@ -331,6 +331,7 @@ func (w *walk) research() {
 	}
 	w.call("getResearchTask", task, nil).Text(w.t, http.StatusOK, "artifact_id")
 	w.call("listResearchTasks", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "task_id")
+	w.call("listAccountResearchTasks", nil, nil).Text(w.t, http.StatusOK, "data", 0, "task_id")
 	w.call("listResearchSources", task, nil).Value(w.t, http.StatusOK, "has_more")
 	w.call("followResearchTask", args{"task_id": task["task_id"], "after": fmt.Sprint(len(events))}, nil).Want(w.t, http.StatusNoContent, nil)
 	w.call("cancelResearchTask", task, nil).Text(w.t, http.StatusConflict, "current", "state")

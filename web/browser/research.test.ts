@@ -73,6 +73,11 @@ test("31 a task is started with a budget, steered, left, reloaded and read with 
   await step(page, "What do oystercatchers eat?").waitFor();
   await sidebar(page).getByText("researching").waitFor();
 
+  // Another device that has not opened the conversation shows the state, too.
+  const elsewhere = await BrowserWindow.open("/", account);
+  await sidebar(elsewhere.page).getByText("researching").waitFor();
+  await elsewhere.close();
+
   // After a reload, everything is there again.
   await page.reload();
   await step(page, /^Removed: ?Which examples/).waitFor();

@@ -10,7 +10,6 @@ import { startInputModality } from "./controls/input-modality";
 import { startProviderFailure } from "./features/sign-in";
 import { startAccountFeed } from "./turn/account-feed";
 import { followAgain } from "./turn/live-store";
-import { startRunningTasks } from "./turn/running-tasks";
 
 /** Loads the tooltips when the user first points at something or moves the focus. */
 function startTooltips(): void {
@@ -32,10 +31,8 @@ export function start(): void {
   startProviderFailure();
   startSessionState();
   onSignIn(followAgain);
-  onSignIn(startRunningTasks);
   startQueries();
   startAccountFeed();
-  startRunningTasks();
   startToolChoices();
   startDrafts();
   startEdits();

@@ -2189,6 +2189,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/research-tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the research tasks of the account
+         * @description Lists the research tasks of all conversations, the newest first. A client that has just signed in learns from it which ones run; changes are in the feed.
+         */
+        get: operations["listAccountResearchTasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/research-tasks/{task_id}": {
         parameters: {
             query?: never;
@@ -42591,6 +42611,256 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    listAccountResearchTasks: {
+        parameters: {
+            query?: {
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+                /** @description open: only the tasks that have not ended. */
+                state?: "open" | "any";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "artifact_id": "art_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "budget": {
+                     *             "pages": 0,
+                     *             "seconds": 0,
+                     *             "tokens": 0
+                     *           },
+                     *           "checks": {
+                     *             "factual": 1,
+                     *             "removed": 1,
+                     *             "sentences": 1,
+                     *             "supported": 1,
+                     *             "unsupported": 1
+                     *           },
+                     *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "created_at": "2026-03-01T12:30:15.250Z",
+                     *           "depth": "quick",
+                     *           "failure": {
+                     *             "code": "model_failed",
+                     *             "detail": "a detail"
+                     *           },
+                     *           "finished_at": "2026-03-01T12:30:15.250Z",
+                     *           "last_sequence": 41,
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "phase": "planning",
+                     *           "plan": [
+                     *             {
+                     *               "question": "a question",
+                     *               "state": "open",
+                     *               "step_id": "a step"
+                     *             }
+                     *           ],
+                     *           "progress": {
+                     *             "done": 1,
+                     *             "reused": 1,
+                     *             "sources_found": 1,
+                     *             "sources_kept": 1,
+                     *             "total": 1
+                     *           },
+                     *           "question": "a question",
+                     *           "sources": [
+                     *             "web"
+                     *           ],
+                     *           "spent": {
+                     *             "pages": 0,
+                     *             "seconds": 0,
+                     *             "tokens": 0
+                     *           },
+                     *           "state": "queued",
+                     *           "task_id": "task_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "version": 3
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListResearchTask"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

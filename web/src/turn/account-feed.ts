@@ -16,7 +16,7 @@ import {
 import { useSessionState } from "../api/session-state";
 import type { FeedItem } from "./feed";
 import { sharedTabs } from "./live-store";
-import { noteTask } from "./running-tasks";
+import { noteTask, refreshRunningTasks } from "./running-tasks";
 
 /** Milliseconds for which changes are collected, so that several changes of one resource cause one request. */
 const collected = 50;
@@ -78,6 +78,7 @@ export function startAccountFeed(): void {
     },
     open: (now) => {
       open = now;
+      if (now) void refreshRunningTasks().catch(() => {}); // the next connection asks again
       useFeedStart.setState({ over: true });
     },
   });

@@ -1,5 +1,5 @@
-// The research tasks of the account that have not ended, as far as this browser knows: those that the account's feed and the
-// pages of conversations have reported. Kept over a reload.
+// The research tasks of the account that have not ended: those that the server lists when the page is opened, and those that the
+// account's feed and the pages of conversations report.
 import { create } from "zustand";
 import { api, body, Refusal } from "../api/client";
 import { isOver } from "./task";
@@ -18,7 +18,6 @@ interface RunningTasks {
   ended: readonly EndedTask[];
 }
 
-const storageKey = "turnstone-running-tasks";
 const maxEnded = 20;
 
 export const useRunningTasks = create<RunningTasks>(() => ({ byID: {}, ended: [] }));
@@ -27,7 +26,8 @@ export const useRunningTasks = create<RunningTasks>(() => ({ byID: {}, ended: []
 export function noteTask(id: string, conversation: string, state: string): void {
   const { byID, ended } = useRunningTasks.getState();
   if (!isOver(state)) {
-    if (byID[id] === undefined && !ended.some((one) => one.id === id)) store({ ...byID, [id]: conversation });
+    if (byID[id] === undefined && !ended.some((one) => one.id === id))
+      useRunningTasks.setState({ byID: { ...byID, [id]: conversation } });
     return;
   }
   if (!ended.some((one) => one.id === id))
@@ -37,29 +37,21 @@ export function noteTask(id: string, conversation: string, state: string): void 
 
 function forget(id: string): void {
   const { [id]: known, ...others } = useRunningTasks.getState().byID;
-  if (known !== undefined) store(others);
+  if (known !== undefined) useRunningTasks.setState({ byID: others });
 }
 
-function store(byID: RunningTasks["byID"]): void {
-  useRunningTasks.setState({ byID });
-  try {
-    localStorage.setItem(storageKey, JSON.stringify(byID));
-  } catch {
-    // The storage is not available; the tasks are known until the page is closed.
-  }
-}
-
-/** Starts with the tasks that were running when the page was last open. */
-export function startRunningTasks(): void {
-  let known: [string, unknown][] = [];
-  try {
-    known = Object.entries(JSON.parse(localStorage.getItem(storageKey) ?? "{}") as object);
-  } catch {
-    return; // the storage is not available
-  }
-  for (const [task_id] of known)
-    void body(api.GET("/research-tasks/{task_id}", { params: { path: { task_id } } })).then(
-      (task) => isOver(task.state) || noteTask(task_id, task.conversation_id, task.state),
-      (error: unknown) => error instanceof Refusal && error.status === 404 && forget(task_id),
-    );
+/**
+ * Asks which tasks have not ended (an account has at most 100), and how those have ended that are not among them: the feed may
+ * have missed it.
+ */
+export async function refreshRunningTasks(): Promise<void> {
+  const before = Object.keys(useRunningTasks.getState().byID);
+  const open = await body(api.GET("/research-tasks", { params: { query: { state: "open", limit: 100 } } }));
+  for (const task of open.data) noteTask(task.task_id, task.conversation_id, task.state);
+  for (const task_id of before)
+    if (!open.data.some((task) => task.task_id === task_id))
+      void body(api.GET("/research-tasks/{task_id}", { params: { path: { task_id } } })).then(
+        (task) => noteTask(task_id, task.conversation_id, task.state),
+        (error: unknown) => error instanceof Refusal && error.status === 404 && forget(task_id),
+      );
 }
