@@ -37,10 +37,13 @@ const (
 	select body from research_tasks t
 	where account_id = @account and conversation_id = @conversation and task_id < @before
 	order by task_id desc limit @limit`
-	ofAccount             = `select body from research_tasks t where account_id = @account and task_id < @before and ` + visible
-	newestFirst           = ` order by task_id desc limit @limit`
-	listAccountSQL        = ofAccount + newestFirst
-	listOpenSQL           = ofAccount + ` and ` + OpenStates + newestFirst
+	ofAccount      = `select body from research_tasks t where account_id = @account and task_id < @before and ` + visible
+	newestFirst    = ` order by task_id desc limit @limit`
+	listAccountSQL = ofAccount + newestFirst
+	// At most protocol.MaxResearchWaiting tasks have not ended. They are found in an index of their own, however many have ended.
+	listOpenSQL = `
+	with t as materialized (select account_id, task_id, conversation_id, body from research_tasks where account_id = @account and ` + OpenStates + `)
+	select body from t where task_id < @before and ` + visible + newestFirst
 	conversationExistsSQL = `select true from conversations c where account_id = @account and conversation_id = @conversation and ` + conversations.Visible
 )
 
