@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -311,7 +312,11 @@ func TestAConversationIsDeletedWithItsResearchTasks(t *testing.T) {
 	first := r.do(409, "DELETE", conversation, nil)
 	wantField(t, first, "code", "confirmation_required")
 	wantField(t, first, "current.confirmation.will_delete.live_tasks", 1.0)
+	reader := r.follow(path + "/events")
 	r.do(204, "DELETE", conversation, nil, "X-Confirm", first.at("current.confirmation.token").(string))
+	if events, err := io.ReadAll(reader); err != nil || strings.Contains(string(events), "task.finished") { // its reader learns nothing more, and is not kept
+		t.Errorf("%s, %v", events, err)
+	}
 	for _, gone := range []string{path, path + "/sources", path + "/events", r.below} {
 		r.do(404, "GET", gone, nil)
 	}
@@ -388,6 +393,10 @@ func TestResearchTasksRefuseWrongRequests(t *testing.T) {
 		[]any{},
 	} {
 		r.do(422, "POST", r.below, wrong)
+	}
+	large := r.do(422, "POST", r.below, route.Object{"question": "a", "budget": route.Object{"tokens": 20_000_000}})
+	if message := large.at("errors.0.message"); message != "expected number <= 10000000" {
+		t.Errorf("%v", message)
 	}
 	small := r.do(202, "POST", r.below, route.Object{"question": "How do tides differ?", "budget": route.Object{"tokens": 1}})
 	path := "/research-tasks/" + small.at("task_id").(string)

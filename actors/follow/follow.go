@@ -21,7 +21,8 @@ const poll = time.Second
 // Logs are the logs of one kind of work, and their readers. The fields are set before it is used. Its methods may be called
 // from any goroutine.
 type Logs[ID comparable] struct {
-	// Frames reads the events after a sequence, one per line. last is the sequence of the last of them.
+	// Frames reads the events after a sequence, one per line. last is the sequence of the last of them. The error is
+	// protocol.CodeNotFound if the log was deleted.
 	Frames func(ctx context.Context, account protocol.AccountID, id ID, after int64) (frames []byte, last int64, err error)
 	Ends   func(frames []byte) bool // whether the last of the frames is the last event of its log
 	Moved  func() bool              // whether readers must reconnect to another node
@@ -135,15 +136,20 @@ func (r *Reader[ID]) wakeAfterPoll() {
 	r.wake()
 }
 
-// Next returns the events after the cursor, one per line; none if there are none. It does not wait for more.
+// Next returns the events after the cursor, one per line; tail.ErrNone if there are none. It does not wait for more. A log that was
+// deleted has ended.
 func (r *Reader[ID]) Next(ctx context.Context, _ <-chan time.Time) (frames []byte, ended bool, err error) {
 	frames, last, err := r.logs.Frames(ctx, r.account, r.id, r.cursor)
-	if err != nil {
+	switch {
+	case protocol.CodeOf(err) == protocol.CodeNotFound:
+		r.ended = true
+		return nil, true, nil
+	case err != nil:
 		return nil, false, err
+	case len(frames) == 0:
+		return nil, r.ended, tail.ErrNone
 	}
-	if len(frames) > 0 {
-		r.cursor, r.ended = last, r.logs.Ends(frames)
-	}
+	r.cursor, r.ended = last, r.logs.Ends(frames)
 	return frames, r.ended, nil
 }
 

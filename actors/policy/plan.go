@@ -80,7 +80,7 @@ func (t *Tool) Decide(call *Call, input json.RawMessage, about Description) Plan
 		risk = risk.AtLeast(protocol.RiskHigh)
 	}
 	// A call that the user cannot approve in advance now is not covered by an approval of before either.
-	granting := t.Effect != protocol.EffectDestructive && risk != protocol.RiskCritical && len(marked) == 0 && !call.AskAll
+	granting := !t.AlwaysAsks && t.Effect != protocol.EffectDestructive && risk != protocol.RiskCritical && len(marked) == 0 && !call.AskAll
 	grant := turnlog.Grant{Tool: t.Name, Resource: about.Resource, Definition: t.Definition}
 	if granting && call.Reading != nil && slices.Contains(call.Grants, grant) {
 		plan.Granted = true

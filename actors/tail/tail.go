@@ -5,6 +5,7 @@
 package tail
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ type Chunk struct {
 // processStart is the origin of the times in chunks. The clock that only counts from there is read faster than the time of
 // day.
 var processStart = time.Now()
+
+// ErrNone is the error of a reader that has found no events after its cursor in the log, and that does not wait for them there.
+var ErrNone = errors.New("there are no further events")
 
 // Frames returns the events, one per line. Callers must not change them.
 func (c *Chunk) Frames() []byte { return c.frames }

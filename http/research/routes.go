@@ -28,13 +28,13 @@ func (h *Handlers) Routes() []route.Route {
 			DescribedAs(createDescription).
 			WithExample(route.Object{"question": "Why are the tides at Saint-Malo so high?", "depth": "quick", "sources": []any{"web"}}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyTasks, protocol.CodeSourceUnavailable).WithStatus(stdhttp.StatusAccepted),
-		route.Call("GET", below, "listResearchTasks", "List research tasks", route.Lists, h.list).
+		route.Call("GET", below, "listResearchTasks", "List research tasks", route.Lists.Unstored(), h.list).
 			DescribedAs("Lists the research tasks of a conversation, the newest first."),
-		route.Call("GET", "/research-tasks", "listAccountResearchTasks", "List the research tasks of the account", route.Lists, h.listAll).
+		route.Call("GET", "/research-tasks", "listAccountResearchTasks", "List the research tasks of the account", route.Lists.Unstored(), h.listAll).
 			DescribedAs("Lists the research tasks of all conversations, the newest first. A client that has just signed in learns from it which ones run; changes are in the feed."),
 		route.Call("GET", path, "getResearchTask", "Get a research task", route.Reads.Unstored(), h.get).
 			DescribedAs("Returns the state, the plan and the progress of a research task."),
-		route.Call("GET", path+"/sources", "listResearchSources", "List the sources of a research task", route.Lists, h.sources).
+		route.Call("GET", path+"/sources", "listResearchSources", "List the sources of a research task", route.Lists.Unstored(), h.sources).
 			DescribedAs("Lists the sources of which the task keeps excerpts, with the numbers by which the report cites them. Sources are kept while the task runs; their numbers exist once it is completed."),
 		route.Call("POST", path+"/cancel", "cancelResearchTask", "Cancel a research task", route.Writes.Unstored(), h.cancel).
 			DescribedAs("Ends a task that has not ended. The cancel is stored when the response is sent; the state is `cancelling` until the steps that run have stopped. A repeat gets the task again; a task that has ended gets 409 with the task in `current`.").

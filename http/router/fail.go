@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"fmt"
 	stdhttp "net/http"
 	"net/url"
 	"strconv"
@@ -106,6 +107,14 @@ func responseStarted(w stdhttp.ResponseWriter) bool {
 func init() {
 	huma.ValidateStrictCasing = true
 	huma.DefaultArrayNullable = false
+	huma.ErrorFormatter = func(format string, values ...any) string {
+		for i, value := range values {
+			if number, is := value.(float64); is { // the limits of numbers, which %v writes as 1e+07
+				values[i] = strconv.FormatFloat(number, 'f', -1, 64)
+			}
+		}
+		return fmt.Sprintf(format, values...)
+	}
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		return response.HumaProblem(status, msg, errs)
 	}

@@ -76,6 +76,8 @@ func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, 
 	switch {
 	case errors.Is(err, turn.ErrMoved):
 		return s.appendMoved(nil), progressEnded, nil
+	case errors.Is(err, tail.ErrNone):
+		return nil, progressMore, nil
 	case err != nil:
 		return nil, progressEnded, err
 	case ended:

@@ -107,19 +107,32 @@ func cut(page []*protocol.ResearchTask, limit int) ([]*protocol.ResearchTask, *p
 	return page[:limit], &page[limit-1].TaskID
 }
 
+const ownsTaskSQL = `select true from research_tasks t where account_id = @account and task_id = @task and ` + visible
+
 const framesSQL = `
 	select first_sequence, last_sequence, frames from research_events
 	where account_id = @account and task_id = @task and last_sequence > @after
 	order by first_sequence limit 200`
 
-// Frames returns events of a task after a sequence, one per line. last is the sequence of the last of them.
+// Frames returns events of a task after a sequence, one per line. last is the sequence of the last of them. The error is
+// protocol.CodeNotFound if the conversation of the task was deleted.
 func (s *Store) Frames(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after int64) (frames []byte, last int64, err error) {
 	type batch struct {
 		First, Last int64
 		Frames      []byte
 	}
-	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[batch], framesSQL, pgx.NamedArgs{"account": account, "task": id, "after": after})
-	if err != nil {
+	var found []batch
+	args := pgx.NamedArgs{"account": account, "task": id, "after": after}
+	statements := &pgx.Batch{}
+	statements.Queue(ownsTaskSQL, args).QueryRow(func(row pgx.Row) error {
+		var owns bool
+		return row.Scan(&owns)
+	})
+	statements.Queue(framesSQL, args).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[batch])
+		return err
+	})
+	if err := pg.Classify(s.db.Send(ctx, account, statements)); err != nil {
 		return nil, 0, fmt.Errorf("reading the events of a research task: %w", err)
 	}
 	last = after
@@ -270,8 +283,7 @@ func (s *Store) CheckReport(ctx context.Context, account protocol.AccountID, con
 
 // OwnsTask returns protocol.CodeNotFound unless the account has the task. It is called before a body is read.
 func (s *Store) OwnsTask(ctx context.Context, account protocol.AccountID, id protocol.TaskID) error {
-	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], `select true from research_tasks t where account_id = @account and task_id = @task and `+visible,
-		pgx.NamedArgs{"account": account, "task": id})
+	_, err := pg.Row(ctx, s.db, account, pgx.RowTo[bool], ownsTaskSQL, pgx.NamedArgs{"account": account, "task": id})
 	return err
 }
 

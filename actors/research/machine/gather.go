@@ -226,6 +226,15 @@ func (b *Batch) merge() {
 	}
 }
 
+// leaveUnread reports the sources that were not read, because the search has ended before.
+func (b *Batch) leaveUnread() {
+	for _, s := range b.sources {
+		if s.state == protocol.SourceFound || s.state == protocol.SourceReading {
+			b.note(s, protocol.SourceUnused, "The search had ended before it was read.")
+		}
+	}
+}
+
 // works are the different works that were read.
 type works struct {
 	set     evidence.Sources

@@ -26,6 +26,9 @@ const (
 	writeTokens     = 12_000
 	summarizeTokens = 12_000
 	leastTokens     = 1_000 // less is not worth a call
+
+	// leastBudget lets a model write a plan, judge a source and write a section.
+	leastBudget = 12_000
 )
 
 const (

@@ -163,6 +163,12 @@ func (b *Batch) move(trigger protocol.ResearchTrigger) {
 // end makes the last transition, with the last event.
 func (b *Batch) end(trigger protocol.ResearchTrigger, failure *protocol.ResearchFailure) {
 	b.returnInputs()
+	b.leaveUnread()
+	for _, q := range b.questions {
+		if q.State == protocol.ResearchStepOpen || q.State == protocol.ResearchStepRunning {
+			b.set(q, protocol.ResearchStepSkipped)
+		}
+	}
 	b.noteProgress()
 	b.task.Failure = failure
 	b.move(trigger)
@@ -266,6 +272,11 @@ func (b *Batch) apply(entry *researchlog.Entry) {
 	case researchlog.EntryTimeOver:
 		b.hurry, b.stopped = true, true
 		b.drop(func(*step) bool { return true })
+		if len(b.questions) == 0 {
+			b.end(protocol.ResearchFails, &protocol.ResearchFailure{
+				Code: protocol.ResearchBudgetExceeded, Detail: fmt.Sprintf("The model had not written a plan when the time for this task (%d s) was used up. Start the task again with more time.", b.spec.Budget.Seconds),
+			})
+		}
 	case researchlog.EntryCancel:
 		b.move(protocol.ResearchCancel)
 		b.Effects = append(b.Effects, Effect{Stop: true})

@@ -248,6 +248,43 @@ func TestTheUserStrikesAndAddsQuestions(t *testing.T) {
 	}
 }
 
+func TestAQuestionThatIsStruckAfterItWasReadIsNoMissingSection(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	for w.machine.pending(researchlog.StepJudge) == 0 {
+		w.advance()
+	}
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, ClientID: "one", Strike: []string{"q2"}})
+	w.run()
+	if strings.Contains(w.report.Content, "\n> ") || !strings.Contains(w.report.Notice, "[1]") {
+		t.Errorf("%s\n\nThe message is:\n%s", w.report.Content, w.report.Notice)
+	}
+}
+
+func TestAChangeOfThePlanIsRefusedAsAWhole(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.advance() // the plan has two questions
+	many := make([]string, protocol.MaxResearchPlan-1)
+	for i := range many {
+		many[i] = fmt.Sprintf("What about %d?", i)
+	}
+	for name, c := range map[string]*researchlog.Steering{
+		"more than the plan can have": {Add: many},
+		"every question is struck":    {Strike: []string{"q1", "q2"}},
+		"only a known one is added":   {Strike: []string{"q1", "q2"}, Add: []string{" Who built  the locks? "}},
+	} {
+		c.Kind, c.ClientID = protocol.ResearchPlan, name
+		if _, err := w.machine.NewBatch().Steer(c); protocol.CodeOf(err) != protocol.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, ClientID: "all", Add: append(many[1:], many[1], "Who built the locks?")})
+	if n := len(w.machine.task.Plan); n != protocol.MaxResearchPlan {
+		t.Errorf("the plan has %d questions", n)
+	}
+}
+
 func TestTheReportIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchStandard))
 	w.step(func(b *Batch) { b.Begin() })
@@ -260,8 +297,13 @@ func TestTheReportIsWrittenAtOnce(t *testing.T) {
 	}
 	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "one"})
 	task := w.run()
-	if task.State != protocol.ResearchCompleted || task.Progress.SourcesKept == 0 || task.Progress.SourcesKept > 6 {
-		t.Errorf("%s with %+v", task.State, task.Progress)
+	if task.State != protocol.ResearchCompleted || task.Progress.SourcesKept == 0 || task.Progress.SourcesKept > 6 || !strings.Contains(w.report.Notice, reportLanguages["en"].endedEarly) {
+		t.Errorf("%s with %+v: %s", task.State, task.Progress, w.report.Notice)
+	}
+	for _, s := range w.machine.sources {
+		if s.state == protocol.SourceFound || s.state == protocol.SourceReading {
+			t.Errorf("%s is %s", s.SourceID, s.state)
+		}
 	}
 }
 
@@ -273,7 +315,7 @@ func TestABudgetEndsTheWorkTruthfully(t *testing.T) {
 		says   string
 	}{
 		"no tokens for a plan":    {func(s *researchlog.Spec) { s.Budget.Tokens = 1 }, protocol.ResearchFailed, ""},
-		"no tokens for a section": {func(s *researchlog.Spec) { s.Budget.Tokens = 3_000 }, protocol.ResearchCompleted, ""},
+		"no tokens for a section": {func(s *researchlog.Spec) { s.Budget.Tokens = leastBudget }, protocol.ResearchCompleted, ""},
 		"few pages":               {func(s *researchlog.Spec) { s.Budget.Pages = 2 }, protocol.ResearchCompleted, words.pagesOver},
 	} {
 		spec := newSpec(protocol.ResearchStandard)
@@ -304,6 +346,12 @@ func TestTheTimeOfATaskEnds(t *testing.T) {
 			break
 		}
 		w.step(func(b *Batch) { b.TimeOver() })
+		if after == 0 {
+			if failure := w.machine.task.Failure; w.machine.State() != protocol.ResearchFailed || failure.Code != protocol.ResearchBudgetExceeded {
+				t.Errorf("without a plan: %s, %+v", w.machine.State(), failure)
+			}
+			continue
+		}
 		if w.machine.State() != protocol.ResearchCompleted || !strings.Contains(w.report.Content, reportLanguages["en"].timeOver) {
 			t.Errorf("after %d steps: %s", after, w.machine.State())
 		}
@@ -439,6 +487,24 @@ func TestTheTextOfASourceDoesNotBecomeACitation(t *testing.T) {
 	w.run()
 	if strings.Contains(w.report.Content, "[77]") || !strings.Contains(w.report.Content, "As shown in (1) and (77)") {
 		t.Errorf("%s", w.report.Content)
+	}
+}
+
+func TestNoMarkdownOfASourceIsLiveInTheReport(t *testing.T) {
+	const hostile = `See [the page](https://evil.example) and ![a](https://evil.example/p.png) \<img src=x> <https://evil.example> [b]: https://evil.example`
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.change = func(step *researchlog.Step, result *researchlog.Result) {
+		if step.Kind == researchlog.StepWrite {
+			result.Text = hostile + " [1](https://evil.example)."
+		}
+	}
+	w.run()
+	for _, text := range []string{w.report.Content, w.report.Notice} {
+		for _, live := range []string{"](", "<img", "<https://evil", "]:"} {
+			if strings.Contains(text, live) {
+				t.Errorf("the report has %s:\n%s", live, text)
+			}
+		}
 	}
 }
 

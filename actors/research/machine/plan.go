@@ -11,10 +11,10 @@ import (
 
 // addPlanStep adds the first step. Without tokens for it, the task fails: nothing is lost yet.
 func (b *Batch) addPlanStep() {
-	if b.task.Budget.Tokens < planTokens+leastTokens {
+	if b.task.Budget.Tokens < leastBudget {
 		b.end(protocol.ResearchFails, &protocol.ResearchFailure{
 			Code:   protocol.ResearchBudgetExceeded,
-			Detail: fmt.Sprintf("A budget of %d tokens does not suffice for a plan and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, planTokens+leastTokens),
+			Detail: fmt.Sprintf("The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget),
 		})
 		return
 	}
@@ -41,9 +41,7 @@ func (b *Batch) planned(s *step) {
 func (b *Batch) addQuestions(texts []string, limit int) bool {
 	added := 0
 	for _, text := range texts {
-		text = clip(strings.Join(strings.Fields(text), " "), maxQuestion)
-		known := slices.ContainsFunc(b.questions, func(q *question) bool { return strings.EqualFold(q.Question, text) })
-		if text == "" || known || added == limit || len(b.questions) == protocol.MaxResearchPlan {
+		if text = planned(text); text == "" || b.asks(text) || added == limit || len(b.questions) == protocol.MaxResearchPlan {
 			continue
 		}
 		added++
@@ -52,6 +50,14 @@ func (b *Batch) addQuestions(texts []string, limit int) bool {
 		}})
 	}
 	return added > 0
+}
+
+// planned returns a text as a question of the plan.
+func planned(text string) string { return clip(oneLine(text), maxQuestion) }
+
+// asks reports whether the plan has a question, also a struck one.
+func (m *Machine) asks(text string) bool {
+	return slices.ContainsFunc(m.questions, func(q *question) bool { return strings.EqualFold(q.Question, text) })
 }
 
 // clip cuts a text after a number of characters.
@@ -134,10 +140,35 @@ func (b *Batch) Steer(command *researchlog.Steering) (*protocol.ResearchReceipt,
 		return nil, &protocol.Error{Code: protocol.CodeTooManyInputs, RetryAfter: 5, Detail: fmt.Sprintf("At most %d inputs can wait to be taken into account.", protocol.MaxResearchInputs)}
 	case slices.ContainsFunc(command.Strike, func(id string) bool { return !b.has(id) }):
 		return nil, protocol.Invalid("body.strike", "names a question that is not in the plan")
+	case command.Kind == protocol.ResearchPlan:
+		if err := b.checkPlan(command); err != nil {
+			return nil, err
+		}
 	}
 	b.enact(researchlog.Entry{Kind: researchlog.EntrySteering, Steering: command})
 	receipt := b.received[command.ClientID].ResearchReceipt
 	return &receipt, nil
+}
+
+// checkPlan returns an error if a change of the plan has no room for all that it adds, or leaves nothing to search.
+func (b *Batch) checkPlan(command *researchlog.Steering) error {
+	added := 0
+	for i, text := range command.Add {
+		text = planned(text)
+		if text != "" && !b.asks(text) && !slices.ContainsFunc(command.Add[:i], func(other string) bool { return strings.EqualFold(planned(other), text) }) {
+			added++
+		}
+	}
+	if room := protocol.MaxResearchPlan - len(b.questions); added > room {
+		return protocol.Invalid("body.add", fmt.Sprintf("adds %d questions, and the plan has room for %d: it can have %d, with those that were struck", added, room, protocol.MaxResearchPlan))
+	}
+	left := slices.ContainsFunc(b.questions, func(q *question) bool {
+		return q.State == protocol.ResearchStepDone || q.State != protocol.ResearchStepStruck && !slices.Contains(command.Strike, q.StepID)
+	})
+	if len(command.Strike) > 0 && added == 0 && !left {
+		return protocol.Invalid("body.strike", "leaves no question in the plan. Add one, or cancel the task")
+	}
+	return nil
 }
 
 func errSteeringClosed(task *protocol.ResearchTask) error {
@@ -244,12 +275,12 @@ func (m *Machine) count(kind researchlog.StepKind) (n int) {
 
 // revised uses the changes of a model. Without them, the plan stays as it is.
 func (b *Batch) revised(s *step) {
-	for _, i := range s.result.Struck {
-		if i >= 0 && i < len(s.About) {
-			b.strike(b.questions[i].StepID)
-		}
-	}
 	if b.addQuestions(s.result.Questions, b.limits.questions) {
 		b.publishPlan()
+	}
+	for _, i := range s.result.Struck {
+		if i >= 0 && i < len(s.About) && len(b.in(protocol.ResearchStepStruck)) < len(b.questions)-1 {
+			b.strike(b.questions[i].StepID)
+		}
 	}
 }

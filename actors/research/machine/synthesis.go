@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,6 +67,7 @@ func (b *Batch) beginWriting() {
 	b.merge()
 	b.drop(func(s *step) bool { return s.Kind == researchlog.StepJudge })
 	b.keepQuotes()
+	b.leaveUnread()
 	b.conflicts = b.contradictions()
 	b.enter(protocol.ResearchSynthesizing)
 	var write []*question
@@ -169,7 +171,7 @@ func (b *Batch) complete(message protocol.MessageID) {
 	artifact := protocol.DeriveReportID(b.spec.TaskID)
 	b.report = &researchlog.Report{
 		ConversationID: b.spec.ConversationID, ArtifactID: artifact, MessageID: message, Title: clip(b.spec.Question, maxTitle), Checks: checked.ResearchChecks,
-		Content: checked.text + b.listSources(words), Notice: b.summaryOf(checked.text), Citations: b.citations(),
+		Content: checked.text + b.listSources(words), Notice: b.messageOf(checked.text), Citations: b.citations(),
 	}
 	for n := range 3 {
 		b.report.PartIDs = append(b.report.PartIDs, protocol.DeriveReportPartID(b.spec.TaskID, n+1))
@@ -199,7 +201,7 @@ func (b *Batch) check(words *reportWords) checkedReport {
 		report.Supported += checked.Supported
 		report.Unsupported += checked.Unsupported
 		report.Removed += checked.Removed
-		return checked.Text
+		return inert(checked.Text)
 	}
 	var quoted quotes
 	text := b.assemble(words, &quoted, checkedText)
@@ -246,6 +248,8 @@ func (b *Batch) assemble(words *reportWords, quoted *quotes, written func(string
 		switch quotes := b.quotesOf(q); {
 		case q.section != "":
 			fmt.Fprintf(&out, "\n%s\n", written(demote(q.section)))
+		case len(quotes) == 0 && q.State == protocol.ResearchStepSkipped:
+			fmt.Fprintf(&out, "\n%s\n", words.skipped)
 		case len(quotes) == 0:
 			fmt.Fprintf(&out, "\n%s\n", words.nothing)
 		default:
@@ -268,7 +272,12 @@ func (b *Batch) remarks(words *reportWords) (notes []string) {
 	if b.stopped {
 		notes = append(notes, words.timeOver)
 	}
-	unwritten := slices.ContainsFunc(b.questions, func(q *question) bool { return q.section == "" && len(b.quotesOf(q)) > 0 })
+	if slices.ContainsFunc(b.inputs, func(in *input) bool { return in.Kind == protocol.ResearchWriteNow }) {
+		notes = append(notes, words.endedEarly)
+	}
+	unwritten := slices.ContainsFunc(b.questions, func(q *question) bool {
+		return q.State != protocol.ResearchStepStruck && q.section == "" && len(b.quotesOf(q)) > 0
+	})
 	switch {
 	case unwritten && b.failing != "":
 		notes = append(notes, words.modelFailed)
@@ -337,16 +346,26 @@ func (b *Batch) citations() (all []protocol.Citation) {
 	return all
 }
 
-// summaryOf returns the text of the message: the summary of the report, or its first section.
-func (b *Batch) summaryOf(text string) string {
+// messageOf returns the text of the message: what a reader must know, and the summary of the report or its first section.
+func (b *Batch) messageOf(text string) string {
 	_, text, _ = strings.Cut(text, "\n")
 	before, after, _ := strings.Cut(text, "\n## ")
-	if strings.TrimSpace(before) == "" {
+	if b.summary == "" {
 		_, after, _ = strings.Cut(after, "\n")
-		before, _, _ = strings.Cut(after, "\n## ")
+		first, _, _ := strings.Cut(after, "\n## ")
+		before = strings.TrimSpace(before) + "\n\n" + strings.TrimSpace(first)
 	}
 	return strings.TrimSpace(before)
 }
+
+// inert returns the Markdown of a model without links, pictures and HTML, which it may have copied from a source: a report refers to
+// sources by numbers only. Their characters are shown as they are.
+func inert(markdown string) string {
+	markdown = strings.NewReplacer("](", `]\(`, "]:", `]\:`).Replace(markdown)
+	return tagStart.ReplaceAllString(markdown, `&lt;$1`) // a backslash could be escaped by one before it
+}
+
+var tagStart = regexp.MustCompile(`<([A-Za-z/!?])`)
 
 // demote makes the headings of a model smaller than those of the report.
 func demote(markdown string) string {

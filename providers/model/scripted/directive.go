@@ -200,6 +200,9 @@ func exampleInput(request llm.Request, tool Tool) map[string]any {
 	if tool.Name == toolPage {
 		return map[string]any{"url": "https://corpus.turnstone.example/flyways"}
 	}
+	if tool.Name == toolResearch {
+		return map[string]any{"question": "How are the times of tides predicted?", "depth": "quick"}
+	}
 	if tool.Name == toolSearch || tool.Name == toolPast || tool.Name == toolWeb {
 		return map[string]any{inputName(request, tool.Name, "query"): "tides"}
 	}

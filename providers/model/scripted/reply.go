@@ -26,6 +26,7 @@ const (
 	toolCode      = "run_code"
 	toolWeb       = "web_search"
 	toolPage      = "read_page"
+	toolResearch  = "start_research"
 )
 
 // replyHoldToken is the token of a plain answer at which a test can hold the answer. The name of the hold is the text
@@ -39,6 +40,7 @@ var (
 	aboutSelf     = regexp.MustCompile(`(?i)\bturnstone\b|\bwho are you\b|\bwhat are you\b|\bwhat can you do\b|\bhelp\b\W*$`)
 	timeAsked     = regexp.MustCompile(`(?i)\bwhat time\b|\btime is it\b|\bcurrent (time|date)\b|\bthe (time|date)\b|\btoday'?s date\b|\bwhat day\b`)
 	webAsked      = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:web|internet|online)\b`)
+	researchAsked = regexp.MustCompile(`(?i)^\W*(?:please )?research\b[\s:,]*(\w.*)$`)
 	pageAsked     = regexp.MustCompile(`(?i)\b(?:read|open|summari[sz]e)\b.*?(https?://\S+[\w/])`)
 	writeAsked    = regexp.MustCompile(`(?i)\b(?:write|draw|create)\b[^.?!]{0,40}\b(document|page|table|diagram|picture)\b`)
 	searchAsked   = regexp.MustCompile(`(?i)\b(?:search|find|look)\b.*\b(?:files?|library|documents?)\b`)
@@ -173,6 +175,9 @@ func toolFor(request llm.Request, turn turn, about string) (llm.ToolCall, bool) 
 	}
 	if address := pageAsked.FindStringSubmatch(about); address != nil && offered(request, toolPage) && !turn.calledTools {
 		return newCall(request, 0, toolPage, map[string]any{"url": address[1]}), true
+	}
+	if subject := researchAsked.FindStringSubmatch(about); subject != nil && offered(request, toolResearch) && !turn.calledTools {
+		return newCall(request, 0, toolResearch, map[string]any{"question": strings.TrimSpace(subject[1]), "depth": "quick"}), true
 	}
 	if kind := writeAsked.FindStringSubmatch(about); kind != nil && offered(request, toolWrite) && !turn.calledTools {
 		return newCall(request, 0, toolWrite, artifactInput(kindsOfArtifacts[strings.ToLower(kind[1])])), true

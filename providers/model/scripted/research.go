@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	researchAsked = regexp.MustCompile(`(?s)^Question of the user:\n(.*?)\n(?:\n|$)`)
+	questionAsked = regexp.MustCompile(`(?s)^Question of the user:\n(.*?)\n(?:\n|$)`)
 	plannedLine   = regexp.MustCompile(`(?m)^(\d+)\. (.+)$`)
 	addedLine     = regexp.MustCompile(`(?m)^- (.+)$`)
 	framedSource  = regexp.MustCompile(`(?s)<webpage ([^>]*)>\n?(.*?)\n?</webpage>`)
@@ -39,7 +39,7 @@ func researchStep(request llm.Request) (text string, ok bool) {
 	}
 	input := request.Messages[len(request.Messages)-1].Text
 	asked := ""
-	if m := researchAsked.FindStringSubmatch(input); m != nil {
+	if m := questionAsked.FindStringSubmatch(input); m != nil {
 		asked = strings.TrimSpace(m[1])
 	}
 	limit := 3

@@ -194,8 +194,9 @@ func TestPlainTextGetsAPlainAnswer(t *testing.T) {
 		}
 	}
 	recalling := step(1)
-	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}, {Name: "web_search"}, {Name: "read_page"}, {Name: "write_artifact"}}
+	recalling.Tools = []llm.Tool{{Name: "search_conversations"}, {Name: "location"}, {Name: "project_context"}, {Name: "web_search"}, {Name: "read_page"}, {Name: "write_artifact"}, {Name: "start_research"}}
 	for question, want := range map[string]string{
+		"Research how tides are predicted.":           `start_research{"depth":"quick","question":"how tides are predicted."} |tool_calls`,
 		"Search the web for tides":                    `web_search{"query":"tides"} |tool_calls`,
 		"Summarise https://example.org/tides, please": `read_page{"url":"https://example.org/tides"} |tool_calls`,
 		"Draw a table of the tides":                   `write_artifact{"content":"Shore,Low tide\nNorth,06:10\nSouth,06:40\n","kind":"table","title":"Tides"} |tool_calls`,

@@ -1417,7 +1417,7 @@ export interface paths {
          *
          *     `files` and `conversations` need the consent of the account (`PUT /memory-sources/{source}/consent`), unless `file_ids` names the files; without it, the response is 422 for `sources`. A temporary conversation searches neither. Without a search engine, `web` gets 503 `source_unavailable`.
          *
-         *     When a budget is used up, the report is written with what there is and says so.
+         *     When a budget is used up, the report is written with what there is and says so. A task with fewer than 12,000 tokens fails.
          */
         post: operations["createResearchTask"];
         delete?: never;
@@ -2300,7 +2300,9 @@ export interface paths {
         put?: never;
         /**
          * Steer a research task
-         * @description Changes what a task does. `input` is a text that the model takes into account in its next step about the plan. `plan` strikes questions and adds others, as they are written. `write_now` ends the search: the report is written with what was found.
+         * @description Changes what a task does. `input` is a text that the model takes into account in its next step about the plan. `plan` strikes questions and adds others, as they are written. `write_now` ends the search: the report is written with what was found. Before the first search, it gets 409 `conflict`.
+         *
+         *     A plan has at most 24 questions, with the struck ones, and keeps at least one: a `plan` command that adds or strikes more gets 422 and changes nothing.
          *
          *     The response is sent once the command is stored. Its outcome is an event `task.steering`: `applied`, with the step that takes it into account, or `returned` if the task ends without it. A task whose report is being written, or that has ended, gets 409 `steering_closed`. A repeated command gets its first receipt; the same `client_steering_id` with another command gets 422.
          */
