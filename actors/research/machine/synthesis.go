@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -361,11 +360,18 @@ func (b *Batch) messageOf(text string) string {
 // inert returns the Markdown of a model without links, pictures and HTML, which it may have copied from a source: a report refers to
 // sources by numbers only. Their characters are shown as they are.
 func inert(markdown string) string {
-	markdown = strings.NewReplacer("](", `]\(`, "]:", `]\:`).Replace(markdown)
-	return tagStart.ReplaceAllString(markdown, `&lt;$1`) // a backslash could be escaped by one before it
+	parts := strings.Split(strings.NewReplacer("](", `]\(`, "]:", `]\:`).Replace(markdown), "<")
+	var out strings.Builder
+	out.WriteString(parts[0])
+	for _, part := range parts[1:] {
+		sign := "<"
+		if part != "" && !strings.ContainsAny(part[:1], " =-0123456789.,") { // not "less than"
+			sign = "&lt;" // a backslash could be escaped by one before it
+		}
+		out.WriteString(sign + part)
+	}
+	return out.String()
 }
-
-var tagStart = regexp.MustCompile(`<([A-Za-z/!?])`)
 
 // demote makes the headings of a model smaller than those of the report.
 func demote(markdown string) string {
