@@ -1,9 +1,11 @@
 package http
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"turnstone/http/route"
 	"turnstone/protocol"
@@ -79,4 +81,55 @@ func TestSearchesAreFilteredByRoleAndTime(t *testing.T) {
 		m.owner.expect(422, "GET", "/search?q=hello&"+query, nil)
 	}
 	m.owner.expect(200, "GET", "/projects/"+m.mine["project_id"]+"/search?q=hello&role=user&from=2026-01-01", nil)
+}
+
+func TestAQueryHasFiltersOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	outside := u.conversation("Harbour outside")
+	u.storeMessages(outside, "harbour asked", "harbour answered", "from:alice to the harbour")
+	project := u.project("Sea and Shore")
+	inside := u.do(201, "POST", "/projects/"+project+"/conversations", route.Object{"title": "Harbour inside"}).at("conversation_id").(string)
+	year, next := fmt.Sprint(time.Now().UTC().Year()), fmt.Sprint(time.Now().UTC().Year()+1)
+	for q, want := range map[string]int{
+		"harbour":                                  5,
+		"harbour kind:message":                     3,
+		"KIND:Messages harbour":                    3,
+		"harbour kind:chat":                        2,
+		"harbour kind:file":                        0,
+		"harbour from:assistant":                   1,
+		"from:me harbour":                          2,
+		"harbour from:alice":                       1, // no filter: words
+		"harbour kind:nothing":                     0,
+		`in:"sea and shore" harbour`:               1,
+		"harbour in:" + project:                    1,
+		"harbour in:" + outside:                    4,
+		"harbour in:nowhere":                       0,
+		"harbour after:" + year:                    5,
+		"harbour before:" + year:                   0,
+		"harbour before:" + next + "-01-01":        5,
+		"harbour after:" + next + "-01":            0,
+		"harbour kind:file kind:message":           0,
+		"harbour from:me kind:file":                0,
+		"harbour in:" + project + " in:" + outside: 0,
+		"kind:message from:me":                     0, // a query needs a word
+		`"harbour asked" kind:message`:             1,
+		"harbour -answered kind:message":           2,
+		"harbour kind:message after:2020 from:me":  2,
+	} {
+		if data, _ := u.do(200, "GET", searchPath(q), nil).at("data").([]any); len(data) != want {
+			t.Errorf("%s: %d results, want %d", q, len(data), want)
+		}
+	}
+	if data, _ := u.do(200, "GET", searchPath("harbour kind:message")+"&kind=file", nil).at("data").([]any); len(data) != 0 {
+		t.Errorf("%d results of two kinds", len(data))
+	}
+	if data, _ := u.do(200, "GET", "/projects/"+project+"/search?q="+url.QueryEscape("harbour in:"+inside), nil).at("data").([]any); len(data) != 0 {
+		t.Errorf("%d results of a conversation in a search of a project", len(data))
+	}
+	other := signUp(t, s)
+	if data, _ := other.do(200, "GET", searchPath("harbour in:"+project), nil).at("data").([]any); len(data) != 0 {
+		t.Errorf("another account finds %v", data)
+	}
 }

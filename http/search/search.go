@@ -20,9 +20,10 @@ type Store interface {
 	Find(ctx context.Context, account protocol.AccountID, query *search.Query) (page []protocol.SearchResult, next *search.Position, err error)
 }
 
-// Projects reads projects. Its method is documented in persistence/projects.
+// Projects reads projects. Its methods are documented in persistence/projects.
 type Projects interface {
 	Project(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) (*protocol.Project, error)
+	Named(ctx context.Context, account protocol.AccountID, name string) (*protocol.ProjectID, error)
 }
 
 // Handlers handle searches.
@@ -46,6 +47,9 @@ func (h *Handlers) Routes() []route.Route {
 				"Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; " +
 				"the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. " +
 				"Languages without spaces between words, and Korean, match by any part of a text. " +
+				"Names with signs (C++, C#, .NET) are words, and so are the parts of a name like HttpServer; one Latin letter matches only itself. " +
+				"Filters in q: from:me or from:assistant, kind:message (or conversation, file, artifact, task), in:\"name of a project\" or in: with the identifier of a project or a conversation, " +
+				"before: and after: with a day, a month, a year or a time (after includes it). Any other value is searched as words. " +
 				"A query without a word that is not excluded finds nothing. " +
 				"Titles come first, then messages, then files, then artifacts, then research tasks. Within each kind, matches whose words stand together come first, then whole words, then newer ones. " +
 				"A long file is searched in sections of about 32 kB, each of which has to have all words; the file is found once, by its best section. " +
@@ -119,6 +123,13 @@ func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, sco
 	scope += fmt.Sprintf("%s %q %q ", in.Role, in.From, in.To) + text
 	if query.After, err = resource.OpenCursor[search.Position](caller, h.keys, in.Cursor, scope); err != nil {
 		return nil, err
+	}
+	var nothing bool
+	if query.Text, nothing, err = h.takeFilters(ctx, caller.AccountID, query, text); err != nil {
+		return nil, err
+	}
+	if nothing {
+		return resource.Listed[protocol.SearchResult, search.Position](caller, h.keys, scope, []protocol.SearchResult{}, nil), nil
 	}
 	page, next, err := h.store.Find(ctx, caller.AccountID, query)
 	if err != nil {

@@ -81,6 +81,27 @@ func (s *Store) Project(ctx context.Context, account protocol.AccountID, id prot
 		pgx.NamedArgs{"account": account, "project": id})
 }
 
+const namedSQL = `
+	select project_id from projects
+	where account_id = @account and deleted_at is null and (lower(name) = lower(@name) or project_id = @project)
+	order by archived_at nulls first, project_id limit 1`
+
+// Named returns the project with a name, in any case, or with an identifier; nil: there is none. Active projects come first.
+func (s *Store) Named(ctx context.Context, account protocol.AccountID, name string) (*protocol.ProjectID, error) {
+	args := pgx.NamedArgs{"account": account, "name": name, "project": nil}
+	if id := new(protocol.ProjectID); id.UnmarshalText([]byte(name)) == nil {
+		args["project"] = id
+	}
+	found, err := pg.Rows(ctx, s.db, account, pgx.RowTo[protocol.ProjectID], namedSQL, args)
+	if err != nil {
+		return nil, fmt.Errorf("looking for a project by its name: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return &found[0], nil
+}
+
 const insertProjectSQL = `insert into projects (account_id, project_id, name) values (@account, @project, @name)`
 
 // CreateProject creates an active project. session is that of the request.

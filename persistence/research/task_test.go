@@ -352,6 +352,20 @@ func TestTasksAreFoundByTheirQuestions(t *testing.T) {
 	}
 }
 
+func TestTasksFromBeforeTheIndexAreFound(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	w.Must(w.DB.Search.Index(t.Context()))
+	w.Database.Admin(t, `delete from search_rows`)
+	w.Database.Admin(t, `insert into search_backfill values ('task', '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000')`)
+	w.Must(w.DB.Search.Index(t.Context()))
+	found, _, err := w.DB.Search.Find(t.Context(), w.Account, &search.Query{Text: "marmalade", Limit: 10})
+	w.Must(err)
+	if len(found) != 1 || *found[0].TaskID != of.spec.TaskID {
+		t.Errorf("found %+v", found)
+	}
+}
+
 func TestStartsInDifferentConversationsDoNotExceedTheLimit(t *testing.T) {
 	w := newWorld(t)
 	for range protocol.MaxResearchWaiting - 1 {

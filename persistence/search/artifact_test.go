@@ -57,6 +57,10 @@ func TestArtifactsAreFoundByTheirTitlesAndTheirCurrentTexts(t *testing.T) {
 	if n := w.Count(`select count(*) from search_rows where kind = 'artifact'`); n != 2 {
 		t.Errorf("%d rows", n)
 	}
+	w.Database.Admin(t, `delete from search_rows`)
+	w.Database.Admin(t, `insert into search_backfill values ('artifact', '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000')`)
+	w.Must(w.DB.Search.Index(t.Context()))
+	want("marmal", made, "Marmalade is in the harbour")
 	_, err := w.DB.Artifacts.Put(t.Context(), w.Account, &artifacts.Change{ArtifactID: made.ArtifactID, Version: &made.Version}, "Tides", "Low water in the evening.")
 	w.Must(err)
 	for range 2 {

@@ -56,6 +56,30 @@ const (
 		from next n join file_text_chunks c on c.account_id = n.account_id and c.file_id = n.id
 		where c.start_at > 0
 	)` + backfillMoveSQL
+	backfillArtifactsSQL = `
+	with next as materialized (
+		select a.account_id, a.artifact_id as id, a.conversation_id
+		from search_backfill b
+		cross join lateral (
+			select account_id, artifact_id, conversation_id from artifacts
+			where (account_id, artifact_id) > (b.after_account, b.after_id) order by account_id, artifact_id limit @limit) a
+		where b.kind = 'artifact'
+	), added as (
+		insert into search_pending (account_id, kind, id, conversation_id)
+		select account_id, 'artifact', id, conversation_id from next
+	)` + backfillMoveSQL
+	backfillTasksSQL = `
+	with next as materialized (
+		select t.account_id, t.task_id as id, t.conversation_id
+		from search_backfill b
+		cross join lateral (
+			select account_id, task_id, conversation_id from research_tasks
+			where (account_id, task_id) > (b.after_account, b.after_id) order by account_id, task_id limit @limit) t
+		where b.kind = 'task'
+	), added as (
+		insert into search_pending (account_id, kind, id, conversation_id)
+		select account_id, 'task', id, conversation_id from next
+	)` + backfillMoveSQL
 	backfillMoveSQL = `
 	update search_backfill b set after_account = last.account_id, after_id = last.id
 	from (select account_id, id from next order by account_id desc, id desc limit 1) last
@@ -76,6 +100,7 @@ func (i *indexer) backfill(ctx context.Context) (done bool, err error) {
 	}
 	sql := map[protocol.SearchKind]string{
 		protocol.SearchConversation: backfillTitlesSQL, protocol.SearchMessage: backfillMessagesSQL, protocol.SearchFile: backfillFilesSQL,
+		protocol.SearchArtifact: backfillArtifactsSQL, protocol.SearchTask: backfillTasksSQL,
 	}[kinds[0]]
 	moved, err := i.conn.Exec(ctx, sql, pgx.NamedArgs{"kind": kinds[0], "limit": backfillRows})
 	if err == nil && moved.RowsAffected() == 0 {

@@ -165,20 +165,30 @@ func (s *scoring) score() int {
 // may be left out.
 func (t term) at(tokens []words.Token, i int) (end int, found bool) {
 	first := tokens[i].At
-	for _, want := range t.tokens {
+	for n, want := range t.tokens {
 		for i < len(tokens) && tokens[i].At < first+want.offset {
 			i++
 		}
-		if i == len(tokens) || tokens[i].At != first+want.offset {
-			return 0, false
+		found = false
+		for ; i < len(tokens) && tokens[i].At == first+want.offset && !found; i++ {
+			if end, found = want.in(&tokens[i]); n == 0 && !found {
+				return 0, false // the place begins with this token, and with no other one at its position
+			}
 		}
-		if has := &tokens[i]; want.prefix && strings.HasPrefix(has.Text, want.text) {
-			end = has.Mid
-		} else if has.Text == want.text {
-			end = has.End
-		} else {
+		if !found {
 			return 0, false
 		}
 	}
 	return end, true
+}
+
+// in reports whether a token of a text is this one, and where it ends, in code points.
+func (want *queryToken) in(has *words.Token) (end int, is bool) {
+	switch {
+	case want.prefix && strings.HasPrefix(has.Text, want.text):
+		return has.Mid, true
+	case has.Text == want.text:
+		return has.End, true
+	}
+	return 0, false
 }

@@ -107,7 +107,7 @@ func snippetOf(t testing.TB, q *query, sizes []int, parts ...string) protocol.Se
 }
 
 func TestATextInPiecesIsFoundAsTheWholeText(t *testing.T) {
-	vocabulary := []string{"a", "ab", "abc", "Über", "u\u0308ber", "東京", "京", "東京都の", "ｶﾞ", "ガ", "ก", "\u0301", "\u0301\u0301", "-", "\n", "😀", "\xff", "é", "a\u0301", "foo_bar", "\x00", strings.Repeat("w", 70), strings.Repeat(". ", 50), strings.Repeat("\u0301", 40)}
+	vocabulary := []string{"a", "ab", "abc", "Über", "u\u0308ber", "東京", "京", "東京都の", "ｶﾞ", "ガ", "ก", "\u0301", "\u0301\u0301", "-", "\n", "😀", "C++", "fooBar", ".net", "\xff", "é", "a\u0301", "foo_bar", "\x00", strings.Repeat("w", 70), strings.Repeat(". ", 50), strings.Repeat("\u0301", 40)}
 	some := rapid.SliceOfN(rapid.SampledFrom(vocabulary), 0, 40)
 	rapid.Check(t, func(r *rapid.T) {
 		q := parse(strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, ` "a ab" `, ` -ab `, ` "東京 a`, "b ")), 1, 5).Draw(r, "query"), rapid.SampledFrom([]string{" ", ""}).Draw(r, "query separator")))

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -41,7 +42,7 @@ func parse(text string) query {
 			rest = rest[1:]
 			continue
 		}
-		excluded := rest[0] == '-' && len(rest) > 1 && (isQuote(rest[1]) || startsWord(rest[1]))
+		excluded := rest[0] == '-' && len(rest) > 1 && (isQuote(rest[1]) || startsWord(rest[1]) || rest[1] == '.' && len(rest) > 2 && startsWord(rest[2]))
 		if excluded {
 			rest = rest[1:]
 		}
@@ -92,6 +93,7 @@ func (q *query) add(text string, excluded, prefix bool) {
 // newTerm returns the term that finds a text with these tokens. prefix applies to its last word.
 func newTerm(tokens []words.Token, prefix bool) term {
 	var t term
+	tokens = slices.DeleteFunc(tokens, func(found words.Token) bool { return found.Part })
 	for i, found := range tokens {
 		t.width = found.At - tokens[0].At + 1
 		first, size := utf8.DecodeRuneInString(found.Text)
@@ -101,11 +103,14 @@ func newTerm(tokens []words.Token, prefix bool) term {
 		}
 		t.tokens = append(t.tokens, queryToken{
 			text: found.Text, offset: found.At - tokens[0].At,
-			prefix: single || prefix && i == len(tokens)-1 && !words.Unspaced(first),
+			prefix: single || prefix && i == len(tokens)-1 && !words.Unspaced(first) && (i > 0 || !latinLetter(found.Text)),
 		})
 	}
 	return t
 }
+
+// latinLetter reports whether a word is one letter of the Latin alphabet, with which too many words begin.
+func latinLetter(text string) bool { return len(text) == 1 && 'a' <= text[0] && text[0] <= 'z' }
 
 // together returns the query for a text in which all terms follow one another, and whole that for a text that has the
 // last word as a word of its own. Both are false if they would not distinguish texts that match.

@@ -81,6 +81,36 @@ func bothWays(w *storetest.World, check func(w *storetest.World)) {
 	check(w)
 }
 
+func TestNamesWithSignsPartsOfNamesAndWordsOfManyScriptsAreFound(t *testing.T) {
+	w := storetest.NewWorld(t)
+	for _, text := range []string{
+		"We write C++ and Go.", "We write C# here.", "F# is functional.", "The .NET runtime", "config of cats", "Start the HttpServer first", "call user_name_of(x)",
+		"مدرسة ابتدائية", "हिन्दी में", "کتاب ۱۲۳", "party 🎉 tonight", "Die Straße ist nass",
+	} {
+		say(w, nil, text)
+	}
+	bothWays(w, func(w *storetest.World) {
+		for query, most := range map[string]int{
+			"C++": 1, "c#": 1, "F#": 1, ".net": 1, "net": 1, "C++ go": 1, "server": 1, "httpserver": 1, "HttpServer": 1, "name_of": 1, "user": 1, "مدرسه": 1, "हिंदी": 1, "كتاب": 1, "123": 1, "🎉": 1,
+			"STRASSE": 1, "c": 2, "co": 1, "D++": 0, "-c++ we": 1,
+		} {
+			if got := find(w, w.Account, query, 50); len(messagesOf(got)) != most {
+				w.Errorf("%s: %d messages, want %d", query, len(messagesOf(got)), most)
+			}
+		}
+	})
+}
+
+// messagesOf returns the results that are messages of the user.
+func messagesOf(all []protocol.SearchResult) (messages []protocol.SearchResult) {
+	for _, one := range all {
+		if one.Kind == protocol.SearchMessage {
+			messages = append(messages, one)
+		}
+	}
+	return messages
+}
+
 func TestCommittedTextIsFoundAtOnceAndTheSameAfterItIsIndexed(t *testing.T) {
 	w := storetest.NewWorld(t)
 	first := say(w, nil, "Where do zebras sleep?", textPart("Zebras sleep standing."), protocol.Part{

@@ -21,6 +21,8 @@ func Fold(dst []byte, c rune) []byte {
 		return append(dst, byte(c))
 	case c < foldedRunes:
 		return append(dst, foldTable()[c]...)
+	case c >= emoji && c <= lastEmoji && !unicode.Is(ignoredMarks, c):
+		return utf8.AppendRune(dst, c)
 	case c >= wideForms && c < wideForms+wideCount:
 		return append(dst, foldTable()[foldedRunes+c-wideForms]...)
 	case c >= 0x4e00 && c <= 0x9fff || c >= 0xac00 && c <= 0xd7a3 || c >= 0x3041 && c <= 0x3096 || c >= 0x30a1 && c <= 0x30fa:
@@ -53,6 +55,9 @@ func foldSlowly(c rune) string {
 	if ignored(c) {
 		return ""
 	}
+	if digit, is := digitOf(c); is {
+		return string(digit)
+	}
 	var kept []byte
 	for _, part := range norm.NFKD.String(string(c)) {
 		if plain, has := plainLetters[part]; has {
@@ -73,9 +78,30 @@ func foldSlowly(c rune) string {
 	return norm.NFC.String(string(folded))
 }
 
-// plainLetters are the letters that readers take for a letter with an accent, although Unicode does not decompose them.
+// plainLetters are the letters that readers take for a letter with an accent, or for another one of their script, although Unicode
+// does not decompose them.
 var plainLetters = map[rune]string{
 	'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ħ': "h", 'ı': "i", 'ŧ': "t", 'æ': "ae", 'œ': "oe", 'þ': "th",
+	'ى': "ي", 'ی': "ي", 'ې': "ي", 'ک': "ك", 'ة': "ه", 'ۀ': "ه", 'ە': "ه", 'ہ': "ه", 'ھ': "ه", 'ٱ': "ا", // of Arabic and Persian, which keyboards do not tell apart
+	'ँ': "ं", // Hindi is written with either
+}
+
+// digitOf returns the ASCII digit for a decimal digit of any script.
+func digitOf(c rune) (digit rune, is bool) {
+	if c < utf8.RuneSelf || !unicode.Is(unicode.Nd, c) {
+		return 0, false
+	}
+	for _, r := range unicode.Nd.R16 {
+		if lo := rune(r.Lo); lo <= c && c <= rune(r.Hi) {
+			return '0' + (c-lo)%10, true // each range begins with a zero
+		}
+	}
+	for _, r := range unicode.Nd.R32 {
+		if lo := rune(r.Lo); lo <= c && c <= rune(r.Hi) { //nolint:gosec // a code point
+			return '0' + (c-lo)%10, true //nolint:gosec // below 10
+		}
+	}
+	return 0, false
 }
 
 // ignored reports whether a character is left out of a word: an accent, the vowel signs of Arabic and Hebrew, and
@@ -97,6 +123,7 @@ var ignoredMarks = &unicode.RangeTable{
 		{Lo: 0x064b, Hi: 0x065f, Stride: 1},
 		{Lo: 0x0670, Hi: 0x0670, Stride: 1},
 		{Lo: 0x06d6, Hi: 0x06dc, Stride: 1},
+		{Lo: 0x093c, Hi: 0x093c, Stride: 1}, // the nukta of Hindi, which is often left out
 		{Lo: 0x1ab0, Hi: 0x1aff, Stride: 1},
 		{Lo: 0x1dc0, Hi: 0x1dff, Stride: 1},
 		{Lo: 0x200b, Hi: 0x200f, Stride: 1}, // zero width, direction
@@ -107,15 +134,28 @@ var ignoredMarks = &unicode.RangeTable{
 		{Lo: 0xfe20, Hi: 0xfe2f, Stride: 1},
 		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
 	},
+	R32:         []unicode.Range32{{Lo: 0x1f3fb, Hi: 0x1f3ff, Stride: 1}}, // the skin tones of emoji
 	LatinOffset: 1,
 }
 
+// The emoji beyond the basic plane, without the letters of flags.
+const (
+	emoji     = 0x1f300
+	lastEmoji = 0x1faff
+)
+
+func isEmoji(c rune) bool {
+	return c >= 0x2600 && c <= 0x27bf || c >= emoji && c <= lastEmoji || c >= 0x1f1e6 && c <= 0x1f1ff
+}
+
 // Unspaced reports whether a folded character belongs to a script that puts no spaces between words, or whose words
-// carry suffixes that readers take for separate words, as Korean does. Such text is cut into pairs of characters.
+// carry suffixes that readers take for separate words, as Korean does, or is an emoji. Such text is cut into pairs of characters.
 func Unspaced(c rune) bool {
 	switch {
 	case c < 0x0e00:
 		return false
+	case isEmoji(c):
+		return true
 	case c == 'ー' || c == '々' || c == '〆': // of no script, but parts of Japanese words
 		return true
 	}
@@ -123,10 +163,31 @@ func Unspaced(c rune) bool {
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
+// virama joins consonants in Devanagari.
+const virama = '\u094d'
+
+// foldNasals replaces nasal consonants that precede another consonant by the dot with which they are written, too: हिन्दी and हिंदी
+// are one word. The result replaces the word in place.
+func foldNasals(word []byte) []byte {
+	runes := []rune(string(word))
+	folded := word[:0]
+	for i := 0; i < len(runes); i++ {
+		if c := runes[i]; i+2 < len(runes) && runes[i+1] == virama && isNasal(c) && runes[i+2] >= 0x0915 && runes[i+2] <= 0x0939 {
+			folded = utf8.AppendRune(folded, 'ं')
+			i++
+		} else {
+			folded = utf8.AppendRune(folded, c)
+		}
+	}
+	return folded
+}
+
+func isNasal(c rune) bool { return c == 'ङ' || c == 'ञ' || c == 'ण' || c == 'न' || c == 'म' }
+
 // InWord reports whether a folded character is part of a word.
 func InWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 	}
-	return unicode.IsLetter(c) || unicode.IsNumber(c) || unicode.IsMark(c)
+	return unicode.IsLetter(c) || unicode.IsNumber(c) || unicode.IsMark(c) || isEmoji(c)
 }

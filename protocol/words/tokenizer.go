@@ -6,6 +6,7 @@
 package words
 
 import (
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -19,9 +20,10 @@ const MaxRunes = 64
 // is a query for a prefix.
 type Token struct {
 	Text  string
-	At    int // number of the word in the text; every character of a script without spaces counts as a word
-	Start int // range in the text, in code points
-	Mid   int // end of the first of two characters; otherwise equal to End
+	Part  bool // a part of the word whose token follows at the same position: "server" of "HttpServer", "c" of "C++"
+	At    int  // number of the word in the text; every character of a script without spaces counts as a word
+	Start int  // range in the text, in code points
+	Mid   int  // end of the first of two characters; otherwise equal to End
 	End   int
 }
 
@@ -35,14 +37,44 @@ type Tokenizer struct {
 	word      []byte // the current word, folded
 	wordRunes int
 	wordStart int
+	parts     []wordPart    // of the current word that begin with a capital letter, without the first one
+	last      wordPart      // its last character
+	cases     [2]letterCase // of its last character, and of the one before it
+	sign      byte          // after its letters: + or #
+	signs     int           // how many
+	number    bool          // it has a digit
+	virama    bool          // it has a virama of Devanagari
+	dotted    bool          // a dot precedes it, as in .NET
+	before    preceding
 	run       []unspacedRune // the current run of a script without spaces
 	scratch   []byte
+	named     []byte // the last word with signs
 }
 
 type unspacedRune struct {
 	text       rune
 	start, end int
 }
+
+// wordPart is where a part of a word begins.
+type wordPart struct{ at, start int } // in the folded word, and in the text
+
+type letterCase uint8
+
+const (
+	otherCase letterCase = iota
+	lowerCase
+	upperCase
+)
+
+// preceding is what precedes the current character.
+type preceding uint8
+
+const (
+	noWord  preceding = iota // nothing, or a character that is neither of a word nor a dot
+	oneDot                   // a dot after noWord
+	another                  // a word, or a dot after something else
+)
 
 // Tokenize returns the tokens of a text in the order of their positions. Offsets count the code points of the text in
 // normal form C (see Normalize).
@@ -64,6 +96,7 @@ func (t *Tokenizer) Offset() int { return t.offset }
 // Gap is called between two parts that a number of characters separates.
 func (t *Tokenizer) Gap(separator int) {
 	t.offset += separator
+	t.before = noWord
 	if t.Next > 0 {
 		t.Next += partGap
 	}
@@ -93,17 +126,39 @@ func (t *Tokenizer) Feed(text []byte) {
 
 // ascii is character for one that is folded to at most one other. Most texts have many of them.
 func (t *Tokenizer) ascii(c byte) {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
 	if len(t.run) > 0 {
 		t.endRun()
 	}
 	switch {
-	case InWord(rune(c)):
-		t.letter(rune(c))
-	case len(t.word) > 0:
+	case 'a' <= c && c <= 'z':
+		t.letter(rune(c), lowerCase)
+	case 'A' <= c && c <= 'Z':
+		t.letter(rune(c+'a'-'A'), upperCase)
+	case '0' <= c && c <= '9':
+		t.letter(rune(c), otherCase)
+		t.number = true
+	default:
+		t.separate(c)
+	}
+}
+
+// separate takes a character that is no part of a word, unless it is one of the signs with which some names end: C++, C#.
+func (t *Tokenizer) separate(c byte) {
+	if len(t.word) > 0 {
+		if !t.number && (c == '+' || c == '#') && (t.signs == 0 || t.signs == 1 && c == '+' && t.sign == '+') {
+			t.sign = c
+			t.signs++
+			return
+		}
 		t.endWord()
+	}
+	switch {
+	case c != '.':
+		t.before = noWord
+	case t.before == noWord:
+		t.before = oneDot
+	default:
+		t.before = another
 	}
 }
 
@@ -123,6 +178,7 @@ func (t *Tokenizer) character(c rune) {
 			t.voice(folded)
 		case Unspaced(folded) && InWord(folded):
 			t.endWord()
+			t.before = another
 			t.run = append(t.run, unspacedRune{folded, t.offset, t.offset + 1})
 			if len(t.run) > 2 { // only the last character can still change
 				t.pair(t.run[0], t.run[1:2])
@@ -130,21 +186,51 @@ func (t *Tokenizer) character(c rune) {
 			}
 		case InWord(folded):
 			t.endRun()
-			t.letter(folded)
+			t.letter(folded, caseOf(c))
+			t.virama = t.virama || folded == virama
 		default:
-			t.endWord()
 			t.endRun()
+			t.separate(' ')
 		}
 	}
 }
 
-// letter adds a folded character to the current word.
-func (t *Tokenizer) letter(folded rune) {
-	if len(t.word) == 0 {
-		t.wordStart, t.wordRunes = t.offset, 0
+func caseOf(c rune) letterCase {
+	switch {
+	case unicode.IsUpper(c):
+		return upperCase
+	case unicode.IsLower(c):
+		return lowerCase
 	}
+	return otherCase
+}
+
+// letter adds a folded character to the current word.
+func (t *Tokenizer) letter(folded rune, of letterCase) {
+	if t.signs > 0 { // C#7, a+b: the signs separate words. C++11: they belong to the first
+		t.finish(t.signs == 2)
+	}
+	here := wordPart{len(t.word), t.offset}
+	switch {
+	case len(t.word) == 0:
+		t.wordStart, t.wordRunes = t.offset, 0
+		t.dotted = t.before == oneDot && of != otherCase
+		t.cases = [2]letterCase{}
+	case of == upperCase && t.cases[0] == lowerCase: // httpServer
+		t.begins(here)
+	case of == lowerCase && t.cases[0] == upperCase && t.cases[1] == upperCase: // HTTPServer
+		t.begins(t.last)
+	}
+	t.last, t.cases = here, [2]letterCase{of, t.cases[0]}
 	if t.wordRunes++; t.wordRunes <= MaxRunes {
 		t.word = utf8.AppendRune(t.word, folded)
+	}
+}
+
+// begins notes the beginning of a part of the current word.
+func (t *Tokenizer) begins(at wordPart) {
+	if t.wordRunes < MaxRunes && at.at > 0 {
+		t.parts = append(t.parts, at)
 	}
 }
 
@@ -165,13 +251,55 @@ func (t *Tokenizer) voice(mark rune) {
 	}
 }
 
-func (t *Tokenizer) endWord() {
+func (t *Tokenizer) endWord() { t.finish(true) }
+
+// finish ends the current word; signed: with the signs after it.
+func (t *Tokenizer) finish(signed bool) {
 	if len(t.word) == 0 {
 		return
 	}
-	t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: t.offset, End: t.offset})
+	end := t.offset - t.signs
+	if len(t.parts) > 0 {
+		t.keepParts(end)
+	} else if t.virama {
+		t.word = foldNasals(t.word)
+	}
+	if !t.dotted && (!signed || t.signs == 0) {
+		t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: end, End: end})
+	} else {
+		t.keepNamed(end, signed)
+	}
 	t.Next++
-	t.word = t.word[:0]
+	t.word, t.parts, t.signs, t.number, t.virama, t.dotted, t.before = t.word[:0], t.parts[:0], 0, false, false, false, another
+}
+
+// keepParts appends the tokens of the parts of a word.
+func (t *Tokenizer) keepParts(end int) {
+	part := wordPart{0, t.wordStart}
+	for _, next := range append(t.parts, wordPart{len(t.word), end}) {
+		if next.start-part.start > 1 { // one letter is no word
+			t.keep(t.word[part.at:next.at], Token{Part: true, At: t.Next, Start: part.start, Mid: next.start, End: next.start})
+		}
+		part = next
+	}
+}
+
+// keepNamed appends the token of a word with the signs around it, and the token of the word alone.
+func (t *Tokenizer) keepNamed(end int, signed bool) {
+	t.keep(t.word, Token{Part: true, At: t.Next, Start: t.wordStart, Mid: end, End: end})
+	start, name := t.wordStart, t.named[:0]
+	if t.dotted {
+		start, name = start-1, append(name, '.')
+	}
+	name = append(name, t.word...)
+	if signed {
+		for range t.signs {
+			name = append(name, t.sign)
+		}
+		end += t.signs
+	}
+	t.keep(name, Token{At: t.Next, Start: start, Mid: end, End: end})
+	t.named = name
 }
 
 func (t *Tokenizer) endRun() {
