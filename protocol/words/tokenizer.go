@@ -131,7 +131,12 @@ func (t *Tokenizer) ascii(c byte) {
 	}
 	switch {
 	case 'a' <= c && c <= 'z':
-		t.letter(rune(c), lowerCase)
+		if t.cases[0] == lowerCase && t.signs == 0 && t.wordRunes < MaxRunes && len(t.word) > 0 { // most letters: no part begins here
+			t.word = append(t.word, c)
+			t.wordRunes++
+		} else {
+			t.letter(rune(c), lowerCase)
+		}
 	case 'A' <= c && c <= 'Z':
 		t.letter(rune(c+'a'-'A'), upperCase)
 	case '0' <= c && c <= '9':
@@ -258,6 +263,12 @@ func (t *Tokenizer) finish(signed bool) {
 	if len(t.word) == 0 {
 		return
 	}
+	if len(t.parts) == 0 && !t.virama && !t.dotted && t.signs == 0 { // most words
+		t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: t.offset, End: t.offset})
+		t.Next++
+		t.word, t.number, t.before = t.word[:0], false, another
+		return
+	}
 	end := t.offset - t.signs
 	if len(t.parts) > 0 {
 		t.keepParts(end)
@@ -270,7 +281,8 @@ func (t *Tokenizer) finish(signed bool) {
 		t.keepNamed(end, signed)
 	}
 	t.Next++
-	t.word, t.parts, t.signs, t.number, t.virama, t.dotted, t.before = t.word[:0], t.parts[:0], 0, false, false, false, another
+	t.word, t.number, t.before = t.word[:0], false, another
+	t.parts, t.signs, t.virama, t.dotted = t.parts[:0], 0, false, false
 }
 
 // keepParts appends the tokens of the parts of a word.
