@@ -264,12 +264,13 @@ func (t *Tokenizer) finish(signed bool) {
 		return
 	}
 	if len(t.parts) == 0 && !t.virama && !t.dotted && t.signs == 0 { // most words
-		t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: t.offset, End: t.offset})
+		end := max(t.offset, t.wordStart+1) // a character may be folded to several words: "½"
+		t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: end, End: end})
 		t.Next++
 		t.word, t.number, t.before = t.word[:0], false, another
 		return
 	}
-	end := t.offset - t.signs
+	end := max(t.offset-t.signs, t.wordStart+1)
 	if len(t.parts) > 0 {
 		t.keepParts(end)
 	} else if t.virama {
