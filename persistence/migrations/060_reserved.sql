@@ -1,0 +1,2 @@
+-- A place for another change, which is made at the same time.
+select 1;
