@@ -88,6 +88,11 @@ func valid(x *protocol.Extraction) bool {
 	if !slices.Contains(states, x.State) || (x.State == protocol.TextFailed) != slices.Contains(reasons, x.Reason) || x.State != protocol.TextDone && x.Text != "" {
 		return false
 	}
+	if len(x.Notes) > len(protocol.NoteKinds) || slices.ContainsFunc(x.Notes, func(n protocol.TextNote) bool {
+		return !slices.Contains(protocol.NoteKinds, n.Kind) || n.Count < 0 || n.Count > maxUnpacked || len(n.Value) > maxTitle || clean(n.Value) != n.Value
+	}) {
+		return false
+	}
 	const most = 1 << 31
 	if len(x.Text) > maxText || len(x.Blocks) > maxBlocks || x.Pages < 0 || x.Pages > maxBlocks || x.Width < 0 || x.Width >= most || x.Height < 0 || x.Height >= most || clean(x.Text) != x.Text {
 		return false
