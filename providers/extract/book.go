@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"bytes"
 	"net/url"
 	"path"
 
@@ -27,7 +26,7 @@ func readBook(t *text, c content) error {
 			return err
 		}
 		t.truncated = t.truncated || cut
-		markdown, title, err := markdownOf(bytes.NewReader(raw), "application/xhtml+xml; charset=utf-8")
+		markdown, title, err := markdownOf(t.decode(raw, true))
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,10 @@ type Task string
 
 // The tasks.
 const (
-	ReadText Task = "text"       // the result is the text
-	Inspect  Task = "encryption" // the result says whether the content is encrypted; it has no text
-	drawPage Task = "first page" // the result is the first page of a PDF, as a picture
+	ReadText  Task = "text"             // the result is the text
+	Inspect   Task = "encryption"       // the result says whether the content is encrypted; it has no text
+	drawPage  Task = "first page"       // the result is the first page of a PDF, as a picture
+	drawLarge Task = "large first page" // the same, for a model
 )
 
 // Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a

@@ -17,6 +17,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/xuri/excelize/v2"
+	"golang.org/x/text/encoding"
 )
 
 // The contents of the tests are built here, so that each shows what is special about it.
@@ -174,6 +175,18 @@ func document(trailer string, pages ...string) string {
 	}
 	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(offsets)+1, trailer, start)
 	return b.String()
+}
+
+// unembedded returns a PDF with a text of a script of East Asia, whose font it does not contain. The text is UTF-16.
+func unembedded(collection, encoding, text string) string {
+	of := document("", "x")
+	var codes strings.Builder
+	for _, unit := range utf16.Encode([]rune(text)) {
+		fmt.Fprintf(&codes, "%04X", unit)
+	}
+	of = strings.ReplaceAll(of, "(x) Tj", "<"+codes.String()+"> Tj")
+	of = strings.ReplaceAll(of, "/Subtype /Type1 /BaseFont /Helvetica", "/Subtype /Type0 /BaseFont /Gothic /Encoding /"+encoding+" /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Gothic /CIDSystemInfo << /Registry (Adobe) /Ordering ("+collection+") /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor /FontName /Gothic /Flags 4 /FontBBox [0 0 1000 1000] /ItalicAngle 0 /Ascent 880 /Descent -120 /CapHeight 700 /StemV 80 >> >>]")
+	return strings.Split(of, "xref\n")[0] + "trailer\n<< /Root 1 0 R >>\n"
 }
 
 func onePage(text string) string { return document("", text) }
@@ -348,6 +361,12 @@ func utf16Text(order binary.AppendByteOrder, mark bool, text string) string {
 		raw = order.AppendUint16(raw, unit)
 	}
 	return string(raw)
+}
+
+func encodedAs(in encoding.Encoding, text string) string {
+	raw, err := in.NewEncoder().String(text)
+	must(err)
+	return raw
 }
 
 func symlinks(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }

@@ -38,9 +38,10 @@ type lane struct {
 // media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
 	return &Extractor{program: child.New(command...), lanes: map[Task]lane{
-		ReadText: {make(chan struct{}, atOnce), maxTime},
-		Inspect:  {make(chan struct{}, atOnce), maxInspection},
-		drawPage: {nil, maxInspection}, // in the slot of the text
+		ReadText:  {make(chan struct{}, atOnce), maxTime},
+		Inspect:   {make(chan struct{}, atOnce), maxInspection},
+		drawPage:  {nil, maxInspection}, // in the slot of the text
+		drawLarge: {nil, maxInspection},
 	}}
 }
 
@@ -106,15 +107,31 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 	}
 	defer func() { _ = spool.Close() }() // it has no name any more
 	x, err := e.run(ctx, spool, task, mediaType, reader)
-	if err == nil && task == ReadText && mediaType == pdf && x.State == protocol.TextDone {
-		x.Thumbnail = e.firstPage(ctx, spool)
+	if err == nil && task == ReadText && mediaType == pdf && (x.State == protocol.TextDone || x.State == protocol.TextNoText) {
+		e.showFirstPage(ctx, spool, x)
 	}
 	return x, err
 }
 
-// firstPage returns a thumbnail of the first page of a PDF; nil if it cannot be drawn. What pdftoppm prints is read like any
-// other picture.
-func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
+// showFirstPage adds a thumbnail of the first page of a PDF, and of one without text a picture for models. It adds none if the page
+// cannot be drawn.
+func (e *Extractor) showFirstPage(ctx context.Context, of *os.File, x *protocol.Extraction) {
+	page := e.firstPage(ctx, of, x.State == protocol.TextNoText)
+	if page == nil {
+		return
+	}
+	x.Thumbnail = page.Thumbnail
+	if x.State == protocol.TextNoText {
+		x.Picture = page.Picture
+		if x.Pages > 1 {
+			x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteFirstPage, Count: x.Pages})
+		}
+	}
+}
+
+// firstPage returns the first page of a PDF as a picture; nil if it cannot be drawn. What pdftoppm prints is read like any other
+// picture. A large one can be read by a model.
+func (e *Extractor) firstPage(ctx context.Context, of *os.File, large bool) *protocol.Extraction {
 	drawer, err := exec.LookPath(pdftoppm)
 	if err != nil {
 		return nil
@@ -122,7 +139,11 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	if _, err := of.Seek(0, io.SeekStart); err != nil {
 		return nil
 	}
-	drawn, err := e.run(ctx, of, drawPage, pdf, drawer)
+	task := drawPage
+	if large {
+		task = drawLarge
+	}
+	drawn, err := e.run(ctx, of, task, pdf, drawer)
 	if err != nil || drawn.Picture == nil {
 		return nil
 	}
@@ -135,7 +156,7 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	if err != nil {
 		return nil
 	}
-	return read.Thumbnail
+	return read
 }
 
 // run starts a child and returns its result. It has ended, and is reaped, when run returns.
@@ -150,7 +171,7 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 	switch {
 	case reader == "":
 		x, err = c.result()
-	case task == drawPage:
+	case task == drawPage || task == drawLarge:
 		x, err = c.page()
 	default:
 		x, err = c.pages(task)
@@ -201,7 +222,9 @@ func (c reading) pages(task Task) (*protocol.Extraction, error) {
 	case status.Exited() && status.ExitStatus() == 0 && len(printed) == 0: // no page was found
 		return failed(errDamaged), nil
 	case status.Exited() && status.ExitStatus() == 0:
-		return readPages(string(printed), false), nil
+		x := readPages(string(printed), false)
+		noteMissing(x, c.Errors())
+		return x, nil
 	case status.Exited() && status.ExitStatus() == badPermission && task == Inspect:
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	case status.Exited() && (status.ExitStatus() == badPDF || status.ExitStatus() == badPermission):

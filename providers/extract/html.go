@@ -10,12 +10,15 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/charset"
 )
 
 // readHTML reads a page as Markdown, without scripts, styles and embedded objects.
 func readHTML(t *text, c content) error {
-	markdown, _, err := markdownOf(io.LimitReader(c.reader(), maxMarkup), "text/html")
+	raw, err := io.ReadAll(io.LimitReader(c.reader(), maxMarkup))
+	if err != nil {
+		return err
+	}
+	markdown, _, err := markdownOf(t.decode(raw, true))
 	if err != nil {
 		return err
 	}
@@ -27,12 +30,8 @@ func readHTML(t *text, c content) error {
 }
 
 // markdownOf returns the text of a page as Markdown, and its title or first heading.
-func markdownOf(r io.Reader, mediaType string) (markdown, title string, err error) {
-	decoded, err := charset.NewReader(r, mediaType)
-	if err != nil {
-		return "", "", err
-	}
-	page, err := html.Parse(decoded)
+func markdownOf(markup string) (markdown, title string, err error) {
+	page, err := html.Parse(strings.NewReader(markup))
 	if err != nil {
 		return "", "", errComplex // the parser accepts everything but deep nesting
 	}

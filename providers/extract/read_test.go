@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+
 	"turnstone/protocol"
 	"turnstone/providers/extract"
 )
@@ -36,6 +40,16 @@ func summary(x *protocol.Extraction) string {
 	}
 	if x.Truncated {
 		b.WriteString(" truncated")
+	}
+	for _, one := range x.Notes {
+		switch {
+		case one.Kind == protocol.NoteEncoding:
+			fmt.Fprintf(&b, " [encoding %s]", one.Value)
+		case one.Value != "":
+			fmt.Fprintf(&b, " [%s %s]", one.Kind, one.Value)
+		default:
+			fmt.Fprintf(&b, " [%s %d]", one.Kind, one.Count)
+		}
 	}
 	if x.Width > 0 {
 		fmt.Fprintf(&b, " %dx%d", x.Width, x.Height)
@@ -88,8 +102,15 @@ func TestContentsAreRead(t *testing.T) {
 	longText := strings.Repeat("Tides come twice a day. ", extract.MaxText/20)
 	cases := []struct{ name, mediaType, content, want string }{
 		{"pdf", pdf, document("", "Tides", "Ebb"), `done jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
-		{"pdf with an empty page", pdf, document("", "Tides", "", "Ebb"), `done jpeg 396x512 wwww of 3 page 1 "Tides\n" page 3 "Ebb\n"`},
-		{"pdf without text", pdf, onePage(""), `done jpeg 396x512 wwww of 1`},
+		{"pdf with an empty page", pdf, document("", "Tides", "", "Ebb"), `done [pages_no_text 1] jpeg 396x512 wwww of 3 page 1 "Tides\n" page 3 "Ebb\n"`},
+		{"pdf without text", pdf, onePage(""), `no_text no_text jpeg 395x512 wwww of 1`},
+		{"pdf without text, of two pages", pdf, document("", "", ""), `no_text no_text [first_page 2] jpeg 395x512 wwww of 2`},
+		{"pdf, more pages than are kept", pdf, document("", slices.Repeat([]string{"x"}, extract.MaxBlocks+1)...), fmt.Sprintf(`done truncated jpeg 396x512 wwww of %d %d bytes, %d blocks`, extract.MaxBlocks, 2*extract.MaxBlocks, extract.MaxBlocks)},
+		{"pdf, as many pages as are kept", pdf, document("", slices.Repeat([]string{"x"}, extract.MaxBlocks)...), fmt.Sprintf(`done jpeg 396x512 wwww of %d %d bytes, %d blocks`, extract.MaxBlocks, 2*extract.MaxBlocks, extract.MaxBlocks)},
+		{"pdf, Japanese without its font", pdf, unembedded("Japan1", "UniJIS-UTF16-H", "潮汐の表"), `done jpeg 396x512 wwww of 1 page 1 "潮汐の表\n"`},
+		{"pdf, Chinese without its font", pdf, unembedded("GB1", "UniGB-UTF16-H", "潮汐表"), `done jpeg 396x512 wwww of 1 page 1 "潮汐表\n"`},
+		{"pdf, traditional Chinese without its font", pdf, unembedded("CNS1", "UniCNS-UTF16-H", "潮汐"), `done jpeg 396x512 wwww of 1 page 1 "潮汐\n"`},
+		{"pdf, Korean without its font", pdf, unembedded("Korea1", "UniKS-UTF16-H", "조석표"), `done jpeg 396x512 wwww of 1 page 1 "조석표\n"`},
 		{"pdf, the directory is cut off", pdf, strings.Split(onePage("Tides"), "startxref")[0], `done jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
 		{"pdf, cut", pdf, onePage("Tides")[:60], `failed damaged`},
 		{"pdf, encrypted", pdf, lockedPDF(), `failed encrypted`},
@@ -164,13 +185,21 @@ func TestContentsAreRead(t *testing.T) {
 		{"html, a dangerous link", "text/html", `<a href="javascript:alert(1)">go</a>`, `done "[go]()\n"`},
 		{"html, a table", "text/html", `<table><tr><th>a<th>b<tr><td>1<td>2</table>`, `done "| a | b |\n|---|---|\n| 1 | 2 |\n"`},
 		{"html, another encoding", "text/html", "<meta charset=iso-8859-1><p>caf\xE9", `done "café\n"`},
+		{"html, UTF-8 with a late charset", "text/html", "<!-- " + strings.Repeat("x", 3000) + " --><meta charset=utf-8><p>café 潮汐", `done "café 潮汐\n"`},
+		{"html, UTF-8 whose beginning is ASCII", "text/html", "<p>" + strings.Repeat("x ", 30) + "<!-- " + strings.Repeat("x", 3000) + " --><p>潮汐", "done \"" + strings.TrimSpace(strings.Repeat("x ", 30)) + `\n\n潮汐\n"`},
+		{"html, UTF-8 that claims another charset", "text/html", "<meta charset=iso-8859-1><p>潮汐", `done "潮汐\n"`},
+		{"html, a late charset", "text/html", "<!-- " + strings.Repeat("x", 3000) + ` --><meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>` + encodedAs(charmap.Windows1251, "Имя"), `done "Имя\n"`},
+		{"html, without a charset", "text/html", "<p>" + encodedAs(japanese.ShiftJIS, "お世話になっております。来週の会議の資料です。"), `done [encoding shift_jis] "お世話になっております。来週の会議の資料です。\n"`},
+		{"xml, its declared charset", "application/xml", `<?xml version="1.0" encoding="koi8-r"?><a>` + encodedAs(charmap.KOI8R, "Имя") + "</a>", `done "<?xml version=\"1.0\" encoding=\"koi8-r\"?><a>Имя</a>"`},
 		{"html, cut", "text/html", `<p>Tides<di`, `done "Tides\n"`},
 		{"html, nested", "text/html", strings.Repeat("<div>", 10_000), `failed too_complex`},
 
 		{"text", "text/plain", "Tides\r\ncome\rand go\n", `done "Tides\ncome\nand go\n"`},
 		{"text, empty", "text/plain", "", `done`},
 		{"text, long", "text/plain", longText, fmt.Sprintf("done truncated %d bytes, 0 blocks", extract.MaxText)},
-		{"text, Latin-1", "text/plain", "caf\xE9", `done "café"`},
+		{"text, Latin-1", "text/plain", "caf\xE9", `done [encoding windows-1252] "café"`},
+		{"text, Shift-JIS", "text/plain", encodedAs(japanese.ShiftJIS, "お世話になっております。"), `done [encoding shift_jis] "お世話になっております。"`},
+		{"text, GB 18030", "text/csv", encodedAs(simplifiedchinese.GB18030, "姓名,地址\n张三,北京市"), `done [encoding gb18030] "姓名,地址\n张三,北京市"`},
 		{"text, UTF-8 with a mark", "text/plain", "\xEF\xBB\xBFcafé", `done "café"`},
 		{"text, UTF-16, little-endian", "text/plain", utf16Text(binary.LittleEndian, true, "潮汐"), `done "潮汐"`},
 		{"text, UTF-16, big-endian", "text/plain", utf16Text(binary.BigEndian, true, "café"), `done "café"`},
