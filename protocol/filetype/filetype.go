@@ -17,7 +17,8 @@ type Type struct {
 // OctetStream is the media type of a content whose type the client does not know.
 const OctetStream = "application/octet-stream"
 
-// Types lists the media types that the service accepts, in addition to every text type and OctetStream. With
+// Types lists the media types that the service accepts, in addition to every text type, what ends with +json, +xml
+// or +yaml, and OctetStream. With
 // OctetStream, the detected type must be one of them.
 var Types = []Type{
 	{"application/pdf", protocol.FileDocument},
@@ -61,7 +62,7 @@ func KindOf(name string) protocol.FileKind {
 	switch {
 	case at >= 0:
 		return Types[at].Kind
-	case strings.HasPrefix(name, "text/"):
+	case strings.HasPrefix(name, "text/"), strings.HasSuffix(name, "+json"), strings.HasSuffix(name, "+xml"), strings.HasSuffix(name, "+yaml"):
 		return protocol.FileText
 	}
 	return protocol.FileOther

@@ -27,7 +27,7 @@ func TestANameIsSafeToShowAndToSave(t *testing.T) {
 
 func TestOnlyKnownTypesAndTextsAreAccepted(t *testing.T) {
 	for name, want := range map[string]bool{
-		"application/pdf": true, "text/x-go": true, "text/plain": true, OctetStream: true, "application/x-executable": false, "": false, "image/tiff": false,
+		"application/pdf": true, "text/x-go": true, "text/plain": true, OctetStream: true, "application/x-executable": false, "": false, "image/tiff": false, "application/ld+json": true, "application/atom+xml": true, "application/x+binary": false,
 	} {
 		if Accepts(name) != want {
 			t.Errorf("%q", name)
@@ -37,5 +37,21 @@ func TestOnlyKnownTypesAndTextsAreAccepted(t *testing.T) {
 		if !slices.Contains(protocol.FileKinds, m.Kind) || KindOf(m.Name) != m.Kind {
 			t.Errorf("%+v", m)
 		}
+	}
+}
+
+func TestNamesOfTypesAreOurs(t *testing.T) {
+	for alias, name := range aliases {
+		if _, again := aliases[name]; again || !Accepts(name) {
+			t.Errorf("%s: %s", alias, name)
+		}
+	}
+	for extension, name := range extensions {
+		if !Accepts(name) || Canonical(name) != name || ByName("a"+strings.ToUpper(extension)) != name {
+			t.Errorf("%s: %s", extension, name)
+		}
+	}
+	if got := ByName("a.unknown"); got != "" {
+		t.Errorf("%q", got)
 	}
 }
