@@ -13,6 +13,7 @@ import (
 	"image/png"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -121,6 +122,20 @@ func bookParts(chapters ...string) []entry {
 		parts = append(parts, entry{fmt.Sprintf("OEBPS/chapter %d.xhtml", i), `<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body>` + body + `</body></html>`})
 	}
 	return append(parts, entry{"OEBPS/content.opf", head + `<package xmlns="http://www.idpf.org/2007/opf"><manifest>` + items.String() + `</manifest><spine>` + order.String() + `</spine></package>`})
+}
+
+// without returns parts without those with some names.
+func without(parts []entry, names ...string) []entry {
+	return slices.DeleteFunc(slices.Clone(parts), func(e entry) bool { return slices.Contains(names, e.name) })
+}
+
+// replaced returns parts with another text in all bodies.
+func replaced(parts []entry, old, new string) []entry {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].body = strings.ReplaceAll(parts[i].body, old, new)
+	}
+	return parts
 }
 
 // workbook returns a workbook with sheets of rows.
