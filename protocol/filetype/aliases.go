@@ -26,6 +26,7 @@ var aliases = map[string]string{
 	"application/x-tex": "text/x-tex", "application/x-latex": "text/x-tex", "application/x-subrip": "text/plain", "application/x-perl": "text/x-perl", "application/x-ruby": "text/x-ruby",
 	"application/postscript": "text/plain", "image/vnd.dxf": "text/plain", "image/x-dxf": "text/plain", "application/dxf": "text/plain", "application/x-dxf": "text/plain",
 	"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png", "image/apng": "image/png", "image/vnd.mozilla.apng": "image/png",
+	"image/x-ms-bmp": "image/bmp", "image/x-bmp": "image/bmp", "image/x-windows-bmp": "image/bmp", "image/tif": "image/tiff", "image/x-tiff": "image/tiff", "image/avif-sequence": "image/avif",
 	"image/heif": "image/heic", "image/heic-sequence": "image/heic", "image/heif-sequence": "image/heic",
 	"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav", "audio/x-flac": "audio/flac",
 	"audio/x-m4a": "audio/mp4", "audio/m4a": "audio/mp4", "audio/x-mpeg": "audio/mpeg", "audio/mp3": "audio/mpeg", "application/ogg": "audio/ogg",
@@ -49,7 +50,7 @@ var extensions = map[string]string{
 	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 	".odt":  "application/vnd.oasis.opendocument.text",
 	".epub": "application/epub+zip",
-	".png":  "image/png", ".apng": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".jpe": "image/jpeg", ".jfif": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif", ".heic": "image/heic", ".heif": "image/heic",
+	".png":  "image/png", ".apng": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".jpe": "image/jpeg", ".jfif": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif", ".heic": "image/heic", ".heif": "image/heic", ".hif": "image/heic", ".avif": "image/avif", ".bmp": "image/bmp", ".dib": "image/bmp", ".tif": "image/tiff", ".tiff": "image/tiff",
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4",
 	".zip": "application/zip", ".gz": "application/gzip", ".tar": "application/x-tar",
 

@@ -40,7 +40,10 @@ var Types = []Type{
 	{"image/png", protocol.FileImage},
 	{"image/webp", protocol.FileImage},
 	{"image/gif", protocol.FileImage},
+	{"image/bmp", protocol.FileImage},
+	{"image/tiff", protocol.FileImage},
 	{"image/heic", protocol.FileImage},
+	{"image/avif", protocol.FileImage},
 	{"image/svg+xml", protocol.FileText}, // never shown as a picture: it may contain scripts
 	{"audio/mpeg", protocol.FileAudio},
 	{"audio/wav", protocol.FileAudio},

@@ -27,7 +27,7 @@ func TestANameIsSafeToShowAndToSave(t *testing.T) {
 
 func TestOnlyKnownTypesAndTextsAreAccepted(t *testing.T) {
 	for name, want := range map[string]bool{
-		"application/pdf": true, "text/x-go": true, "text/plain": true, OctetStream: true, "application/x-executable": false, "": false, "image/tiff": false, "application/ld+json": true, "application/atom+xml": true, "application/x+binary": false,
+		"application/pdf": true, "text/x-go": true, "text/plain": true, OctetStream: true, "application/x-executable": false, "": false, "image/tiff": true, "image/vnd.adobe.photoshop": false, "application/ld+json": true, "application/atom+xml": true, "application/x+binary": false,
 	} {
 		if Accepts(name) != want {
 			t.Errorf("%q", name)

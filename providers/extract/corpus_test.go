@@ -18,6 +18,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/xuri/excelize/v2"
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
 	"golang.org/x/text/encoding"
 )
 
@@ -229,6 +231,10 @@ func pictureOf(format string, of image.Image) string {
 		must(jpeg.Encode(&b, of, &jpeg.Options{Quality: 100}))
 	case "gif":
 		must(gif.Encode(&b, of, nil))
+	case "bmp":
+		must(bmp.Encode(&b, of))
+	case "tiff":
+		must(tiff.Encode(&b, of, nil))
 	case "webp":
 		b.WriteString(plainWebP(of.Bounds().Dx(), of.Bounds().Dy(), of.At(0, 0)))
 	}
@@ -265,6 +271,37 @@ func plainWebP(width, height int, of color.Color) string {
 	}
 	size := func(n int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
 	return "RIFF" + size(12+len(body)) + "WEBPVP8L" + size(len(body)) + string(body)
+}
+
+// animatedWebP returns an animation of plain frames, each a picture at a place. Its canvas is of the given size.
+func animatedWebP(width, height int, frames ...string) string {
+	three := func(n int) string { return string([]byte{byte(n), byte(n >> 8), byte(n >> 16)}) }
+	chunk := func(name, body string) string {
+		if len(body)%2 == 1 {
+			body += "\x00"
+		}
+		return name + string(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))) + body
+	}
+	body := "WEBP" + chunk("VP8X", "\x12\x00\x00\x00"+three(width-1)+three(height-1)) + chunk("ANIM", "\xFF\xFF\xFF\xFF\x00\x00")
+	for _, one := range frames {
+		body += chunk("ANMF", three(0)+three(0)+three(width/2-1)+three(height/2-1)+three(100)+"\x00"+one[12:])
+	}
+	return chunk("RIFF", body)
+}
+
+// exifIn adds an orientation to a PNG or WebP picture, in a chunk for metadata at the end.
+func exifIn(picture string, orientation uint16) string {
+	order := binary.BigEndian
+	exif := string(order.AppendUint16(order.AppendUint32([]byte("MM\x00*"), 8), 1))
+	exif += string(order.AppendUint32(order.AppendUint16(order.AppendUint16(nil, 0x0112), 3), 1)) + string(order.AppendUint16(nil, orientation)) + "\x00\x00\x00\x00\x00\x00"
+	if strings.HasPrefix(picture, "RIFF") {
+		picture += "EXIF" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(exif)))) + exif
+		return picture[:4] + string(binary.LittleEndian.AppendUint32(nil, uint32(len(picture)-8))) + picture[8:]
+	}
+	const end = 12
+	body := "eXIf" + exif
+	chunk := string(order.AppendUint32(nil, uint32(len(exif)))) + body + string(order.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body))))
+	return picture[:len(picture)-end] + chunk + picture[len(picture)-end:]
 }
 
 // quarters returns a picture that has another color in each corner: red, green, blue and white, from left to right and from
@@ -388,3 +425,19 @@ func symlinks(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }
 
 // cut returns the first part of a content.
 func cut(content string) string { return content[:len(content)*2/3] }
+
+// twoPages adds an orientation to a TIFF picture, and a second page, which is the same as the first one.
+func twoPages(picture string, orientation uint16) string {
+	order := binary.LittleEndian
+	raw := []byte(picture)
+	at := order.Uint32(raw[4:])
+	count := order.Uint16(raw[at:])
+	entries := string(raw[at+2 : at+2+12*uint32(count)])
+	position := strings.Index(entries, string([]byte{0x15, 0x01})) / 12 * 12 // the tags are ordered: before SamplesPerPixel
+	tag := string(order.AppendUint32(order.AppendUint16(order.AppendUint16(nil, 0x0112), 3), 1)) + string(order.AppendUint16(nil, orientation)) + "\x00\x00"
+	entries = entries[:position] + tag + entries[position:]
+	directory := string(order.AppendUint16(nil, count+1)) + entries
+	first, second := uint32(len(raw)), uint32(len(raw)+len(directory)+4)
+	order.PutUint32(raw[4:], first)
+	return string(raw) + directory + string(order.AppendUint32(nil, second)) + directory + "\x00\x00\x00\x00"
+}
