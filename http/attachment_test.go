@@ -53,7 +53,7 @@ func (c *client) newestFirst(conversation protocol.ConversationID) []protocol.Me
 }
 
 // readAsIs reads contents as UTF-8 texts of one page.
-func readAsIs(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+func readAsIs(_ context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 	text, err := io.ReadAll(content)
 	return &protocol.Extraction{
 		State: protocol.TextDone, Text: string(text), Pages: 1, Tokens: 1,
@@ -214,8 +214,8 @@ func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
 	go func() {
 		prepared <- c.twin().do("POST", "/conversations/"+made.ConversationID.String()+"/attachments", route.Object{"file_ids": []any{text.FileID, damaged.FileID}})
 	}()
-	w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
-		read, err := readAsIs(ctx, content, mediaType)
+	w.readTexts(func(ctx context.Context, content io.Reader, mediaType, _ string) (*protocol.Extraction, error) {
+		read, err := readAsIs(ctx, content, mediaType, "")
 		if err == nil && read.Text == "damaged" {
 			read = &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextDamaged}
 		}
@@ -238,12 +238,12 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 		w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
 		c := w.client().register("a@example.com")
 		picture, text := c.storeFile("picture"), c.storeFile("a text")
-		w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+		w.readTexts(func(ctx context.Context, content io.Reader, mediaType, _ string) (*protocol.Extraction, error) {
 			raw, err := io.ReadAll(content)
 			if err != nil || string(raw) != "picture" {
-				return readAsIs(ctx, bytes.NewReader(raw), mediaType)
+				return readAsIs(ctx, bytes.NewReader(raw), mediaType, "")
 			}
-			return readPictures(smallPicture(t, asJPEG))(ctx, bytes.NewReader(raw), mediaType)
+			return readPictures(smallPicture(t, asJPEG))(ctx, bytes.NewReader(raw), mediaType, "")
 		})
 		c.awaitText(picture)
 		c.awaitText(text)

@@ -274,7 +274,7 @@ func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 		{"filename", strings.Repeat("a", 300), 422},
 		{"media_type", "text/", 422},
 		{"media_type", "application/x-msdownload", 415},
-		{"media_type", "image/tiff", 415},
+		{"media_type", "image/vnd.adobe.photoshop", 415},
 		{"sha256", "abc", 422},
 		{"purpose", "fun", 422},
 		{"purpose", "project", 422}, // without a project

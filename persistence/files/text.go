@@ -194,9 +194,9 @@ func chunksOf(x *protocol.Extraction) []chunk {
 	return chunks
 }
 
-// ReadText reads a content of a media type. A content that cannot be read is a result; an error means that another attempt
+// ReadText reads a content of a media type, of an account with a language. A content that cannot be read is a result; an error means that another attempt
 // may succeed.
-type ReadText func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error)
+type ReadText func(ctx context.Context, content io.Reader, mediaType, language string) (*protocol.Extraction, error)
 
 const (
 	insertTextSQL = `insert into file_texts (account_id, file_id, state) values (@account, @file, @text_state)`
@@ -206,7 +206,8 @@ const (
 	from files f
 	where t.account_id = @account and t.file_id = @file and t.state = 'pending'
 	  and f.account_id = t.account_id and f.file_id = t.file_id and ` + needed + `
-	returning f.media_type, t.attempts`
+	returning f.media_type, t.attempts,
+		coalesce((select settings->>'language' from account_settings s where s.account_id = t.account_id), '')`
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
 	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
@@ -333,6 +334,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	type attempt struct {
 		MediaType string
 		Attempts  int
+		Language  string
 	}
 	begun, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowToStructByPos[attempt], beginTextSQL, args)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
@@ -345,7 +347,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 		return s.storeText(ctx, job, unreadable())
 	}
 	from := &source{Reader: content}
-	x, err := read(ctx, from, begun.MediaType)
+	x, err := read(ctx, from, begun.MediaType, begun.Language)
 	switch {
 	case err == nil:
 	case from.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:

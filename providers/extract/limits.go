@@ -40,6 +40,8 @@ const (
 	renditionQuality = 80
 	// maxDrawn is more than a page of noise has at twice the size of a thumbnail.
 	maxDrawn = 8 << 20
+	// maxDecoded is a photo of 12 megapixels without compression.
+	maxDecoded = 64 << 20
 	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
 	maxExif = 256 << 10
 )

@@ -14,15 +14,22 @@ const (
 	pdftoppm  = "pdftoppm"
 )
 
-// pdfArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
-// page, or of pdftoppm. Both read stdin and print to stdout.
-func pdfArguments(task Task) []string {
+// programArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
+// page, or of another program. All read stdin and print to stdout.
+func programArguments(task Task, argument string) []string {
 	last := maxBlocks + 1 // the last one says that there are more
 	switch task {
 	case drawPage:
 		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(2 * thumbnailSide), "-"}
 	case drawLarge:
 		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(pictureSide), "-"}
+	case drawScan:
+		return []string{"-png", "-gray", "-singlefile", "-f", argument, "-scale-to", strconv.Itoa(recognizedSide), "-"}
+	case recognize:
+		return []string{"stdin", "stdout", "-l", argument, "tsv"}
+	case decodeHEIF:
+		return []string{"/proc/self/fd/0", argument}
+	case ReadText, prepare:
 	case Inspect:
 		last = 1 // the password is needed before the first page
 	}

@@ -101,3 +101,28 @@ func onCanvas(of image.Image, header image.Config) image.Image {
 	draw.Draw(canvas, of.Bounds(), of, of.Bounds().Min, draw.Src)
 	return canvas
 }
+
+// prepared prints a picture as PNG, upright and of the size at which text is recognized.
+func prepared(c content, mediaType string, to io.Writer) error {
+	format, known := pictures[mediaType]
+	if !known {
+		return errDamaged
+	}
+	header, err := format.header(c.reader())
+	if err != nil || header.Width*header.Height > maxPixels {
+		return errComplex
+	}
+	turn := upright
+	if format.turn != nil {
+		turn = format.turn(c)
+	}
+	whole, err := format.decode(c.reader())
+	if err != nil {
+		return err
+	}
+	shown := turn.apply(scaled(onCanvas(whole, header), recognizedSide))
+	gray := image.NewGray(shown.Bounds())
+	draw.Draw(gray, gray.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(gray, gray.Bounds(), shown, image.Point{}, draw.Over)
+	return png.Encode(to, gray)
+}

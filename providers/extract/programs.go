@@ -25,6 +25,8 @@ var PDFData = Helper{
 // Helpers are the other programs.
 var Helpers = []Helper{
 	{"poppler-utils", "texts and thumbnails of PDFs", "PDFs are stored, but their texts are not read", onPath(pdftotext, pdftoppm)},
+	{"tesseract-ocr", "text in scans and pictures, with a package for each language, for example tesseract-ocr-deu", "scans have the state no_text", onPath(tesseract)},
+	{"libheif-examples", "pictures in HEIC and AVIF", "they have no thumbnail, and models do not get them", func() bool { return onPath(heifDecoders[0])() || onPath(heifDecoders[1])() }},
 }
 
 func onPath(names ...string) func() bool {
