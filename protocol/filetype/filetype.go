@@ -26,6 +26,8 @@ var Types = []Type{
 	{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", protocol.FileDocument},
 	{"application/vnd.openxmlformats-officedocument.presentationml.presentation", protocol.FileDocument},
 	{"application/vnd.oasis.opendocument.text", protocol.FileDocument},
+	{"application/vnd.oasis.opendocument.spreadsheet", protocol.FileDocument},
+	{"application/vnd.oasis.opendocument.presentation", protocol.FileDocument},
 	{"application/epub+zip", protocol.FileDocument},
 	{"text/html", protocol.FileDocument},
 	{"application/json", protocol.FileText},

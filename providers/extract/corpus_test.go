@@ -104,11 +104,22 @@ const numbering = `<w:numbering ` + wordSpace + `><w:abstractNum w:abstractNumId
 	`<w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="bullet"/><w:lvlText w:val="o"/></w:lvl></w:abstractNum>` +
 	`<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num></w:numbering>`
 
-func openParts(text string) []entry {
+const openSpaces = `xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"` +
+	` xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0" xmlns:presentation="p" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:fo="f"`
+
+func openParts(text string) []entry { return openBody("text", text) }
+
+func openBody(body, text string, styles ...string) []entry {
 	return []entry{
 		{"mimetype", "application/vnd.oasis.opendocument.text"},
-		{"content.xml", head + `<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:text>` + text + `</office:text></office:body></office:document-content>`},
+		{"content.xml", head + `<office:document-content ` + openSpaces + `>` + strings.Join(styles, "") + `<office:body><office:` + body + `>` + text + `</office:` + body + `></office:body></office:document-content>`},
 	}
+}
+
+// styledParts is openParts with the styles H and W of hidden and white text, and the style L of lists.
+func styledParts(text string) []entry {
+	return openBody("text", text, `<office:automatic-styles><style:style style:name="H"><style:text-properties text:display="none"/></style:style><style:style style:name="W"><style:text-properties fo:color="#FFFFFF"/></style:style>`+
+		`<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/><text:list-level-style-number text:level="2" style:num-format="a" text:display-levels="2"/></text:list-style></office:automatic-styles>`)
 }
 
 func slideParts(slides ...string) []entry {

@@ -24,7 +24,9 @@ var documents = map[string]func(*text, content) error{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   readWord,
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         readSheets,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": readSlides,
-	"application/vnd.oasis.opendocument.text":                                   readOpenDocument,
+	"application/vnd.oasis.opendocument.text":                                   readOpenDocument("text"),
+	"application/vnd.oasis.opendocument.spreadsheet":                            readOpenDocument("spreadsheet"),
+	"application/vnd.oasis.opendocument.presentation":                           readOpenDocument("presentation"),
 	"application/epub+zip": readBook,
 	"text/html":            readHTML,
 }

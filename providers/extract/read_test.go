@@ -26,6 +26,8 @@ const (
 	xlsx = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 	pptx = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 	odt  = "application/vnd.oasis.opendocument.text"
+	ods  = "application/vnd.oasis.opendocument.spreadsheet"
+	odp  = "application/vnd.oasis.opendocument.presentation"
 	epub = "application/epub+zip"
 	pdf  = "application/pdf"
 )
@@ -171,6 +173,15 @@ func TestContentsAreRead(t *testing.T) {
 		{"odt", odt, zipped(openParts(`<text:h text:outline-level="1">Tides</text:h><text:p>come<text:s text:c="2"/>and<text:tab/>go</text:p>`)), `done "# Tides\ncome  and\tgo\n"`},
 		{"odt, a table", odt, zipped(openParts(`<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`)), `done "a \tb\n"`},
 		{"odt, deleted text", odt, zipped(openParts(`<text:tracked-changes><text:p>no</text:p></text:tracked-changes><text:p>yes</text:p>`)), `done "yes\n"`},
+		{"odt, a frame and a note", odt, zipped(openParts(`<text:p>Before<draw:frame><draw:text-box><text:p>one</text:p><text:p>two</text:p></draw:text-box></draw:frame> after<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Moon</text:p></text:note-body></text:note>.<office:annotation><dc:creator>x</dc:creator><text:p>Why?</text:p></office:annotation></text:p><text:p>End</text:p>`)), `done "Before after[^1].\none\ntwo\n[^1]: Moon\n[Comment] Why?\nEnd\n"`},
+		{"odt, a frame on the page", odt, zipped(openParts(`<draw:frame><draw:text-box><text:p>one</text:p></draw:text-box></draw:frame><text:p>two</text:p>`)), `done "one\ntwo\n"`},
+		{"odt, lists", odt, zipped(styledParts(`<text:list text:style-name="L"><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>deeper</text:p></text:list-item><text:list-item><text:p>deepest</text:p></text:list-item></text:list></text:list-item><text:list-item><text:p>two</text:p><text:p>more</text:p></text:list-item></text:list><text:list text:style-name="L"><text:list-item><text:p>again</text:p></text:list-item></text:list><text:list text:style-name="L" text:continue-numbering="true"><text:list-item><text:p>next</text:p></text:list-item></text:list><text:list><text:list-item><text:p>point</text:p></text:list-item></text:list>`)), `done "1. one\n  1.a deeper\n  1.b deepest\n2. two\nmore\n1. again\n2. next\n- point\n"`},
+		{"odt, hidden text", odt, zipped(styledParts(`<text:p>a<text:span text:style-name="H">x<text:span>y</text:span></text:span>b<text:span text:style-name="W">x</text:span></text:p><text:p text:style-name="H">x</text:p><table:table><table:table-row><table:table-cell><text:p><text:span text:style-name="W">c</text:span></text:p></table:table-cell></table:table-row></table:table>`)), `done [hidden 2] "ab\n\nc\n"`},
+		{"odt, a header", odt, zipped(append(openParts("<text:p>Tides</text:p>"), entry{"styles.xml", head + `<office:document-styles ` + openSpaces + `><office:master-styles><style:master-page><style:header><text:p>Draft</text:p></style:header></style:master-page></office:master-styles></office:document-styles>`})), `done "Draft\nTides\n"`},
+		{"odt, its type is deflated and last", odt, zipped(append(simpleOpen[1:2:2], simpleOpen[0])), `done "Tides\n"`},
+		{"ods", ods, zipped(openBody("spreadsheet", `<table:table table:name="A"><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell><table:table-cell table:number-columns-repeated="2"/><table:table-cell><text:p>1</text:p><text:p>2</text:p></table:table-cell><table:table-cell table:number-columns-repeated="16000"/></table:table-row><table:table-row table:number-rows-repeated="1000000"><table:table-cell/></table:table-row></table:table><table:table table:name="B"><table:table-row><table:table-cell table:number-columns-repeated="2"><text:p>y</text:p></table:table-cell></table:table-row></table:table>`)), `done of 2 sheet 1 (A) "x\t\t\t1 2\n" sheet 2 (B) "y\ty\n"`},
+		{"ods, a text", ods, zipped(simpleOpen), `failed damaged`},
+		{"odp", odp, zipped(openBody("presentation", `<draw:page><draw:frame><draw:text-box><text:p>Tides</text:p></draw:text-box></draw:frame><presentation:footer/><presentation:notes><draw:frame><draw:text-box><text:p>Speak</text:p></draw:text-box></draw:frame></presentation:notes></draw:page><draw:page><draw:frame><draw:text-box><text:p>Ebb</text:p></draw:text-box></draw:frame></draw:page>`)), `done of 2 slide 1 "Tides\nSpeak\n" slide 2 "Ebb\n"`},
 		{"odt, cut", odt, cut(zipped(simpleOpen)), `failed damaged`},
 		{"odt, encrypted", odt, zipped(append(simpleOpen, locked)), `failed encrypted`},
 		{"odt, a bomb", odt, zipped(openParts("<text:p>" + large + "</text:p>")), `failed too_complex`},
