@@ -170,6 +170,19 @@ func replaced(parts []entry, old, new string) []entry {
 	return parts
 }
 
+// formulas returns a workbook with numbers in B1 and B2, and formulas without values, as libraries write them.
+func formulas(cells map[string]string) string {
+	f := excelize.NewFile()
+	must(f.SetCellValue("Sheet1", "B1", 1))
+	must(f.SetCellValue("Sheet1", "B2", 2))
+	for name, formula := range cells {
+		must(f.SetCellFormula("Sheet1", name, formula))
+	}
+	var b bytes.Buffer
+	must(f.Write(&b))
+	return b.String()
+}
+
 // workbook returns a workbook with sheets of rows.
 func workbook(sheets map[string][][]any, order ...string) string {
 	f := excelize.NewFile()
