@@ -11,6 +11,10 @@ import (
 var aliases = map[string]string{
 	"application/x-pdf": "application/pdf", "text/pdf": "application/pdf",
 	"application/xhtml+xml": "text/html",
+	"text/rtf": "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
+	"application/eml": "message/rfc822", "message/x-emlx": "message/rfc822", "message/global": "message/rfc822",
+	"application/x-mimearchive": "multipart/related", "message/mhtml": "multipart/related",
+	"application/vnd.jupyter": "application/x-ipynb+json", "application/x-ipynb": "application/x-ipynb+json",
 	"text/json":             "application/json", "application/x-json": "application/json", "text/x-json": "application/json",
 	"application/jsonl": "application/x-ndjson", "application/jsonlines": "application/x-ndjson", "application/x-jsonlines": "application/x-ndjson", "application/ndjson": "application/x-ndjson",
 	"text/xml": "application/xml", "application/x-xml": "application/xml",
@@ -56,6 +60,7 @@ var extensions = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4",
 	".zip": "application/zip", ".gz": "application/gzip", ".tar": "application/x-tar",
 
+	".rtf": "application/rtf", ".eml": "message/rfc822", ".mht": "multipart/related", ".mhtml": "multipart/related", ".ipynb": "application/x-ipynb+json",
 	".html": "text/html", ".htm": "text/html", ".xhtml": "text/html",
 	".txt": "text/plain", ".text": "text/plain", ".log": "text/plain", ".env": "text/plain", ".ini": "text/plain", ".cfg": "text/plain", ".conf": "text/plain", ".properties": "text/plain", ".dxf": "text/plain", ".srt": "text/plain", ".ps": "text/plain", ".eps": "text/plain",
 	".md": "text/markdown", ".markdown": "text/markdown", ".rst": "text/x-rst", ".adoc": "text/asciidoc", ".tex": "text/x-tex", ".bib": "text/x-bibtex",

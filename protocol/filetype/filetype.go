@@ -30,6 +30,10 @@ var Types = []Type{
 	{"application/vnd.oasis.opendocument.presentation", protocol.FileDocument},
 	{"application/epub+zip", protocol.FileDocument},
 	{"text/html", protocol.FileDocument},
+	{"application/rtf", protocol.FileDocument},
+	{"message/rfc822", protocol.FileDocument},
+	{"multipart/related", protocol.FileDocument}, // a web page that was saved with its pictures
+	{"application/x-ipynb+json", protocol.FileDocument},
 	{"application/json", protocol.FileText},
 	{"application/xml", protocol.FileText},
 	{"application/yaml", protocol.FileText},

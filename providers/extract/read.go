@@ -29,17 +29,35 @@ var documents = map[string]func(*text, content) error{
 	"application/vnd.oasis.opendocument.presentation":                           readOpenDocument("presentation"),
 	"application/epub+zip": readBook,
 	"text/html":            readHTML,
+	"application/rtf":      readRTF,
+	notebookType:           readNotebook,
 }
 
-const pdf = "application/pdf"
+// readerOf returns the function that reads documents of a type; nil if it has no structure.
+func readerOf(mediaType string) func(*text, content) error {
+	switch mediaType {
+	case mailType:
+		return readMail
+	case pageType:
+		return readPage
+	}
+	return documents[mediaType]
+}
+
+const (
+	pdf          = "application/pdf"
+	mailType     = "message/rfc822"
+	pageType     = "multipart/related"
+	notebookType = "application/x-ipynb+json"
+)
 
 // Read reads a content of any type other than PDF. A content that cannot be read is a result, too.
 func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
 	c := content{of, size}
-	switch read, isDocument := documents[mediaType]; {
+	switch read := readerOf(mediaType); {
 	case filetype.KindOf(mediaType) == protocol.FileImage:
 		return readPicture(c, mediaType)
-	case isDocument:
+	case read != nil:
 		return readInto(read, c)
 	case filetype.KindOf(mediaType).HasText():
 		return readInto(readText, c)

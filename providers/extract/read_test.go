@@ -66,7 +66,7 @@ func summary(x *protocol.Extraction) string {
 	if x.Pages > 0 {
 		fmt.Fprintf(&b, " of %d", x.Pages)
 	}
-	const longest = 200
+	const longest = 400
 	switch {
 	case len(x.Text) > longest:
 		fmt.Fprintf(&b, " %d bytes, %d blocks", len(x.Text), len(x.Blocks))
@@ -132,22 +132,28 @@ func TestContentsAreRead(t *testing.T) {
 			entry{"word/_rels/document.xml.rels", relations("footnotes", "footnotes.xml")},
 			entry{"word/footnotes.xml", `<w:footnotes ` + wordSpace + `>` + paragraph("Moon") + `</w:footnotes>`})), `done "Tides\nMoon\n"`},
 		{"docx, moved text", docx, word(`<w:p><w:moveFrom><w:r><w:t>a</w:t></w:r></w:moveFrom></w:p><w:p><w:moveTo><w:r><w:t>a</w:t></w:r></w:moveTo></w:p>`), `done "\na\n"`},
-		{"docx, headers, footers, notes and comments", docx, zipped(append(wordParts(`<w:p><w:r><w:t>Tides</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>`),
-			entry{"word/_rels/document.xml.rels", relations("header", "header1.xml", "header", "header2.xml", "footer", "footer1.xml", "footnotes", "footnotes.xml", "comments", "comments.xml", "header", "missing.xml")},
-			entry{"word/header1.xml", `<w:hdr ` + wordSpace + `>` + paragraph("Draft") + `</w:hdr>`}, entry{"word/header2.xml", `<w:hdr ` + wordSpace + `>` + paragraph("Draft") + `</w:hdr>`},
-			entry{"word/footer1.xml", `<w:ftr ` + wordSpace + `>` + paragraph("Secret") + `</w:ftr>`},
-			entry{"word/footnotes.xml", `<w:footnotes ` + wordSpace + `><w:footnote w:type="separator" w:id="0">` + paragraph("-") + `</w:footnote><w:footnote w:id="2">` + paragraph("Moon") + `</w:footnote></w:footnotes>`},
-			entry{"word/comments.xml", `<w:comments ` + wordSpace + `><w:comment w:id="1" w:author="Ada">` + paragraph("Why?") + `</w:comment></w:comments>`})),
-			`done [missing_parts 1] "Draft\nTides[^2]\nSecret\n[^2]: Moon\n[Comment by Ada] Why?\n"`},
+		{
+			"docx, headers, footers, notes and comments", docx, zipped(append(wordParts(`<w:p><w:r><w:t>Tides</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>`),
+				entry{"word/_rels/document.xml.rels", relations("header", "header1.xml", "header", "header2.xml", "footer", "footer1.xml", "footnotes", "footnotes.xml", "comments", "comments.xml", "header", "missing.xml")},
+				entry{"word/header1.xml", `<w:hdr ` + wordSpace + `>` + paragraph("Draft") + `</w:hdr>`}, entry{"word/header2.xml", `<w:hdr ` + wordSpace + `>` + paragraph("Draft") + `</w:hdr>`},
+				entry{"word/footer1.xml", `<w:ftr ` + wordSpace + `>` + paragraph("Secret") + `</w:ftr>`},
+				entry{"word/footnotes.xml", `<w:footnotes ` + wordSpace + `><w:footnote w:type="separator" w:id="0">` + paragraph("-") + `</w:footnote><w:footnote w:id="2">` + paragraph("Moon") + `</w:footnote></w:footnotes>`},
+				entry{"word/comments.xml", `<w:comments ` + wordSpace + `><w:comment w:id="1" w:author="Ada">` + paragraph("Why?") + `</w:comment></w:comments>`})),
+			`done [missing_parts 1] "Draft\nTides[^2]\nSecret\n[^2]: Moon\n[Comment by Ada] Why?\n"`,
+		},
 		{"docx, a text box", docx, word(`<w:p><w:r><w:t>Before</w:t></w:r><w:r><w:txbxContent>` + paragraph("one") + paragraph("two") + `</w:txbxContent></w:r><w:r><w:t> after</w:t></w:r></w:p>`), `done "Before after\none\ntwo\n"`},
 		{"docx, a text box in a cell", docx, word(`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t><w:txbxContent>` + paragraph("box") + `</w:txbxContent></w:r></w:p></w:tc><w:tc>` + paragraph("b") + `</w:tc></w:tr></w:tbl>`), `done "a \tb\nbox\n"`},
-		{"docx, lists", docx, zipped(append(wordParts(listed("1", "0", "one")+listed("1", "1", "deeper")+listed("1", "1", "deepest")+listed("1", "0", "two")+listed("2", "0", "point")+listed("1", "1", "again")),
-			entry{"word/_rels/document.xml.rels", relations("numbering", "numbering.xml")}, entry{"word/numbering.xml", numbering})),
-			`done "1. one\n  1.a) deeper\n  1.b) deepest\n2. two\n- point\n  2.a) again\n"`},
-		{"docx, headings of another language", docx, zipped(append(wordParts(styled("berschrift2", "Gezeiten")+styled("Titel", "Meer")+styled("Eigene", "Ebbe")+styled("Standard", "Text")),
-			entry{"word/_rels/document.xml.rels", relations("styles", "styles.xml")},
-			entry{"word/styles.xml", `<w:styles ` + wordSpace + `><w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style><w:style w:styleId="Titel"><w:name w:val="Title"/></w:style><w:style w:styleId="Eigene"><w:basedOn w:val="berschrift2"/></w:style><w:style w:styleId="Standard"><w:name w:val="Normal"/></w:style></w:styles>`})),
-			`done "## Gezeiten\n# Meer\n## Ebbe\nText\n"`},
+		{
+			"docx, lists", docx, zipped(append(wordParts(listed("1", "0", "one")+listed("1", "1", "deeper")+listed("1", "1", "deepest")+listed("1", "0", "two")+listed("2", "0", "point")+listed("1", "1", "again")),
+				entry{"word/_rels/document.xml.rels", relations("numbering", "numbering.xml")}, entry{"word/numbering.xml", numbering})),
+			`done "1. one\n  1.a) deeper\n  1.b) deepest\n2. two\n- point\n  2.a) again\n"`,
+		},
+		{
+			"docx, headings of another language", docx, zipped(append(wordParts(styled("berschrift2", "Gezeiten")+styled("Titel", "Meer")+styled("Eigene", "Ebbe")+styled("Standard", "Text")),
+				entry{"word/_rels/document.xml.rels", relations("styles", "styles.xml")},
+				entry{"word/styles.xml", `<w:styles ` + wordSpace + `><w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style><w:style w:styleId="Titel"><w:name w:val="Title"/></w:style><w:style w:styleId="Eigene"><w:basedOn w:val="berschrift2"/></w:style><w:style w:styleId="Standard"><w:name w:val="Normal"/></w:style></w:styles>`})),
+			`done "## Gezeiten\n# Meer\n## Ebbe\nText\n"`,
+		},
 		{"docx, hidden text", docx, word(`<w:p>` + run(`<w:vanish/>`, "x") + run(`<w:vanish w:val="0"/>`, "a") + run(`<w:color w:val="FFFFFF"/>`, "x") + run(`<w:color w:val="FFFFFF"/><w:shd w:fill="000000"/>`, "b") + run(`<w:sz w:val="2"/>`, "x") + `</w:p>`), `done [hidden 3] "ab\n"`},
 		{"docx, another document in it", docx, zipped(append(wordParts(paragraph("Tides")), entry{"word/_rels/document.xml.rels", relations("aFChunk", "part.html")}, entry{"word/part.html", "x"})), `done [unread_members 1] "Tides\n"`},
 		{"docx without text", docx, word(""), `done`},

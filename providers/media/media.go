@@ -110,7 +110,7 @@ func isText(detected string, head []byte) bool {
 	case protocol.FileText:
 		return true
 	case protocol.FileDocument:
-		return detected == "text/html"
+		return slices.Contains(textDocuments, detected)
 	case protocol.FileOther:
 		return bytes.IndexByte(head, 0) < 0 && charset.Detect(head).Name == "utf-8" || detected == filetype.OctetStream && strings.HasPrefix(charset.Detect(head).Name, "utf-16")
 	}
@@ -130,7 +130,7 @@ func detectText(detected, filename, declared string) (string, *protocol.UploadFa
 	if byName != "" && !isTextType(byName) {
 		return detected, failure(protocol.UploadContentMismatch, "The content is a text, which the name of the file contradicts.")
 	}
-	if declared != filetype.OctetStream {
+	if declared != filetype.OctetStream && !(slices.Contains(plainTypes, declared) && slices.Contains(textDocuments, byName)) {
 		return declared, nil
 	}
 	switch {
@@ -142,11 +142,17 @@ func detectText(detected, filename, declared string) (string, *protocol.UploadFa
 	return detected, nil
 }
 
+// plainTypes are the types that clients declare for texts of which they know no more.
+var plainTypes = []string{"text/plain", "application/json"}
+
 // misnamed are the types that systems with programs for these files give to texts: to CSV, and to sources.
 var misnamed = []string{"application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint", "application/x-msdownload"}
 
+// textDocuments are the documents whose contents are text.
+var textDocuments = []string{"text/html", "application/rtf", "message/rfc822", "multipart/related", "application/x-ipynb+json"}
+
 func isTextType(name string) bool {
-	return filetype.KindOf(name) == protocol.FileText || name == "text/html"
+	return filetype.KindOf(name) == protocol.FileText || slices.Contains(textDocuments, name)
 }
 
 // fits reports whether a content of a type may have a name.
