@@ -162,7 +162,7 @@ func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
 	}
 	whole := c.expect(200, "GET", path+"/content", nil)
 	for name, want := range map[string]string{
-		"Content-Disposition": "attachment; filename*=utf-8''_%E6%BD%AE%E6%B1%90.txt", "Content-Type": "text/plain; charset=utf-8",
+		"Content-Disposition": "attachment; filename=..___.txt; filename*=UTF-8''.._%E6%BD%AE%E6%B1%90.txt", "Content-Type": "text/plain; charset=utf-8",
 		"Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
 		"Cache-Control": "no-store", "Content-Length": fmt.Sprint(len(content)), "Cross-Origin-Resource-Policy": "same-origin",
 	} {
