@@ -11,11 +11,11 @@ import (
 var aliases = map[string]string{
 	"application/x-pdf": "application/pdf", "text/pdf": "application/pdf",
 	"application/xhtml+xml": "text/html",
-	"text/rtf": "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
+	"text/rtf":              "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
 	"application/eml": "message/rfc822", "message/x-emlx": "message/rfc822", "message/global": "message/rfc822",
 	"application/x-mimearchive": "multipart/related", "message/mhtml": "multipart/related",
 	"application/vnd.jupyter": "application/x-ipynb+json", "application/x-ipynb": "application/x-ipynb+json",
-	"text/json":             "application/json", "application/x-json": "application/json", "text/x-json": "application/json",
+	"text/json": "application/json", "application/x-json": "application/json", "text/x-json": "application/json",
 	"application/jsonl": "application/x-ndjson", "application/jsonlines": "application/x-ndjson", "application/x-jsonlines": "application/x-ndjson", "application/ndjson": "application/x-ndjson",
 	"text/xml": "application/xml", "application/x-xml": "application/xml",
 	"text/yaml": "application/yaml", "text/x-yaml": "application/yaml", "application/x-yaml": "application/yaml", "application/vnd.yaml": "application/yaml",

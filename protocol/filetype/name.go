@@ -23,7 +23,9 @@ var spelled = []*unicode.RangeTable{
 
 // isSpelling reports whether a joiner is a part of a word or an emoji, between two characters.
 func isSpelling(joiner, before, after rune) bool {
-	isEmoji := func(c rune) bool { return unicode.Is(unicode.So, c) || unicode.Is(unicode.Sk, c) && c > unicode.MaxLatin1 || c == '\uFE0F' }
+	isEmoji := func(c rune) bool {
+		return unicode.Is(unicode.So, c) || unicode.Is(unicode.Sk, c) && c > unicode.MaxLatin1 || c == '\uFE0F'
+	}
 	return unicode.In(before, spelled...) && unicode.In(after, spelled...) || joiner == zeroWidthJoiner && isEmoji(before) && (isEmoji(after) || after == '♀' || after == '♂')
 }
 

@@ -2,6 +2,7 @@ package charset
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -165,19 +166,69 @@ func readsAsText(text string) bool {
 	return text != ""
 }
 
+// unknown are the encodings that the library does not know, with the confidence that they get: what stands beside what decides.
+var unknown = []chardet.Result{{Charset: "IBM866", Confidence: 12}, {Charset: "windows-874", Confidence: 20}}
+
+// candidates returns the encodings that a text may have. Markup and other words of ASCII look like English, so for a text of
+// another script than Latin, only its own words count for the encodings of one byte.
+func candidates(sample []byte) []chardet.Result {
+	found := detectAll(sample)
+	if own := ownWords(sample); own != nil {
+		isSingle := func(one chardet.Result) bool {
+			return common[strings.ToLower(one.Charset)].to == 0 && one.Charset != "Shift_JIS"
+		}
+		found = slices.DeleteFunc(found, isSingle)
+		for _, one := range detectAll(own) {
+			if isSingle(one) {
+				found = append(found, one)
+			}
+		}
+	}
+	return append(found, unknown...)
+}
+
+func detectAll(sample []byte) []chardet.Result {
+	repeated := sample
+	for len(repeated) < enough && len(sample) > 0 {
+		repeated = append(append(bytes.Clone(repeated), '\n'), sample...)
+	}
+	found, err := chardet.NewTextDetector().DetectAll(repeated)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// ownWords returns the words of a text that have letters outside of ASCII, if these are most of their letters; nil if not.
+func ownWords(sample []byte) []byte {
+	var own []byte
+	isLetter := func(c byte) bool { return c >= utf8.RuneSelf || c|0x20 >= 'a' && c|0x20 <= 'z' }
+	high := 0
+	for start := 0; start < len(sample); {
+		end, of := start, 0
+		for end < len(sample) && isLetter(sample[end]) {
+			if sample[end] >= utf8.RuneSelf {
+				of++
+			}
+			end++
+		}
+		if of > 0 {
+			own, high = append(append(own, sample[start:end]...), ' '), high+of
+		}
+		start = end + 1
+	}
+	const most, of = 7, 10
+	if high*of < len(own)*most {
+		return nil
+	}
+	return own
+}
+
 // narrowGuess returns the best of the encodings that the library finds possible. It knows the frequency of characters, but
 // hardly how they follow each other in a short text; see plausibility.
 func narrowGuess(sample []byte) Guess {
-	repeated := sample
-	for len(repeated) < enough {
-		repeated = append(append(bytes.Clone(repeated), '\n'), sample...)
-	}
-	all, err := chardet.NewTextDetector().DetectAll(repeated)
 	best, bestScore := Guess{charmap.Windows1252, "windows-1252", 0}, -1.0
-	if err != nil {
-		return best
-	}
-	for _, one := range all {
+	for _, one := range candidates(sample) {
 		guess, ok := named(one.Charset, min(one.Confidence, certain-1))
 		if !ok {
 			continue

@@ -33,6 +33,8 @@ func plausibility(text string, raw []byte, name string) float64 {
 // isOdd reports whether a character outside of ASCII seldom follows another one.
 func isOdd(before, r rune) bool {
 	switch {
+	case unicode.Is(unicode.Mn, r) && !isLetter(before): // it stands over a letter
+		return true
 	case unicode.Is(unicode.Katakana, r) && r >= 0xFF61: // half as wide as others, for old screens
 		return true
 	case !isLetter(r):
@@ -58,6 +60,7 @@ const (
 	hebrew
 	arabic
 	hangul
+	thai
 	eastAsian
 )
 
@@ -75,6 +78,8 @@ func scriptOf(r rune) script {
 		return arabic
 	case unicode.Is(unicode.Hangul, r):
 		return hangul
+	case unicode.Is(unicode.Thai, r):
+		return thai
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana), r >= 0x3000 && r <= 0x30FF:
 		return eastAsian
 	}
