@@ -10,8 +10,11 @@ import (
 // aliases maps names that clients and libraries use to those of Types.
 var aliases = map[string]string{
 	"application/x-pdf": "application/pdf", "text/pdf": "application/pdf",
-	"application/xhtml+xml": "text/html",
-	"text/rtf":              "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
+	"application/xhtml+xml":   "text/html",
+	"application/vnd.ms-word": "application/msword", "application/x-msword": "application/msword", "application/doc": "application/msword",
+	"application/excel": "application/vnd.ms-excel", "application/msexcel": "application/vnd.ms-excel", "application/x-msexcel": "application/vnd.ms-excel", "application/xls": "application/vnd.ms-excel", "application/x-excel": "application/vnd.ms-excel",
+	"application/powerpoint": "application/vnd.ms-powerpoint", "application/mspowerpoint": "application/vnd.ms-powerpoint", "application/x-mspowerpoint": "application/vnd.ms-powerpoint",
+	"text/rtf": "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
 	"application/eml": "message/rfc822", "message/x-emlx": "message/rfc822", "message/global": "message/rfc822",
 	"application/x-mimearchive": "multipart/related", "message/mhtml": "multipart/related",
 	"application/vnd.jupyter": "application/x-ipynb+json", "application/x-ipynb": "application/x-ipynb+json",
@@ -53,6 +56,9 @@ var extensions = map[string]string{
 	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 	".odt":  "application/vnd.oasis.opendocument.text",
+	".doc":  "application/msword",
+	".xls":  "application/vnd.ms-excel",
+	".ppt":  "application/vnd.ms-powerpoint",
 	".ods":  "application/vnd.oasis.opendocument.spreadsheet",
 	".odp":  "application/vnd.oasis.opendocument.presentation",
 	".epub": "application/epub+zip",

@@ -30,6 +30,9 @@ var Types = []Type{
 	{"application/vnd.oasis.opendocument.presentation", protocol.FileDocument},
 	{"application/epub+zip", protocol.FileDocument},
 	{"text/html", protocol.FileDocument},
+	{"application/msword", protocol.FileDocument},
+	{"application/vnd.ms-excel", protocol.FileDocument},
+	{"application/vnd.ms-powerpoint", protocol.FileDocument},
 	{"application/rtf", protocol.FileDocument},
 	{"message/rfc822", protocol.FileDocument},
 	{"multipart/related", protocol.FileDocument}, // a web page that was saved with its pictures

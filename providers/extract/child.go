@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -27,6 +28,7 @@ const (
 	drawScan   Task = "scan"             // a page of a PDF, in which text is recognized; the argument is its number
 	prepare    Task = "prepare"          // a picture as PNG, upright, in which text is recognized
 	recognize  Task = "recognize"        // the words in a picture, as tesseract prints them; the argument names its data
+	convert    Task = "convert"          // a document of an old format in another one; the argument is its path
 	decodeHEIF Task = "decode"           // a picture in HEIC or AVIF as PNG; the argument is the name of the output
 )
 
@@ -36,6 +38,9 @@ const (
 // prints the text or the picture. The shell limits the address space,
 // because a Go process must not: its runtime has reserved more already, and ends the process when it cannot have more.
 func Child(stdin *os.File, stdout io.Writer, task Task, argument, reader string) error {
+	if task == convert {
+		return become(reader, argument)
+	}
 	if reader != "" {
 		if err := child.Restrict(maxCPU, unix.RLIM_INFINITY); err != nil {
 			return err
@@ -68,4 +73,12 @@ func Child(stdin *os.File, stdout io.Writer, task Task, argument, reader string)
 		return fmt.Errorf("printing the text: %w", err)
 	}
 	return nil
+}
+
+// become restricts the process and becomes the program that converts a document, which writes files in the folder of the document.
+func become(program, source string) error {
+	if err := child.RestrictWriting(maxConversion, maxUnpacked); err != nil {
+		return err
+	}
+	return syscall.Exec(program, append([]string{program}, convertArguments(source)...), []string{"HOME=" + filepath.Dir(source), "PATH=/usr/bin:/bin"}) //nolint:gosec // Extractor names the program
 }

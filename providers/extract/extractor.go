@@ -47,6 +47,7 @@ func New(command ...string) *Extractor {
 		prepare:    {nil, maxInspection},
 		recognize:  {nil, maxTime},
 		decodeHEIF: {nil, maxTime},
+		convert:    {nil, maxTime},
 	}}
 }
 
@@ -122,6 +123,9 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 	defer func() { _ = spool.Close() }() // it has no name any more
 	if slices.Contains(heif, mediaType) {
 		return e.readHEIF(ctx, spool, recognizing)
+	}
+	if _, isOld := oldOffice[mediaType]; isOld {
+		return e.readOldOffice(ctx, spool, mediaType)
 	}
 	x, err := e.run(ctx, spool, task, mediaType, reader)
 	if err != nil || task == Inspect {

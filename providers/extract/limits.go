@@ -49,6 +49,7 @@ const (
 // The limits of a child process.
 const (
 	maxCPU        = 30               // seconds
+	maxConversion = 60               // seconds, of LibreOffice, which takes some to start
 	maxTime       = 45 * time.Second // includes waiting for a processor; the job that waits for the child has 2 minutes
 	maxInspection = 10 * time.Second // of an inspection, for which the uploads of all accounts wait
 	maxMemory     = 768 << 20        // resident

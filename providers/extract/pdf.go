@@ -29,7 +29,7 @@ func programArguments(task Task, argument string) []string {
 		return []string{"stdin", "stdout", "-l", argument, "tsv"}
 	case decodeHEIF:
 		return []string{"/proc/self/fd/0", argument}
-	case ReadText, prepare:
+	case ReadText, prepare, convert:
 	case Inspect:
 		last = 1 // the password is needed before the first page
 	}

@@ -45,7 +45,10 @@ func (Detector) Detect(head []byte, filename, declared string) (mediaType string
 		detected = packageOf(filename, declared)
 	}
 	if detected == encrypted {
-		return detected, failure(protocol.UploadEncrypted, "The document is encrypted, or in the format of Office before 2007. Save it again without a password.")
+		if old := oldOffice(filename, declared); old != "" {
+			return old, nil
+		}
+		return detected, failure(protocol.UploadEncrypted, "The document is encrypted, or in a format of old programs. Save it again without a password.")
 	}
 	if isText(detected, head) {
 		return detectText(detected, filename, declared)
@@ -65,6 +68,19 @@ func (Detector) Detect(head []byte, filename, declared string) (mediaType string
 
 func failure(code protocol.UploadFailureCode, detail string) *protocol.UploadFailure {
 	return &protocol.UploadFailure{Code: code, Detail: detail}
+}
+
+// oldOffice returns the type of a document of Office before 2007 whose first bytes say only that it may be one; "" if neither the
+// name nor the declared type says so.
+func oldOffice(filename, declared string) string {
+	byName := filetype.ByName(filename)
+	if slices.Contains(misnamed, byName) && (declared == filetype.OctetStream || slices.Contains(misnamed, declared)) {
+		return byName
+	}
+	if byName == "" && slices.Contains(misnamed, declared) {
+		return declared
+	}
+	return ""
 }
 
 // packageOf returns the type of an archive whose first bytes say no more.
@@ -124,8 +140,13 @@ func detectText(detected, filename, declared string) (string, *protocol.UploadFa
 	case declared == filetype.OctetStream, isTextType(declared):
 	case isTextType(byName) && slices.Contains(misnamed, declared):
 		return byName, nil
+	case slices.Contains(misnamed, declared) && (byName == "" || slices.Contains(misnamed, byName)): // programs write pages and tables with such names
+		return textTypeOf(detected), nil
 	default:
 		return detected, failure(protocol.UploadContentMismatch, "The content is a text, and the upload declares "+declared+".")
+	}
+	if slices.Contains(misnamed, byName) {
+		return textTypeOf(detected), nil
 	}
 	if byName != "" && !isTextType(byName) {
 		return detected, failure(protocol.UploadContentMismatch, "The content is a text, which the name of the file contradicts.")
@@ -133,20 +154,24 @@ func detectText(detected, filename, declared string) (string, *protocol.UploadFa
 	if declared != filetype.OctetStream && !(slices.Contains(plainTypes, declared) && slices.Contains(textDocuments, byName)) {
 		return declared, nil
 	}
-	switch {
-	case byName != "":
+	if byName != "" {
 		return byName, nil
-	case filetype.KindOf(detected) == protocol.FileOther:
-		return "text/plain", nil
 	}
-	return detected, nil
+	return textTypeOf(detected), nil
+}
+
+func textTypeOf(detected string) string {
+	if isTextType(detected) {
+		return detected
+	}
+	return "text/plain"
 }
 
 // plainTypes are the types that clients declare for texts of which they know no more.
 var plainTypes = []string{"text/plain", "application/json"}
 
-// misnamed are the types that systems with programs for these files give to texts: to CSV, and to sources.
-var misnamed = []string{"application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint", "application/x-msdownload"}
+// misnamed are the types of Office before 2007, which systems with these programs also give to texts, such as CSV.
+var misnamed = []string{"application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"}
 
 // textDocuments are the documents whose contents are text.
 var textDocuments = []string{"text/html", "application/rtf", "message/rfc822", "multipart/related", "application/x-ipynb+json"}
