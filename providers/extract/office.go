@@ -53,8 +53,14 @@ func (e *Extractor) readOldOffice(ctx context.Context, of *os.File, mediaType st
 	if err := copyTo(source, of); err != nil {
 		return nil, err
 	}
-	if _, err := e.printed(ctx, of, convert, source, program, maxTable); err != nil {
-		return nil, err
+	const starts = 2 // LibreOffice ends when it has made its settings, and wants to be started again
+	for range starts {
+		if _, err := e.printed(ctx, of, convert, source, program, maxTable); err != nil {
+			return nil, err
+		}
+		if exists(filepath.Join(folder, "document."+as.to)) {
+			break
+		}
 	}
 	const notFollowed = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // it may be a link or a pipe
 	converted, err := os.OpenFile(filepath.Join(folder, "document."+as.to), os.O_RDONLY|notFollowed, 0)
