@@ -43,18 +43,16 @@ const (
 	NoteFirstPage     NoteKind = "first_page"     // the picture is the first of several pages or frames
 	NoteNoValues      NoteKind = "no_values"      // formulas have no stored value; they are shown as formulas
 	NoteUnreadMembers NoteKind = "unread_members" // attachments or embedded files were not read
-	NoteCutPicture    NoteKind = "cut_picture"    // the end of the picture is missing
 	NotePlain         NoteKind = "plain"          // the structure was too complex; only the words are kept
-	NoteOtherType     NoteKind = "other_type"     // the content has another type than its name says; Value is the type
 )
 
 // NoteKinds has all of them.
-var NoteKinds = []NoteKind{NoteEncoding, NoteHidden, NoteMissingParts, NotePagesNoText, NoteNoFont, NoteRecognized, NoteFirstPage, NoteNoValues, NoteUnreadMembers, NoteCutPicture, NotePlain, NoteOtherType}
+var NoteKinds = []NoteKind{NoteEncoding, NoteHidden, NoteMissingParts, NotePagesNoText, NoteNoFont, NoteRecognized, NoteFirstPage, NoteNoValues, NoteUnreadMembers, NotePlain}
 
 // TextNote is what a reader has left out or had to guess.
 type TextNote struct {
-	Kind  NoteKind `json:"kind" enum:"encoding,hidden,missing_parts,pages_no_text,no_font,recognized,first_page,no_values,unread_members,cut_picture,plain,other_type" doc:"encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. cut_picture: the end of the picture is missing. plain: the structure was too complex, so only the words are kept. other_type: the content has another type than the file."`
-	Value string   `json:"value,omitempty" doc:"The encoding, the script or the type."`
+	Kind  NoteKind `json:"kind" enum:"encoding,hidden,missing_parts,pages_no_text,no_font,recognized,first_page,no_values,unread_members,plain" doc:"encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept."`
+	Value string   `json:"value,omitempty" doc:"The encoding or the script."`
 	Count int      `json:"count,omitempty" doc:"How many; of an encoding, the certainty in percent."`
 }
 

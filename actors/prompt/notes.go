@@ -61,12 +61,8 @@ func sentence(n protocol.TextNote) string {
 		return fmt.Sprintf("Formulas without a stored value are shown as formulas: %d.", n.Count)
 	case protocol.NoteUnreadMembers:
 		return fmt.Sprintf("Attached or embedded files were not read: %d.", n.Count)
-	case protocol.NoteCutPicture:
-		return "The end of the picture is missing."
 	case protocol.NotePlain:
 		return "The structure was too complex, so only the words are kept."
-	case protocol.NoteOtherType:
-		return fmt.Sprintf("The content is of the type %s.", n.Value)
 	}
 	return "A part of the file was not read."
 }

@@ -32,9 +32,9 @@ type PreparedFile struct {
 	Shown       *string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
 	Reason      *string             `json:"reason" enum:"processing,encrypted,damaged,too_complex,no_reader,unreadable,text_limit,no_ocr,no_text,no_space,no_pictures" doc:"Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, or only pictures of text that the service cannot recognize (no_ocr), there is no more space, or not every model accepts pictures. Null if the model gets something."`
 	Excerpt     *string             `json:"excerpt" doc:"The first 500 characters of the text; null if there is none."`
-	Notes       []protocol.TextNote `json:"notes" doc:"What was left out of the text or had to be guessed."`
 	Tokens      int                 `json:"tokens" doc:"The estimated number of tokens of the whole text."`
 	ShownTokens int                 `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
+	Notes       []protocol.TextNote `json:"notes" doc:"What was left out of the text or had to be guessed."`
 }
 
 type preparedFiles struct {

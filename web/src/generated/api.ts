@@ -5972,11 +5972,11 @@ export interface components {
              */
             count?: number;
             /**
-             * @description encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. cut_picture: the end of the picture is missing. plain: the structure was too complex, so only the words are kept. other_type: the content has another type than the file.
+             * @description encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept.
              * @enum {string}
              */
-            kind: "encoding" | "hidden" | "missing_parts" | "pages_no_text" | "no_font" | "recognized" | "first_page" | "no_values" | "unread_members" | "cut_picture" | "plain" | "other_type";
-            /** @description The encoding, the script or the type. */
+            kind: "encoding" | "hidden" | "missing_parts" | "pages_no_text" | "no_font" | "recognized" | "first_page" | "no_values" | "unread_members" | "plain";
+            /** @description The encoding or the script. */
             value?: string;
         };
         TextRange: {
