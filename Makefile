@@ -202,11 +202,12 @@ go:
 POSTGRES := postgresql-15=/usr/lib/postgresql/1[5-9]/bin/postgres
 REDIS    := redis-server=redis-server
 POPPLER  := poppler-utils=pdftotext
+CMAPS    := poppler-data=/usr/share/poppler/cMap
 
 debian-run:
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)'
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' '$(CMAPS)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl clamav-daemon=/usr/sbin/clamd
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' '$(CMAPS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl clamav-daemon=/usr/sbin/clamd
 
 FORCE:

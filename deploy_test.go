@@ -625,7 +625,7 @@ func TestTheImageHasTheBinaryOfARelease(t *testing.T) {
 	stages := regexp.MustCompile(`(?m)^FROM `).Split(image, -1)
 	last := stages[len(stages)-1]
 	installed := regexp.MustCompile(`apt-get install (.*) \\`).FindStringSubmatch(last)
-	if len(stages) != 4 || installed == nil || installed[1] != "--yes --no-install-recommends ca-certificates poppler-utils" {
+	if len(stages) != 4 || installed == nil || installed[1] != "--yes --no-install-recommends ca-certificates poppler-data poppler-utils" {
 		t.Errorf("%d stages; installed: %v", len(stages)-1, installed)
 	}
 	for _, line := range []string{"USER 10001:10001", "STOPSIGNAL SIGTERM", `ENTRYPOINT ["turnstone"]`, `CMD ["serve"]`} {

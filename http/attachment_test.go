@@ -53,7 +53,7 @@ func (c *client) newestFirst(conversation protocol.ConversationID) []protocol.Me
 }
 
 // readAsIs reads contents as UTF-8 texts of one page.
-func readAsIs(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+func readAsIs(_ context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 	text, err := io.ReadAll(content)
 	return &protocol.Extraction{
 		State: protocol.TextDone, Text: string(text), Pages: 1, Tokens: 1,
@@ -214,8 +214,8 @@ func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
 	go func() {
 		prepared <- c.twin().do("POST", "/conversations/"+made.ConversationID.String()+"/attachments", route.Object{"file_ids": []any{text.FileID, damaged.FileID}})
 	}()
-	w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
-		read, err := readAsIs(ctx, content, mediaType)
+	w.readTexts(func(ctx context.Context, content io.Reader, mediaType, _ string) (*protocol.Extraction, error) {
+		read, err := readAsIs(ctx, content, mediaType, "")
 		if err == nil && read.Text == "damaged" {
 			read = &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextDamaged}
 		}
@@ -224,6 +224,45 @@ func TestThePreparationOfAMessageWaitsForItsTexts(t *testing.T) {
 	got := <-prepared
 	for _, want := range []string{`"text_state":"done","shown":"whole","reason":null`, `"text_state":"failed","shown":"nothing","reason":"damaged","excerpt":null`} {
 		if got.status != 200 || !strings.Contains(string(got.body), want) {
+			t.Errorf("no %s in %s", want, got.body)
+		}
+	}
+}
+
+func TestWhatWasNotReadOfAFileIsSaid(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentWait = 4000, testTimeout })
+	c := w.client().register("a@example.com")
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	var settings map[string]any
+	c.expect(200, "GET", "/account/settings", nil).into(t, &settings)
+	settings["language"] = "ja"
+	delete(settings, "version")
+	c.expect(200, "PUT", "/account/settings", settings, "If-Match", `"v0"`)
+	scan, table := c.storeFile("scan"), c.storeFile("table")
+	w.readTexts(func(_ context.Context, content io.Reader, _, language string) (*protocol.Extraction, error) {
+		raw, err := io.ReadAll(content)
+		if language != "ja" {
+			t.Errorf("the language of the account is %q", language)
+		}
+		if string(raw) == "scan" {
+			return &protocol.Extraction{State: protocol.TextNoText, Reason: protocol.TextNoOCR, Pages: 2, Notes: []protocol.TextNote{{Kind: protocol.NoteFirstPage, Count: 2}}}, err
+		}
+		return &protocol.Extraction{State: protocol.TextDone, Text: "a,b", Notes: []protocol.TextNote{{Kind: protocol.NoteEncoding, Value: "big5", Count: 80}}}, err
+	})
+	for file, want := range map[protocol.FileID]string{
+		scan.FileID:  `"state":"no_text","reason":"no_ocr","notes":[{"kind":"first_page","count":2}]`,
+		table.FileID: `"state":"done","reason":null,"notes":[{"kind":"encoding","value":"big5","count":80}]`,
+	} {
+		c.awaitText(&protocol.File{FileID: file})
+		if got := c.expect(200, "GET", "/files/"+file.String()+"/text", nil); !strings.Contains(string(got.body), want) {
+			t.Errorf("no %s in %s", want, got.body)
+		}
+	}
+	got := c.expect(200, "POST", "/conversations/"+made.ConversationID.String()+"/attachments", route.Object{"file_ids": []any{scan.FileID, table.FileID}})
+	for _, want := range []string{`"text_state":"no_text","shown":"nothing","reason":"no_ocr"`, `"notes":[{"kind":"first_page","count":2}]`, `"shown":"whole"`, `"notes":[{"kind":"encoding","value":"big5","count":80}]`} {
+		if !strings.Contains(string(got.body), want) {
 			t.Errorf("no %s in %s", want, got.body)
 		}
 	}
@@ -238,12 +277,12 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 		w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, pictures })
 		c := w.client().register("a@example.com")
 		picture, text := c.storeFile("picture"), c.storeFile("a text")
-		w.readTexts(func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+		w.readTexts(func(ctx context.Context, content io.Reader, mediaType, _ string) (*protocol.Extraction, error) {
 			raw, err := io.ReadAll(content)
 			if err != nil || string(raw) != "picture" {
-				return readAsIs(ctx, bytes.NewReader(raw), mediaType)
+				return readAsIs(ctx, bytes.NewReader(raw), mediaType, "")
 			}
-			return readPictures(smallPicture(t, asJPEG))(ctx, bytes.NewReader(raw), mediaType)
+			return readPictures(smallPicture(t, asJPEG))(ctx, bytes.NewReader(raw), mediaType, "")
 		})
 		c.awaitText(picture)
 		c.awaitText(text)

@@ -69,7 +69,7 @@ func TestTheTextOfAFileIsReadInRanges(t *testing.T) {
 		x.Blocks = append(x.Blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: i + 1, Offset: i * perPage, Length: perPage})
 	}
 	x.Blocks[1].Offset, x.Blocks[1].Length = 99_999, 100_001
-	w.readTexts(func(_ context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
+	w.readTexts(func(_ context.Context, content io.Reader, mediaType, _ string) (*protocol.Extraction, error) {
 		if raw, err := io.ReadAll(content); err != nil || string(raw) != "the content" || mediaType != "text/plain" {
 			t.Errorf("%q of the type %s, %v", raw, mediaType, err)
 		}
@@ -119,7 +119,7 @@ func TestAContentThatCannotBeReadHasAReason(t *testing.T) {
 	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	encrypted := c.storeFile("encrypted")
-	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+	w.readTexts(func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
 		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextEncrypted}, nil
 	})
 	if file := c.awaitText(encrypted); file.TextState != protocol.TextFailed {
@@ -136,7 +136,7 @@ func TestAReaderThatFailsIsTriedThreeTimes(t *testing.T) {
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
 	var calls atomic.Int32
-	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+	w.readTexts(func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
 		calls.Add(1)
 		return nil, errors.New("the reader crashed")
 	})
@@ -152,7 +152,7 @@ func TestAContentWhoseAttemptsEndTheProcessIsGivenUp(t *testing.T) {
 	c := w.client().register("a@example.com")
 	file := c.storeFile("hostile")
 	w.database.Admin(t, `update file_texts set attempts = 10`)
-	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+	w.readTexts(func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
 		t.Error("the content was read again")
 		return nil, errors.New("unexpected")
 	})
@@ -167,7 +167,7 @@ func TestTheTextsOfAnAccountAreLimited(t *testing.T) {
 	w := quotaWorld(t, files.Quota{Bytes: 1 << 20, Files: 100, TextBytes: 100})
 	c, other := signUp(t, w), signUp(t, w)
 	first := c.storeFile("a")
-	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+	w.readTexts(func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
 		return &protocol.Extraction{State: protocol.TextDone, Text: strings.Repeat("tide ", 12)}, nil
 	})
 	c.awaitText(first)
@@ -202,7 +202,7 @@ func TestTheFirstFilesOfAnAccountDoNotWaitForTheManyOfAnother(t *testing.T) {
 	}
 	file := other.storeFile("short")
 	var reading atomic.Int32
-	w.readTexts(func(ctx context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+	w.readTexts(func(ctx context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 		raw, err := io.ReadAll(content)
 		if err != nil || string(raw) == "short" {
 			return &protocol.Extraction{State: protocol.TextDone, Text: "short"}, err
@@ -228,7 +228,7 @@ func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 	c := w.client().register("a@example.com")
 	file, other := c.storeFile("deleted"), c.storeFile("other")
 	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
-	w.readTexts(func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+	w.readTexts(func(_ context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 		if raw, err := io.ReadAll(content); err != nil || string(raw) != "other" {
 			t.Errorf("%q was read, %v", raw, err)
 		}
@@ -248,7 +248,7 @@ func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
 	file := c.storeFile("the content")
 	// Page 2 starts in the third section of the search, which has no word in common with the others.
 	text := strings.Repeat("ebb and flow \n", 5000) + "Marmalade is a preserve.\n"
-	w.readTexts(func(context.Context, io.Reader, string) (*protocol.Extraction, error) {
+	w.readTexts(func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
 		return &protocol.Extraction{State: protocol.TextDone, Pages: 2, Text: text, Blocks: []protocol.TextBlock{
 			{Kind: protocol.BlockPage, Page: 1, Length: 70_000}, {Kind: protocol.BlockPage, Page: 2, Offset: 70_000, Length: len(text) - 70_000},
 		}}, nil
@@ -293,7 +293,7 @@ func asJPEG(w io.Writer, of image.Image) error { return jpeg.Encode(w, of, nil) 
 
 // readPictures reads every content that begins with "picture" as a picture with a thumbnail.
 func readPictures(thumbnail []byte) files.ReadText {
-	return func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+	return func(_ context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 		x := &protocol.Extraction{State: protocol.TextNone}
 		if raw, err := io.ReadAll(content); err != nil || !strings.HasPrefix(string(raw), "picture") {
 			return x, err

@@ -197,7 +197,7 @@ func TestAProjectWithItsOwnMemoryKeepsItsFiles(t *testing.T) {
 	t.Parallel()
 	w := uploadWorld(t, upload.Config{})
 	u := signUp(t, w)
-	w.readTexts(func(_ context.Context, content io.Reader, _ string) (*protocol.Extraction, error) {
+	w.readTexts(func(_ context.Context, content io.Reader, _, _ string) (*protocol.Extraction, error) {
 		text, err := io.ReadAll(content)
 		return &protocol.Extraction{State: protocol.TextDone, Text: string(text)}, err
 	})

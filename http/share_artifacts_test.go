@@ -111,7 +111,7 @@ func TestAnArtifactOfAShareIsADownloadThatNoBrowserRuns(t *testing.T) {
 	s := shareArtifacts(t)
 	content := s.anybody(200, s.artifact(1))
 	for name, want := range map[string]string{
-		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": `attachment; filename="Plan B.html"`, "Content-Length": "25",
+		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": `attachment; filename="Plan _ B.html"; filename*=UTF-8''Plan%20_%20B.html`, "Content-Length": "25",
 		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": downloadPolicy, "Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow, noarchive", "Referrer-Policy": "no-referrer", "ETag": `"` + s.shown.SHA256 + `"`, "Accept-Ranges": "bytes",
 	} {

@@ -98,7 +98,7 @@ func TestAShareCarriesTheChosenFilesAndNoOthers(t *testing.T) {
 
 	content := s.anybody(200, s.file(1))
 	for name, want := range map[string]string{
-		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": "attachment; filename*=utf-8''tides%20%E6%BD%AE.txt", "Content-Length": "10",
+		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": "attachment; filename=\"tides _.txt\"; filename*=UTF-8''tides%20%E6%BD%AE.txt", "Content-Length": "10",
 		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'", "Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow, noarchive", "Referrer-Policy": "no-referrer", "ETag": `"` + s.shown.SHA256 + `"`, "Accept-Ranges": "bytes",
 	} {

@@ -162,7 +162,7 @@ func TestAContentIsReceivedScannedAndDownloaded(t *testing.T) {
 	}
 	whole := c.expect(200, "GET", path+"/content", nil)
 	for name, want := range map[string]string{
-		"Content-Disposition": "attachment; filename*=utf-8''_%E6%BD%AE%E6%B1%90.txt", "Content-Type": "text/plain; charset=utf-8",
+		"Content-Disposition": "attachment; filename=..___.txt; filename*=UTF-8''.._%E6%BD%AE%E6%B1%90.txt", "Content-Type": "text/plain; charset=utf-8",
 		"Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
 		"Cache-Control": "no-store", "Content-Length": fmt.Sprint(len(content)), "Cross-Origin-Resource-Policy": "same-origin",
 	} {
@@ -274,7 +274,7 @@ func TestAnUploadIsRefusedBeforeItStarts(t *testing.T) {
 		{"filename", strings.Repeat("a", 300), 422},
 		{"media_type", "text/", 422},
 		{"media_type", "application/x-msdownload", 415},
-		{"media_type", "image/tiff", 415},
+		{"media_type", "image/vnd.adobe.photoshop", 415},
 		{"sha256", "abc", 422},
 		{"purpose", "fun", 422},
 		{"purpose", "project", 422}, // without a project

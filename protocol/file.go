@@ -38,7 +38,7 @@ type File struct {
 	SHA256       string      `json:"sha256" doc:"Of the content, in hexadecimal."`
 	Scan         FileScan    `json:"scan"`
 	ProjectIDs   []ProjectID `json:"project_ids" doc:"The projects that the file belongs to."`
-	TextState    TextState   `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text: GET …/text returns it, and the reason of a failure."`
+	TextState    TextState   `json:"text_state" enum:"pending,done,none,no_text,failed" doc:"The state of the text: GET …/text returns it, and the reason of a failure."`
 	Pages        *int        `json:"pages" doc:"The number of pages, sheets, slides or chapters; null if the type has none, or before the text was read."`
 	Width        *int        `json:"width" doc:"Of a picture as it is shown, in pixels; null if it is not known."`
 	Height       *int        `json:"height" doc:"Of a picture as it is shown, in pixels; null if it is not known."`

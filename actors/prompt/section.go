@@ -22,7 +22,7 @@ func add(message *turnlog.HistoryMessage, section string) {
 func frame(number int, head *turnlog.FileHead, body string) string {
 	attributes := foreign.Attribute("number", strconv.Itoa(number))
 	if head != nil {
-		attributes += foreign.Attribute("name", head.Filename) + foreign.Attribute("type", head.MediaType) + extent(head) +
+		attributes += foreign.Attribute("name", head.Filename) + foreign.Attribute("type", head.MediaType) + extent(head) + notes(head.Notes) +
 			foreign.Attribute("id", head.FileID.String())
 	}
 	return "\n\n" + foreign.Frame(foreign.File, attributes, body)

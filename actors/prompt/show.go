@@ -202,7 +202,9 @@ func (f *Files) section(ctx context.Context, number int, id protocol.FileID, hea
 	case head.State == protocol.TextPending:
 		body = "The text of this file was not read yet."
 	case head.State == protocol.TextFailed:
-		body = "The text of this file could not be read."
+		body = "The text of this file could not be read: " + CauseOf(head.Reason) + "."
+	case head.State == protocol.TextNoText:
+		body = "This file has no text that can be read: " + CauseOf(head.Reason) + "."
 	case head.State != protocol.TextDone:
 		body = "This file has no text."
 	case head.Size == 0:

@@ -66,8 +66,8 @@ func receiver(host *upload.Host, limits *settings.Limits) imports.ReceiveFile {
 }
 
 // readText reads a content. The larger version of a picture is kept only if a model accepts pictures.
-func (s *service) readText(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error) {
-	read, err := s.extractor.Extract(ctx, content, mediaType)
+func (s *service) readText(ctx context.Context, content io.Reader, mediaType, language string) (*protocol.Extraction, error) {
+	read, err := s.extractor.ExtractIn(ctx, content, mediaType, language)
 	if err == nil && !s.acceptsPictures() {
 		read.Picture = nil
 	}

@@ -26,14 +26,15 @@ type prepareInput struct {
 
 // PreparedFile is what a model will get of a file.
 type PreparedFile struct {
-	FileID      protocol.FileID    `json:"file_id"`
-	Filename    string             `json:"filename"`
-	TextState   protocol.TextState `json:"text_state" enum:"pending,done,none,failed" doc:"The state of the text."`
-	Shown       *string            `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
-	Reason      *string            `json:"reason" enum:"processing,encrypted,damaged,too_complex,no_reader,unreadable,text_limit,no_text,no_space,no_pictures" doc:"Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, there is no more space, or not every model accepts pictures. Null if the model gets something."`
-	Excerpt     *string            `json:"excerpt" doc:"The first 500 characters of the text; null if there is none."`
-	Tokens      int                `json:"tokens" doc:"The estimated number of tokens of the whole text."`
-	ShownTokens int                `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
+	FileID      protocol.FileID     `json:"file_id"`
+	Filename    string              `json:"filename"`
+	TextState   protocol.TextState  `json:"text_state" enum:"pending,done,none,no_text,failed" doc:"The state of the text."`
+	Shown       *string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
+	Reason      *string             `json:"reason" enum:"processing,encrypted,damaged,too_complex,no_reader,unreadable,text_limit,no_ocr,no_text,no_space,no_pictures" doc:"Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, or only pictures of text that the service cannot recognize (no_ocr), there is no more space, or not every model accepts pictures. Null if the model gets something."`
+	Excerpt     *string             `json:"excerpt" doc:"The first 500 characters of the text; null if there is none."`
+	Tokens      int                 `json:"tokens" doc:"The estimated number of tokens of the whole text."`
+	ShownTokens int                 `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
+	Notes       []protocol.TextNote `json:"notes" doc:"What was left out of the text or had to be guessed."`
 }
 
 type preparedFiles struct {
@@ -91,12 +92,13 @@ func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFil
 	}
 	prepared := preparedFiles{Data: make([]PreparedFile, len(in.Body.FileIDs))}
 	for i, id := range in.Body.FileIDs {
-		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState}
+		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState, Notes: []protocol.TextNote{}}
 	}
 	sizes, isPicture, unseen := make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
 	for _, head := range heads { // without one that was deleted since
 		i := slices.Index(in.Body.FileIDs, head.FileID)
 		isPicture[i], unseen[i] = h.Pictures && head.HasPicture, !h.Pictures && head.HasPicture
+		prepared.Data[i].Notes = head.Notes
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
 	pictures := prompt.PlanPictures(isPicture, h.Space)

@@ -49,6 +49,7 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 		return nil, err
 	}
 	media, _, err := mime.ParseMediaType(body.MediaType)
+	media = filetype.Canonical(media)
 	switch {
 	case err != nil:
 		return nil, protocol.Invalid("body.media_type", "must be a media type, for example application/pdf")

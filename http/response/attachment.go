@@ -2,9 +2,28 @@ package response
 
 import (
 	"mime"
+	"net/url"
 	"strings"
 	"unicode"
+
+	"turnstone/protocol/filetype"
 )
+
+// Stored returns the header Content-Disposition of a download of a file under its own name, which was cleaned when it was stored;
+// the title of an artifact is cleaned here. Old programs get a name in ASCII, without characters that some of them decode.
+func Stored(name string) string {
+	name, err := filetype.CleanName("", name)
+	if err != nil {
+		name = "file"
+	}
+	plain := strings.Map(func(c rune) rune {
+		if c > unicode.MaxASCII || strings.ContainsRune(`%"\`, c) {
+			return '_'
+		}
+		return c
+	}, name)
+	return mime.FormatMediaType("attachment", map[string]string{"filename": plain, "filename*": "UTF-8''" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")})
+}
 
 const maxFileName = 100 // characters, below the limits of file systems
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	stdhttp "net/http"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,9 +58,7 @@ func SendFile(w stdhttp.ResponseWriter, r *stdhttp.Request, grant Grant, log *za
 	if media == "text/plain" {
 		media += "; charset=utf-8"
 	}
-	extension := path.Ext(file.Filename)
-	disposition := response.Attachment(strings.TrimSuffix(file.Filename, extension), "file", extension)
-	return Send(w, r, grant, log, disposition, media, func(ctx context.Context, to *Download) error {
+	return Send(w, r, grant, log, response.Stored(file.Filename), media, func(ctx context.Context, to *Download) error {
 		bytes, err := file.Open(ctx, wanted.offset, wanted.length)
 		if err != nil {
 			return err

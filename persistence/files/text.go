@@ -41,7 +41,7 @@ func NewTexts(db *pg.DB, files *Store, search *search.Store, quota Quota) *Texts
 
 // A file from before its text was read has none.
 const getTextSQL = `
-	select coalesce(t.state, 'none'), t.reason, t.pages, coalesce(t.truncated, false), coalesce(t.size, 0), coalesce(t.tokens, 0)
+	select coalesce(t.state, 'none'), t.reason, t.pages, coalesce(t.truncated, false), coalesce(t.size, 0), coalesce(t.tokens, 0), coalesce(t.notes, '[]')
 	from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
 	where f.account_id = @account and f.file_id = @file and ` + readable
 
@@ -54,9 +54,9 @@ const chunksSQL = `
 // so it may start up to three bytes earlier and end up to three bytes earlier.
 func (s *Texts) Text(ctx context.Context, account protocol.AccountID, id protocol.FileID, offset, limit int) (*protocol.TextRange, error) {
 	args := pgx.NamedArgs{"account": account, "file": id, "offset": offset, "end": offset + limit}
-	r := &protocol.TextRange{FileID: id, Blocks: []protocol.TextBlock{}}
+	r := &protocol.TextRange{FileID: id, Blocks: []protocol.TextBlock{}, Notes: []protocol.TextNote{}}
 	err := s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		err := tx.QueryRow(ctx, getTextSQL, args).Scan(&r.State, &r.Reason, &r.Pages, &r.Truncated, &r.Size, &r.Tokens)
+		err := tx.QueryRow(ctx, getTextSQL, args).Scan(&r.State, &r.Reason, &r.Pages, &r.Truncated, &r.Size, &r.Tokens, &r.Notes)
 		if err != nil || offset >= r.Size {
 			return err
 		}
@@ -94,9 +94,12 @@ func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id pr
 	return picture, nil
 }
 
+// hasPicture selects the files that a model can get as a picture: pictures, and documents that have no text.
+const hasPicture = `t.thumbnail is not null and (t.state in ('none', 'no_text') or f.kind = 'image')`
+
 const pictureSQL = `
-	select coalesce(t.picture, t.thumbnail) from file_texts t
-	where t.account_id = @account and t.file_id = @file and t.thumbnail is not null and t.state = 'none'`
+	select coalesce(t.picture, t.thumbnail) ` + fromFiles + `
+	where f.account_id = @account and f.file_id = @file and ` + hasPicture
 
 // FilePicture returns a picture for a model, a JPEG or PNG of at most 512 KiB; nil if the file has none. It is the thumbnail if no
 // model accepted pictures when the file was read.
@@ -191,9 +194,9 @@ func chunksOf(x *protocol.Extraction) []chunk {
 	return chunks
 }
 
-// ReadText reads a content of a media type. A content that cannot be read is a result; an error means that another attempt
+// ReadText reads a content of a media type, of an account with a language. A content that cannot be read is a result; an error means that another attempt
 // may succeed.
-type ReadText func(ctx context.Context, content io.Reader, mediaType string) (*protocol.Extraction, error)
+type ReadText func(ctx context.Context, content io.Reader, mediaType, language string) (*protocol.Extraction, error)
 
 const (
 	insertTextSQL = `insert into file_texts (account_id, file_id, state) values (@account, @file, @text_state)`
@@ -203,11 +206,12 @@ const (
 	from files f
 	where t.account_id = @account and t.file_id = @file and t.state = 'pending'
 	  and f.account_id = t.account_id and f.file_id = t.file_id and ` + needed + `
-	returning f.media_type, t.attempts`
+	returning f.media_type, t.attempts,
+		coalesce((select settings->>'language' from account_settings s where s.account_id = t.account_id), '')`
 	pendingTextSQL = `select true from file_texts where account_id = @account and file_id = @file and state = 'pending' for update`
 	endTextSQL     = `
 	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
-		thumbnail = @thumbnail, picture = @picture, size = @size, tokens = @tokens, truncated = @truncated, read_at = now()
+		thumbnail = @thumbnail, picture = @picture, size = @size, tokens = @tokens, truncated = @truncated, notes = @notes, read_at = now()
 	where account_id = @account and file_id = @file`
 	insertChunkSQL = `
 	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
@@ -330,6 +334,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 	type attempt struct {
 		MediaType string
 		Attempts  int
+		Language  string
 	}
 	begun, err := pg.Row(ctx, s.db, job.AccountID, pgx.RowToStructByPos[attempt], beginTextSQL, args)
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
@@ -342,7 +347,7 @@ func (s *Texts) extract(ctx context.Context, read ReadText, job ExtractArgs) err
 		return s.storeText(ctx, job, unreadable())
 	}
 	from := &source{Reader: content}
-	x, err := read(ctx, from, begun.MediaType)
+	x, err := read(ctx, from, begun.MediaType, begun.Language)
 	switch {
 	case err == nil:
 	case from.err != nil || ctx.Err() != nil || begun.Attempts < maxReads:
@@ -422,8 +427,12 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 		return err
 	}
 	account, file := job.AccountID, job.FileID
+	notes := x.Notes
+	if notes == nil {
+		notes = []protocol.TextNote{}
+	}
 	args := pgx.NamedArgs{
-		"account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
+		"notes": notes, "account": account, "file": file, "state": string(x.State), "reason": string(x.Reason), "pages": x.Pages, "width": x.Width, "height": x.Height,
 		"size": len(x.Text), "tokens": x.Tokens, "truncated": x.Truncated, "thumbnail": x.Thumbnail, "picture": x.Picture,
 	}
 	return s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
@@ -461,7 +470,7 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 
 const headColumns = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
-		coalesce(t.tokens, 0), t.thumbnail is not null and t.state = 'none'
+		coalesce(t.tokens, 0), coalesce(` + hasPicture + `, false), coalesce(t.reason, ''), coalesce(t.notes, '[]')
 	` + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`

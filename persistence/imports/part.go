@@ -246,6 +246,7 @@ func specOf(account protocol.AccountID, f *source.File) (*uploadlog.Spec, error)
 		return nil, err
 	}
 	media, _, err := mime.ParseMediaType(f.MediaType)
+	media = filetype.Canonical(media)
 	if err != nil || !filetype.Accepts(media) {
 		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of this type are not accepted.")
 	}

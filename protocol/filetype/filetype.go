@@ -17,7 +17,8 @@ type Type struct {
 // OctetStream is the media type of a content whose type the client does not know.
 const OctetStream = "application/octet-stream"
 
-// Types lists the media types that the service accepts, in addition to every text type and OctetStream. With
+// Types lists the media types that the service accepts, in addition to every text type, what ends with +json, +xml
+// or +yaml, and OctetStream. With
 // OctetStream, the detected type must be one of them.
 var Types = []Type{
 	{"application/pdf", protocol.FileDocument},
@@ -25,8 +26,17 @@ var Types = []Type{
 	{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", protocol.FileDocument},
 	{"application/vnd.openxmlformats-officedocument.presentationml.presentation", protocol.FileDocument},
 	{"application/vnd.oasis.opendocument.text", protocol.FileDocument},
+	{"application/vnd.oasis.opendocument.spreadsheet", protocol.FileDocument},
+	{"application/vnd.oasis.opendocument.presentation", protocol.FileDocument},
 	{"application/epub+zip", protocol.FileDocument},
 	{"text/html", protocol.FileDocument},
+	{"application/msword", protocol.FileDocument},
+	{"application/vnd.ms-excel", protocol.FileDocument},
+	{"application/vnd.ms-powerpoint", protocol.FileDocument},
+	{"application/rtf", protocol.FileDocument},
+	{"message/rfc822", protocol.FileDocument},
+	{"multipart/related", protocol.FileDocument}, // a web page that was saved with its pictures
+	{"application/x-ipynb+json", protocol.FileDocument},
 	{"application/json", protocol.FileText},
 	{"application/xml", protocol.FileText},
 	{"application/yaml", protocol.FileText},
@@ -39,7 +49,10 @@ var Types = []Type{
 	{"image/png", protocol.FileImage},
 	{"image/webp", protocol.FileImage},
 	{"image/gif", protocol.FileImage},
+	{"image/bmp", protocol.FileImage},
+	{"image/tiff", protocol.FileImage},
 	{"image/heic", protocol.FileImage},
+	{"image/avif", protocol.FileImage},
 	{"image/svg+xml", protocol.FileText}, // never shown as a picture: it may contain scripts
 	{"audio/mpeg", protocol.FileAudio},
 	{"audio/wav", protocol.FileAudio},
@@ -61,7 +74,7 @@ func KindOf(name string) protocol.FileKind {
 	switch {
 	case at >= 0:
 		return Types[at].Kind
-	case strings.HasPrefix(name, "text/"):
+	case strings.HasPrefix(name, "text/"), strings.HasSuffix(name, "+json"), strings.HasSuffix(name, "+xml"), strings.HasSuffix(name, "+yaml"):
 		return protocol.FileText
 	}
 	return protocol.FileOther

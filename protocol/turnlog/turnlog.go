@@ -336,4 +336,6 @@ type FileHead struct {
 	Size          int  // of the text, in bytes
 	Tokens        int  // of the text; estimated
 	HasPicture    bool // a model can get it as a picture
+	Reason        protocol.TextReason
+	Notes         []protocol.TextNote // what of it was left out or guessed
 }

@@ -55,6 +55,20 @@ func openArchive(c content) (*archive, error) {
 // has reports whether the archive has an entry.
 func (a *archive) has(name string) bool { return a.entries[name] != nil }
 
+// named returns the name of the entry with a name, also if its letters are of another case; "" if there is none.
+func (a *archive) named(name string) string {
+	if a.has(name) {
+		return name
+	}
+	found := ""
+	for one := range a.entries {
+		if strings.EqualFold(one, name) && (found == "" || one < found) {
+			found = one
+		}
+	}
+	return found
+}
+
 // open opens an entry. Its reader fails when the archive has unpacked too much.
 func (a *archive) open(name string) (io.ReadCloser, error) {
 	f := a.entries[name]

@@ -1,9 +1,13 @@
 package extract
 
 import (
-	"bytes"
+	"cmp"
+	"errors"
+	"maps"
 	"net/url"
 	"path"
+	"slices"
+	"strings"
 
 	"turnstone/protocol"
 )
@@ -21,16 +25,18 @@ func readBook(t *text, c content) error {
 	if err := checkRights(a, chapters); err != nil {
 		return err
 	}
+	missing := 0
 	for _, name := range chapters {
 		raw, cut, err := a.all(name, maxMarkup)
-		if err != nil {
+		switch {
+		case errors.Is(err, errComplex):
 			return err
+		case err != nil: // the others can be read
+			missing++
+			continue
 		}
 		t.truncated = t.truncated || cut
-		markdown, title, err := markdownOf(bytes.NewReader(raw), "application/xhtml+xml; charset=utf-8")
-		if err != nil {
-			return err
-		}
+		markdown, title := t.markdownOf(t.decode(raw, true))
 		if err := t.begin(protocol.BlockChapter, title); err != nil {
 			return err
 		}
@@ -38,18 +44,47 @@ func readBook(t *text, c content) error {
 			return err
 		}
 	}
+	if missing == len(chapters) {
+		return errDamaged
+	}
+	if missing > 0 {
+		t.note(protocol.NoteMissingParts, missing)
+	}
 	return nil
+}
+
+// chapterTypes are the media types of the pages of books, the last two of those before EPUB 2.
+var chapterTypes = []string{"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"}
+
+// catalogueOf returns the name of the entry that lists the pages of a book.
+func catalogueOf(a *archive) (string, error) {
+	const container = "META-INF/container.xml"
+	catalogue := ""
+	if name := a.named(container); name != "" {
+		err := a.walk(name, func(n node) error {
+			if n.opens("rootfile") && catalogue == "" {
+				catalogue = n.attr("full-path")
+			}
+			return nil
+		})
+		if errors.Is(err, errComplex) {
+			return "", err
+		}
+	}
+	if name := a.named(catalogue); name != "" {
+		return name, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.entries)) {
+		if strings.EqualFold(path.Ext(name), ".opf") {
+			return name, nil
+		}
+	}
+	return "", errDamaged
 }
 
 // chaptersOf returns the names of the pages of a book in the order of reading.
 func chaptersOf(a *archive) ([]string, error) {
-	var catalogue string
-	err := a.walk("META-INF/container.xml", func(n node) error {
-		if n.opens("rootfile") && catalogue == "" {
-			catalogue = n.attr("full-path")
-		}
-		return nil
-	})
+	catalogue, err := catalogueOf(a)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +93,11 @@ func chaptersOf(a *archive) ([]string, error) {
 	err = a.walk(catalogue, func(n node) error {
 		switch {
 		case n.opens("item"):
-			if kind := n.attr("media-type"); kind == "application/xhtml+xml" || kind == "text/html" {
-				if name, err := url.PathUnescape(n.attr("href")); err == nil {
-					pages[n.attr("id")] = path.Join(path.Dir(catalogue), name)
+			if slices.Contains(chapterTypes, strings.ToLower(n.attr("media-type"))) {
+				target, _, _ := strings.Cut(n.attr("href"), "#")
+				if name, err := url.PathUnescape(target); err == nil {
+					name = path.Join(path.Dir(catalogue), name)
+					pages[n.attr("id")] = cmp.Or(a.named(name), name)
 				}
 			}
 		case n.opens("itemref"):

@@ -13,10 +13,14 @@ import (
 	"image/png"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
 	"github.com/xuri/excelize/v2"
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+	"golang.org/x/text/encoding"
 )
 
 // The contents of the tests are built here, so that each shows what is special about it.
@@ -81,11 +85,41 @@ func word(body string) string { return zipped(wordParts(body)) }
 
 func paragraph(text string) string { return `<w:p><w:r><w:t>` + text + `</w:t></w:r></w:p>` }
 
-func openParts(text string) []entry {
+func run(properties, text string) string {
+	return `<w:r><w:rPr>` + properties + `</w:rPr><w:t>` + text + `</w:t></w:r>`
+}
+
+func styled(style, text string) string {
+	return `<w:p><w:pPr><w:pStyle w:val="` + style + `"/></w:pPr><w:r><w:t>` + text + `</w:t></w:r></w:p>`
+}
+
+// listed returns a paragraph of a list of numbering.
+func listed(list, level, text string) string {
+	return `<w:p><w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="` + list + `"/></w:numPr></w:pPr><w:r><w:t>` + text + `</w:t></w:r></w:p>`
+}
+
+// numbering has the list 1, with numbers and letters, and the list 2, with points.
+const numbering = `<w:numbering ` + wordSpace + `><w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>` +
+	`<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="lowerLetter"/><w:lvlText w:val="%1.%2)"/></w:lvl></w:abstractNum>` +
+	`<w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="bullet"/><w:lvlText w:val="o"/></w:lvl></w:abstractNum>` +
+	`<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num></w:numbering>`
+
+const openSpaces = `xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"` +
+	` xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0" xmlns:presentation="p" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:fo="f"`
+
+func openParts(text string) []entry { return openBody("text", text) }
+
+func openBody(body, text string, styles ...string) []entry {
 	return []entry{
 		{"mimetype", "application/vnd.oasis.opendocument.text"},
-		{"content.xml", head + `<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:text>` + text + `</office:text></office:body></office:document-content>`},
+		{"content.xml", head + `<office:document-content ` + openSpaces + `>` + strings.Join(styles, "") + `<office:body><office:` + body + `>` + text + `</office:` + body + `></office:body></office:document-content>`},
 	}
+}
+
+// styledParts is openParts with the styles H and W of hidden and white text, and the style L of lists.
+func styledParts(text string) []entry {
+	return openBody("text", text, `<office:automatic-styles><style:style style:name="H"><style:text-properties text:display="none"/></style:style><style:style style:name="W"><style:text-properties fo:color="#FFFFFF"/></style:style>`+
+		`<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/><text:list-level-style-number text:level="2" style:num-format="a" text:display-levels="2"/></text:list-style></office:automatic-styles>`)
 }
 
 func slideParts(slides ...string) []entry {
@@ -120,6 +154,33 @@ func bookParts(chapters ...string) []entry {
 		parts = append(parts, entry{fmt.Sprintf("OEBPS/chapter %d.xhtml", i), `<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body>` + body + `</body></html>`})
 	}
 	return append(parts, entry{"OEBPS/content.opf", head + `<package xmlns="http://www.idpf.org/2007/opf"><manifest>` + items.String() + `</manifest><spine>` + order.String() + `</spine></package>`})
+}
+
+// without returns parts without those with some names.
+func without(parts []entry, names ...string) []entry {
+	return slices.DeleteFunc(slices.Clone(parts), func(e entry) bool { return slices.Contains(names, e.name) })
+}
+
+// replaced returns parts with another text in all bodies.
+func replaced(parts []entry, old, new string) []entry {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].body = strings.ReplaceAll(parts[i].body, old, new)
+	}
+	return parts
+}
+
+// formulas returns a workbook with numbers in B1 and B2, and formulas without values, as libraries write them.
+func formulas(cells map[string]string) string {
+	f := excelize.NewFile()
+	must(f.SetCellValue("Sheet1", "B1", 1))
+	must(f.SetCellValue("Sheet1", "B2", 2))
+	for name, formula := range cells {
+		must(f.SetCellFormula("Sheet1", name, formula))
+	}
+	var b bytes.Buffer
+	must(f.Write(&b))
+	return b.String()
 }
 
 // workbook returns a workbook with sheets of rows.
@@ -176,6 +237,18 @@ func document(trailer string, pages ...string) string {
 	return b.String()
 }
 
+// unembedded returns a PDF with a text of a script of East Asia, whose font it does not contain. The text is UTF-16.
+func unembedded(collection, encoding, text string) string {
+	of := document("", "x")
+	var codes strings.Builder
+	for _, unit := range utf16.Encode([]rune(text)) {
+		fmt.Fprintf(&codes, "%04X", unit)
+	}
+	of = strings.ReplaceAll(of, "(x) Tj", "<"+codes.String()+"> Tj")
+	of = strings.ReplaceAll(of, "/Subtype /Type1 /BaseFont /Helvetica", "/Subtype /Type0 /BaseFont /Gothic /Encoding /"+encoding+" /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Gothic /CIDSystemInfo << /Registry (Adobe) /Ordering ("+collection+") /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor /FontName /Gothic /Flags 4 /FontBBox [0 0 1000 1000] /ItalicAngle 0 /Ascent 880 /Descent -120 /CapHeight 700 /StemV 80 >> >>]")
+	return strings.Split(of, "xref\n")[0] + "trailer\n<< /Root 1 0 R >>\n"
+}
+
 func onePage(text string) string { return document("", text) }
 
 // lockedPDF returns a PDF with an unknown password.
@@ -201,6 +274,10 @@ func pictureOf(format string, of image.Image) string {
 		must(jpeg.Encode(&b, of, &jpeg.Options{Quality: 100}))
 	case "gif":
 		must(gif.Encode(&b, of, nil))
+	case "bmp":
+		must(bmp.Encode(&b, of))
+	case "tiff":
+		must(tiff.Encode(&b, of, nil))
 	case "webp":
 		b.WriteString(plainWebP(of.Bounds().Dx(), of.Bounds().Dy(), of.At(0, 0)))
 	}
@@ -237,6 +314,37 @@ func plainWebP(width, height int, of color.Color) string {
 	}
 	size := func(n int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
 	return "RIFF" + size(12+len(body)) + "WEBPVP8L" + size(len(body)) + string(body)
+}
+
+// animatedWebP returns an animation of plain frames, each a picture at a place. Its canvas is of the given size.
+func animatedWebP(width, height int, frames ...string) string {
+	three := func(n int) string { return string([]byte{byte(n), byte(n >> 8), byte(n >> 16)}) }
+	chunk := func(name, body string) string {
+		if len(body)%2 == 1 {
+			body += "\x00"
+		}
+		return name + string(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))) + body
+	}
+	body := "WEBP" + chunk("VP8X", "\x12\x00\x00\x00"+three(width-1)+three(height-1)) + chunk("ANIM", "\xFF\xFF\xFF\xFF\x00\x00")
+	for _, one := range frames {
+		body += chunk("ANMF", three(0)+three(0)+three(width/2-1)+three(height/2-1)+three(100)+"\x00"+one[12:])
+	}
+	return chunk("RIFF", body)
+}
+
+// exifIn adds an orientation to a PNG or WebP picture, in a chunk for metadata at the end.
+func exifIn(picture string, orientation uint16) string {
+	order := binary.BigEndian
+	exif := string(order.AppendUint16(order.AppendUint32([]byte("MM\x00*"), 8), 1))
+	exif += string(order.AppendUint32(order.AppendUint16(order.AppendUint16(nil, 0x0112), 3), 1)) + string(order.AppendUint16(nil, orientation)) + "\x00\x00\x00\x00\x00\x00"
+	if strings.HasPrefix(picture, "RIFF") {
+		picture += "EXIF" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(exif)))) + exif
+		return picture[:4] + string(binary.LittleEndian.AppendUint32(nil, uint32(len(picture)-8))) + picture[8:]
+	}
+	const end = 12
+	body := "eXIf" + exif
+	chunk := string(order.AppendUint32(nil, uint32(len(exif)))) + body + string(order.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body))))
+	return picture[:len(picture)-end] + chunk + picture[len(picture)-end:]
 }
 
 // quarters returns a picture that has another color in each corner: red, green, blue and white, from left to right and from
@@ -350,7 +458,29 @@ func utf16Text(order binary.AppendByteOrder, mark bool, text string) string {
 	return string(raw)
 }
 
+func encodedAs(in encoding.Encoding, text string) string {
+	raw, err := in.NewEncoder().String(text)
+	must(err)
+	return raw
+}
+
 func symlinks(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }
 
 // cut returns the first part of a content.
 func cut(content string) string { return content[:len(content)*2/3] }
+
+// twoPages adds an orientation to a TIFF picture, and a second page, which is the same as the first one.
+func twoPages(picture string, orientation uint16) string {
+	order := binary.LittleEndian
+	raw := []byte(picture)
+	at := order.Uint32(raw[4:])
+	count := order.Uint16(raw[at:])
+	entries := string(raw[at+2 : at+2+12*uint32(count)])
+	position := strings.Index(entries, string([]byte{0x15, 0x01})) / 12 * 12 // the tags are ordered: before SamplesPerPixel
+	tag := string(order.AppendUint32(order.AppendUint16(order.AppendUint16(nil, 0x0112), 3), 1)) + string(order.AppendUint16(nil, orientation)) + "\x00\x00"
+	entries = entries[:position] + tag + entries[position:]
+	directory := string(order.AppendUint16(nil, count+1)) + entries
+	first, second := uint32(len(raw)), uint32(len(raw)+len(directory)+4)
+	order.PutUint32(raw[4:], first)
+	return string(raw) + directory + string(order.AppendUint32(nil, second)) + directory + "\x00\x00\x00\x00"
+}

@@ -25,3 +25,9 @@ const (
 	MaxThumbnail = maxThumbnail
 	MaxPicture   = maxPicture
 )
+
+// MaxRecognized is the limit of the pages whose text is recognized.
+const MaxRecognized = maxRecognized
+
+// DataFor returns the data of tesseract for a language.
+func DataFor(language string, installed []string) string { return dataFor(language, installed) }

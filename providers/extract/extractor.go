@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,19 +39,34 @@ type lane struct {
 // media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
 	return &Extractor{program: child.New(command...), lanes: map[Task]lane{
-		ReadText: {make(chan struct{}, atOnce), maxTime},
-		Inspect:  {make(chan struct{}, atOnce), maxInspection},
-		drawPage: {nil, maxInspection}, // in the slot of the text
+		ReadText:   {make(chan struct{}, atOnce), maxTime},
+		Inspect:    {make(chan struct{}, atOnce), maxInspection},
+		drawPage:   {nil, maxInspection}, // in the slot of the text
+		drawLarge:  {nil, maxInspection},
+		drawScan:   {nil, maxInspection},
+		prepare:    {nil, maxInspection},
+		recognize:  {nil, maxTime},
+		decodeHEIF: {nil, maxTime},
+		convert:    {nil, maxTime},
 	}}
 }
 
-// Extract reads a content. It waits while too many others are read. A content that cannot be read is a result, too; an
-// error means that another attempt may succeed.
+// Extract is ExtractIn for a content of which no text is recognized in pictures.
 func (e *Extractor) Extract(ctx context.Context, of io.Reader, mediaType string) (*protocol.Extraction, error) {
+	return e.extract(ctx, of, mediaType, nil)
+}
+
+// ExtractIn reads a content of an account with a language, in which the text of pictures is recognized. It waits while too many others are read. A content that cannot be read is a result, too; an
+// error means that another attempt may succeed.
+func (e *Extractor) ExtractIn(ctx context.Context, of io.Reader, mediaType, language string) (*protocol.Extraction, error) {
+	return e.extract(ctx, of, mediaType, func() *recognizer { return e.recognizer(ctx, language) })
+}
+
+func (e *Extractor) extract(ctx context.Context, of io.Reader, mediaType string, recognizing func() *recognizer) (*protocol.Extraction, error) {
 	if !filetype.KindOf(mediaType).HasText() {
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	}
-	x, err := e.read(ctx, ReadText, of, mediaType)
+	x, err := e.read(ctx, ReadText, of, mediaType, recognizing)
 	if err == nil && x.Text != "" {
 		x.Tokens = model.Estimate(x.Text)
 	}
@@ -69,7 +85,7 @@ func (e *Extractor) Encrypted(ctx context.Context, open func() (io.ReadCloser, e
 		return false, err
 	}
 	defer func() { _ = of.Close() }() // it was only read
-	switch x, err := e.read(ctx, Inspect, of, mediaType); {
+	switch x, err := e.read(ctx, Inspect, of, mediaType, nil); {
 	case errors.Is(err, errChild) && ctx.Err() == nil:
 		return false, nil
 	case err != nil:
@@ -79,8 +95,8 @@ func (e *Extractor) Encrypted(ctx context.Context, open func() (io.ReadCloser, e
 	}
 }
 
-// read runs a child for a content, in the lane of its task.
-func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType string) (*protocol.Extraction, error) {
+// read runs children for a content, in the lane of its task.
+func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType string, recognizing func() *recognizer) (*protocol.Extraction, error) {
 	var reader string
 	if mediaType == pdf {
 		var err error
@@ -105,16 +121,94 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 		return nil, err
 	}
 	defer func() { _ = spool.Close() }() // it has no name any more
+	if slices.Contains(heif, mediaType) {
+		return e.readHEIF(ctx, spool, recognizing)
+	}
+	if _, isOld := oldOffice[mediaType]; isOld {
+		return e.readOldOffice(ctx, spool, mediaType)
+	}
 	x, err := e.run(ctx, spool, task, mediaType, reader)
-	if err == nil && task == ReadText && mediaType == pdf && x.State == protocol.TextDone {
-		x.Thumbnail = e.firstPage(ctx, spool)
+	if err != nil || task == Inspect {
+		return x, err
+	}
+	switch {
+	case mediaType == pdf && (x.State == protocol.TextDone || x.State == protocol.TextNoText):
+		return e.finishPDF(ctx, spool, x, recognizing), nil
+	case x.Picture != nil:
+		e.recognizePicture(ctx, spool, mediaType, x, recognizing)
+	}
+	return x, nil
+}
+
+// heif are the types of pictures that a program of libheif decodes.
+var heif = []string{"image/heic", "image/avif"}
+
+// readHEIF reads a picture that another program decodes. What that prints is read like any other picture.
+func (e *Extractor) readHEIF(ctx context.Context, of *os.File, recognizing func() *recognizer) (*protocol.Extraction, error) {
+	decoded, isInstalled, err := e.decodeHEIF(ctx, of)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case !isInstalled:
+		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil
+	case err != nil || len(decoded) == 0:
+		return failed(errDamaged), nil //nolint:nilerr // it is the result
+	}
+	const decodedType = "image/png"
+	spool, err := child.Spool(bytes.NewReader(decoded))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = spool.Close() }() // it has no name any more
+	x, err := e.run(ctx, spool, ReadText, decodedType, "")
+	if err == nil && x.Picture != nil {
+		e.recognizePicture(ctx, spool, decodedType, x, recognizing)
 	}
 	return x, err
 }
 
-// firstPage returns a thumbnail of the first page of a PDF; nil if it cannot be drawn. What pdftoppm prints is read like any
-// other picture.
-func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
+// recognizePicture adds the text in a picture, if text is recognized.
+func (e *Extractor) recognizePicture(ctx context.Context, of *os.File, mediaType string, x *protocol.Extraction, recognizing func() *recognizer) {
+	if recognizing == nil {
+		return
+	}
+	if r := recognizing(); r != nil {
+		r.picture(ctx, of, mediaType, x)
+	}
+}
+
+// finishPDF adds what is recognized in the pages without text, and the first page as a picture.
+func (e *Extractor) finishPDF(ctx context.Context, of *os.File, x *protocol.Extraction, recognizing func() *recognizer) *protocol.Extraction {
+	if len(x.Blocks) < x.Pages && recognizing != nil {
+		if r := recognizing(); r != nil {
+			x = r.pages(ctx, of, x)
+		} else if x.State == protocol.TextNoText {
+			x.Reason = protocol.TextNoOCR
+		}
+	}
+	e.showFirstPage(ctx, of, x)
+	return x
+}
+
+// showFirstPage adds a thumbnail of the first page of a PDF, and of one without text a picture for models. It adds none if the page
+// cannot be drawn.
+func (e *Extractor) showFirstPage(ctx context.Context, of *os.File, x *protocol.Extraction) {
+	page := e.firstPage(ctx, of, x.State == protocol.TextNoText)
+	if page == nil {
+		return
+	}
+	x.Thumbnail = page.Thumbnail
+	if x.State == protocol.TextNoText {
+		x.Picture = page.Picture
+		if x.Pages > 1 {
+			x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteFirstPage, Count: x.Pages})
+		}
+	}
+}
+
+// firstPage returns the first page of a PDF as a picture; nil if it cannot be drawn. What pdftoppm prints is read like any other
+// picture. A large one can be read by a model.
+func (e *Extractor) firstPage(ctx context.Context, of *os.File, large bool) *protocol.Extraction {
 	drawer, err := exec.LookPath(pdftoppm)
 	if err != nil {
 		return nil
@@ -122,11 +216,15 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	if _, err := of.Seek(0, io.SeekStart); err != nil {
 		return nil
 	}
-	drawn, err := e.run(ctx, of, drawPage, pdf, drawer)
-	if err != nil || drawn.Picture == nil {
+	task := drawPage
+	if large {
+		task = drawLarge
+	}
+	drawn, err := e.printed(ctx, of, task, "1", drawer, maxDrawn)
+	if err != nil || len(drawn) == 0 {
 		return nil
 	}
-	spool, err := child.Spool(bytes.NewReader(drawn.Picture))
+	spool, err := child.Spool(bytes.NewReader(drawn))
 	if err != nil {
 		return nil
 	}
@@ -135,7 +233,7 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File) []byte {
 	if err != nil {
 		return nil
 	}
-	return read.Thumbnail
+	return read
 }
 
 // run starts a child and returns its result. It has ended, and is reaped, when run returns.
@@ -147,12 +245,9 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 	c := reading{started}
 	c.Watch(ctx, child.Limits{Time: e.lanes[task].timeout, Memory: maxMemory})
 	var x *protocol.Extraction
-	switch {
-	case reader == "":
+	if reader == "" {
 		x, err = c.result()
-	case task == drawPage:
-		x, err = c.page()
-	default:
+	} else {
 		x, err = c.pages(task)
 	}
 	c.End() // it has nothing to do any more
@@ -165,6 +260,25 @@ func (e *Extractor) run(ctx context.Context, spool *os.File, task Task, mediaTyp
 		return failed(errComplex), nil
 	}
 	return nil, err
+}
+
+// printed starts a child and returns what it prints, at most most bytes, unchecked. Like run, it returns when the child has ended.
+func (e *Extractor) printed(ctx context.Context, spool *os.File, task Task, argument, program string, most int64) ([]byte, error) {
+	started, err := e.program.Start(spool, string(task), argument, program)
+	if err != nil {
+		return nil, err
+	}
+	c := reading{started}
+	c.Watch(ctx, child.Limits{Time: e.lanes[task].timeout, Memory: maxMemory})
+	printed, err := io.ReadAll(io.LimitReader(c.Output, most))
+	c.End()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errChild, err)
+	}
+	return printed, nil
 }
 
 // reading is a child that reads a content.
@@ -201,20 +315,13 @@ func (c reading) pages(task Task) (*protocol.Extraction, error) {
 	case status.Exited() && status.ExitStatus() == 0 && len(printed) == 0: // no page was found
 		return failed(errDamaged), nil
 	case status.Exited() && status.ExitStatus() == 0:
-		return readPages(string(printed), false), nil
+		x := readPages(string(printed), false)
+		noteMissing(x, c.Errors())
+		return x, nil
 	case status.Exited() && status.ExitStatus() == badPermission && task == Inspect:
 		return &protocol.Extraction{State: protocol.TextNone}, nil
 	case status.Exited() && (status.ExitStatus() == badPDF || status.ExitStatus() == badPermission):
 		return pdfFailure(c.Errors()), nil
 	}
 	return nil, fmt.Errorf("%w: %s", errChild, c.State())
-}
-
-// page reads what pdftoppm prints: a picture that is not checked yet.
-func (c reading) page() (*protocol.Extraction, error) {
-	printed, err := io.ReadAll(io.LimitReader(c.Output, maxDrawn))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errChild, err)
-	}
-	return &protocol.Extraction{Picture: printed}, nil
 }

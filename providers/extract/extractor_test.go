@@ -186,6 +186,18 @@ func TestAPDFWhoseTextMustNotBeCopiedIsNotEncrypted(t *testing.T) {
 	}
 }
 
+// The data for scripts of East Asia may be missing. What was not read is said.
+func TestAPDFWhoseCharactersCannotBeReadIsNotEmpty(t *testing.T) {
+	const report = `echo "Syntax Error: Missing language pack for 'Adobe-Japan1' mapping" >&2; `
+	for printed, want := range map[string]string{`printf '\f'`: `failed no_reader`, `printf 'Tides\f'`: `done [no_font Adobe-Japan1] jpeg 396x512 wwww of 1 page 1 "Tides"`} {
+		replaceProgram(t, "pdftotext", report+printed)
+		x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
+		if err != nil || strings.ReplaceAll(summary(x), `\n`, "") != want {
+			t.Errorf("%s, %v", summary(x), err)
+		}
+	}
+}
+
 func TestPdftotextIsLimited(t *testing.T) {
 	replaceProgram(t, "pdftotext", "echo $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)")
 	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")

@@ -15,6 +15,8 @@ var inspections = map[string]func(*archive) error{
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         nil,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": nil,
 	"application/vnd.oasis.opendocument.text":                                   checkManifest,
+	"application/vnd.oasis.opendocument.spreadsheet":                            checkManifest,
+	"application/vnd.oasis.opendocument.presentation":                           checkManifest,
 	"application/epub+zip": checkBook,
 }
 

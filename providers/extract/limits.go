@@ -40,6 +40,8 @@ const (
 	renditionQuality = 80
 	// maxDrawn is more than a page of noise has at twice the size of a thumbnail.
 	maxDrawn = 8 << 20
+	// maxDecoded is a photo of 12 megapixels without compression.
+	maxDecoded = 64 << 20
 	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
 	maxExif = 256 << 10
 )
@@ -47,6 +49,7 @@ const (
 // The limits of a child process.
 const (
 	maxCPU        = 30               // seconds
+	maxConversion = 60               // seconds, of LibreOffice, which takes some to start
 	maxTime       = 45 * time.Second // includes waiting for a processor; the job that waits for the child has 2 minutes
 	maxInspection = 10 * time.Second // of an inspection, for which the uploads of all accounts wait
 	maxMemory     = 768 << 20        // resident

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,13 +14,22 @@ const (
 	pdftoppm  = "pdftoppm"
 )
 
-// pdfArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
-// page, or of pdftoppm. Both read stdin and print to stdout.
-func pdfArguments(task Task) []string {
-	last := maxBlocks
+// programArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
+// page, or of another program. All read stdin and print to stdout.
+func programArguments(task Task, argument string) []string {
+	last := maxBlocks + 1 // the last one says that there are more
 	switch task {
 	case drawPage:
 		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(2 * thumbnailSide), "-"}
+	case drawLarge:
+		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(pictureSide), "-"}
+	case drawScan:
+		return []string{"-png", "-gray", "-singlefile", "-f", argument, "-scale-to", strconv.Itoa(recognizedSide), "-"}
+	case recognize:
+		return []string{"stdin", "stdout", "-l", argument, "tsv"}
+	case decodeHEIF:
+		return []string{"/proc/self/fd/0", argument}
+	case ReadText, prepare, convert:
 	case Inspect:
 		last = 1 // the password is needed before the first page
 	}
@@ -43,7 +53,34 @@ func readPages(printed string, cut bool) *protocol.Extraction {
 			break // errFull
 		}
 	}
-	return t.extraction()
+	return t.pagesWithText()
+}
+
+// pagesWithText returns the text of a PDF, with the number of its pages without text. If none has any, it is a document of
+// pictures.
+func (t *text) pagesWithText() *protocol.Extraction {
+	x := t.extraction()
+	if len(x.Blocks) == 0 {
+		x.State, x.Reason, x.Text = protocol.TextNoText, protocol.TextNothing, ""
+	} else if empty := x.Pages - len(x.Blocks); empty > 0 {
+		x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NotePagesNoText, Count: empty})
+	}
+	return x
+}
+
+var missingPack = regexp.MustCompile(`(?i)Missing language pack for '([\w-]{1,40})'`)
+
+// noteMissing adds what pdftotext has reported as missing: the data of the scripts of East Asia, which is in the package
+// poppler-data. Without it, the characters of fonts that a PDF does not contain are left out.
+func noteMissing(x *protocol.Extraction, errors string) {
+	pack := missingPack.FindStringSubmatch(errors)
+	switch {
+	case pack == nil:
+	case x.State == protocol.TextNoText:
+		*x = protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}
+	default:
+		x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteNoFont, Value: pack[1]})
+	}
 }
 
 // pdfFailure returns the result for a PDF that pdftotext could not read, from what it printed as errors.

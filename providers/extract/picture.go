@@ -7,8 +7,11 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"strings"
 
+	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
+	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 
 	"turnstone/protocol"
@@ -18,15 +21,24 @@ import (
 type pictureFormat struct {
 	header func(io.Reader) (image.Config, error)
 	decode func(io.Reader) (image.Image, error) // of an animation, its first picture
+	turn   func(content) orientation            // nil: the format has none
 }
 
 // pictures are the formats with a reader. The others have neither a size nor a thumbnail: for HEIC there is no library under
 // a permissive licence.
 var pictures = map[string]pictureFormat{
-	"image/png":  {png.DecodeConfig, png.Decode},
-	"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode},
-	"image/gif":  {gif.DecodeConfig, gif.Decode},
-	"image/webp": {webp.DecodeConfig, webp.Decode},
+	"image/png":  {png.DecodeConfig, png.Decode, orientationOfPNG},
+	"image/jpeg": {jpeg.DecodeConfig, decodeJPEG, orientationOf},
+	"image/gif":  {gif.DecodeConfig, gif.Decode, nil},
+	"image/webp": {webp.DecodeConfig, decodeWebP, orientationOfWebP},
+	"image/bmp":  {bmp.DecodeConfig, bmp.Decode, nil},
+	"image/tiff": {tiff.DecodeConfig, tiff.Decode, orientationOfTIFF},
+}
+
+// decodeJPEG decodes a picture, also one without the mark of its end, which browsers do not need either.
+func decodeJPEG(r io.Reader) (image.Image, error) {
+	const end = "\xFF\xD9"
+	return jpeg.Decode(io.MultiReader(r, strings.NewReader(end)))
 }
 
 // readPicture reads the size of a picture, as it is shown, and makes its renditions. A picture that is too large, or that
@@ -42,8 +54,11 @@ func readPicture(c content, mediaType string) *protocol.Extraction {
 	}
 	x := &protocol.Extraction{State: protocol.TextNone, Width: header.Width, Height: header.Height}
 	turn := upright
-	if mediaType == "image/jpeg" {
-		turn = orientationOf(c)
+	if format.turn != nil {
+		turn = format.turn(c)
+	}
+	if pages := pagesOfTIFF(c); mediaType == "image/tiff" && pages > 1 {
+		x.Notes = []protocol.TextNote{{Kind: protocol.NoteFirstPage, Count: pages}}
 	}
 	if turn.swapsSides() {
 		x.Width, x.Height = x.Height, x.Width
@@ -72,7 +87,8 @@ func readPicture(c content, mediaType string) *protocol.Extraction {
 func isUnsupported(err error) bool {
 	var ofJPEG jpeg.UnsupportedError
 	var ofPNG png.UnsupportedError
-	return errors.As(err, &ofJPEG) || errors.As(err, &ofPNG)
+	var ofTIFF tiff.UnsupportedError
+	return errors.As(err, &ofJPEG) || errors.As(err, &ofPNG) || errors.As(err, &ofTIFF) || errors.Is(err, bmp.ErrUnsupported)
 }
 
 // onCanvas returns the first picture of an animation at its place, if it does not fill the whole.
@@ -84,4 +100,29 @@ func onCanvas(of image.Image, header image.Config) image.Image {
 	canvas := image.NewRGBA(whole)
 	draw.Draw(canvas, of.Bounds(), of, of.Bounds().Min, draw.Src)
 	return canvas
+}
+
+// prepared prints a picture as PNG, upright and of the size at which text is recognized.
+func prepared(c content, mediaType string, to io.Writer) error {
+	format, known := pictures[mediaType]
+	if !known {
+		return errDamaged
+	}
+	header, err := format.header(c.reader())
+	if err != nil || header.Width*header.Height > maxPixels {
+		return errComplex
+	}
+	turn := upright
+	if format.turn != nil {
+		turn = format.turn(c)
+	}
+	whole, err := format.decode(c.reader())
+	if err != nil {
+		return err
+	}
+	shown := turn.apply(scaled(onCanvas(whole, header), recognizedSide))
+	gray := image.NewGray(shown.Bounds())
+	draw.Draw(gray, gray.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(gray, gray.Bounds(), shown, image.Point{}, draw.Over)
+	return png.Encode(to, gray)
 }

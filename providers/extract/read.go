@@ -24,20 +24,40 @@ var documents = map[string]func(*text, content) error{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   readWord,
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         readSheets,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": readSlides,
-	"application/vnd.oasis.opendocument.text":                                   readOpenDocument,
+	"application/vnd.oasis.opendocument.text":                                   readOpenDocument("text"),
+	"application/vnd.oasis.opendocument.spreadsheet":                            readOpenDocument("spreadsheet"),
+	"application/vnd.oasis.opendocument.presentation":                           readOpenDocument("presentation"),
 	"application/epub+zip": readBook,
 	"text/html":            readHTML,
+	"application/rtf":      readRTF,
+	notebookType:           readNotebook,
 }
 
-const pdf = "application/pdf"
+// readerOf returns the function that reads documents of a type; nil if it has no structure.
+func readerOf(mediaType string) func(*text, content) error {
+	switch mediaType {
+	case mailType:
+		return readMail
+	case pageType:
+		return readPage
+	}
+	return documents[mediaType]
+}
+
+const (
+	pdf          = "application/pdf"
+	mailType     = "message/rfc822"
+	pageType     = "multipart/related"
+	notebookType = "application/x-ipynb+json"
+)
 
 // Read reads a content of any type other than PDF. A content that cannot be read is a result, too.
 func Read(of io.ReaderAt, size int64, mediaType string) *protocol.Extraction {
 	c := content{of, size}
-	switch read, isDocument := documents[mediaType]; {
+	switch read := readerOf(mediaType); {
 	case filetype.KindOf(mediaType) == protocol.FileImage:
 		return readPicture(c, mediaType)
-	case isDocument:
+	case read != nil:
 		return readInto(read, c)
 	case filetype.KindOf(mediaType).HasText():
 		return readInto(readText, c)
@@ -86,6 +106,11 @@ func valid(x *protocol.Extraction) bool {
 	states := []protocol.TextState{protocol.TextDone, protocol.TextNone, protocol.TextFailed}
 	reasons := []protocol.TextReason{protocol.TextEncrypted, protocol.TextDamaged, protocol.TextTooComplex}
 	if !slices.Contains(states, x.State) || (x.State == protocol.TextFailed) != slices.Contains(reasons, x.Reason) || x.State != protocol.TextDone && x.Text != "" {
+		return false
+	}
+	if len(x.Notes) > len(protocol.NoteKinds) || slices.ContainsFunc(x.Notes, func(n protocol.TextNote) bool {
+		return !slices.Contains(protocol.NoteKinds, n.Kind) || n.Count < 0 || n.Count > maxUnpacked || len(n.Value) > maxTitle || clean(n.Value) != n.Value
+	}) {
 		return false
 	}
 	const most = 1 << 31

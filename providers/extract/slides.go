@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"errors"
 	"strings"
 
 	"turnstone/protocol"
@@ -49,27 +50,60 @@ func readSlide(t *text, a *archive, slide string) error {
 	if err := t.begin(protocol.BlockSlide, ""); err != nil {
 		return err
 	}
-	if err := readShapes(t, a, slide); err != nil {
+	if !a.has(slide) {
+		t.note(protocol.NoteMissingParts, 1)
+		return nil
+	}
+	switch err := readShapes(t, a, slide); {
+	case errors.Is(err, errNotShown):
+		t.note(protocol.NoteHidden, 1)
+		return nil
+	case err != nil:
 		return err
 	}
 	related, err := a.relations(slide)
 	if err != nil {
 		return err
 	}
-	for _, one := range related {
-		if one.kind == "notesSlide" && a.has(one.target) {
-			return readShapes(t, a, one.target)
+	for _, kind := range []string{"diagramData", "chart", "notesSlide", "comments"} {
+		for _, name := range partsOf(related, kind) {
+			if !a.has(name) {
+				t.note(protocol.NoteMissingParts, 1)
+				continue
+			}
+			if err := readShapes(t, a, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// readShapes writes the paragraphs and tables of a slide. It leaves out fields, as the number of the slide.
+var errNotShown = errors.New("the slide is not shown")
+
+// readShapes writes the paragraphs and tables of a slide, or of a part that belongs to it. It leaves out fields, as the number of the
+// slide, and what repeats a shape for old versions. The error is errNotShown if a presentation does not show the slide.
 func readShapes(t *text, a *archive, part string) error {
 	var line strings.Builder
-	inText, inField, cells := false, false, 0
+	inText, inField, cells, hidden := false, false, 0, 0
 	return a.walk(part, func(n node) error {
 		switch {
+		case n.start != nil && hidden > 0, n.opens("Fallback"):
+			hidden++
+		case n.end != "" && hidden > 0:
+			hidden--
+		case hidden > 0:
+		case n.opens("sld") && (n.attr("show") == "0" || n.attr("show") == "false"):
+			return errNotShown
+		case n.opens("cm"):
+			line.WriteString("[Comment] ")
+		case n.opens("text"): // of a comment
+			inText = true
+		case n.end == "text":
+			inText = false
+			piece := line.String()
+			line.Reset()
+			return t.joined(piece)
 		case n.opens("t"):
 			inText = true
 		case n.end == "t":

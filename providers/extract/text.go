@@ -41,6 +41,18 @@ type text struct {
 	blocks    []protocol.TextBlock
 	pages     int // blocks that were begun, those without text included
 	truncated bool
+	notes     []protocol.TextNote
+}
+
+// note adds to what was left out or guessed.
+func (t *text) note(kind protocol.NoteKind, count int) {
+	for i := range t.notes {
+		if t.notes[i].Kind == kind {
+			t.notes[i].Count += count
+			return
+		}
+	}
+	t.notes = append(t.notes, protocol.TextNote{Kind: kind, Count: count})
 }
 
 // write adds a piece. Its invalid bytes and control characters are replaced, and the ends of its lines are \n. The error
@@ -131,5 +143,5 @@ func clean(s string) string {
 // extraction returns the result for a text that was read.
 func (t *text) extraction() *protocol.Extraction {
 	t.end()
-	return &protocol.Extraction{State: protocol.TextDone, Pages: t.pages, Truncated: t.truncated, Text: t.b.String(), Blocks: t.blocks}
+	return &protocol.Extraction{State: protocol.TextDone, Pages: t.pages, Truncated: t.truncated, Notes: t.notes, Text: t.b.String(), Blocks: t.blocks}
 }

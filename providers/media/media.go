@@ -5,64 +5,50 @@ package media
 import (
 	"bytes"
 	"mime"
-	"path"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
 
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
+	"turnstone/providers/charset"
 )
 
 // Detector detects media types.
 type Detector struct{}
 
-// aliases maps the names of the library to those of filetype.Types.
-var aliases = map[string]string{
-	"application/x-ole-storage":    encrypted,
-	"audio/x-wav":                  "audio/wav",
-	"audio/x-flac":                 "audio/flac",
-	"audio/x-m4a":                  "audio/mp4",
-	"application/ogg":              "audio/ogg",
-	"image/heif":                   "image/heic",
-	"application/x-gzip":           "application/gzip",
-	"text/xml":                     "application/xml",
-	"text/javascript":              "application/javascript",
-	"application/x-javascript":     "application/javascript",
-	"text/json":                    "application/json",
-	"text/yaml":                    "application/yaml",
-	"application/x-yaml":           "application/yaml",
-	"audio/x-mpeg":                 "audio/mpeg",
-	"audio/mp3":                    "audio/mpeg",
-	"audio/wave":                   "audio/wav",
-	"audio/vnd.wave":               "audio/wav",
-	"application/x-zip-compressed": "application/zip",
-}
-
 // encrypted is the container of encrypted Office documents, and of Office documents before 2007.
-const encrypted = "application/x-ole-storage"
+const (
+	encrypted = "application/x-ole-storage"
+	zipped    = "application/zip"
+)
 
-// extensions maps extensions of names to the types that a content of such a name may have.
-var extensions = map[string][]string{
-	".pdf":  {"application/pdf"},
-	".docx": {"application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
-	".xlsx": {"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
-	".pptx": {"application/vnd.openxmlformats-officedocument.presentationml.presentation"},
-	".odt":  {"application/vnd.oasis.opendocument.text"},
-	".epub": {"application/epub+zip"},
-	".png":  {"image/png"}, ".jpg": {"image/jpeg"}, ".jpeg": {"image/jpeg"}, ".webp": {"image/webp"}, ".gif": {"image/gif"}, ".heic": {"image/heic"},
-	".mp3": {"audio/mpeg"}, ".wav": {"audio/wav"}, ".ogg": {"audio/ogg"}, ".flac": {"audio/flac"}, ".m4a": {"audio/mp4"},
-	".zip": {"application/zip"}, ".gz": {"application/gzip"}, ".tar": {"application/x-tar"},
+// packages are the documents that are ZIP archives. Programs write their entries in any order, so the first bytes may say only
+// that a content is an archive; then the name and the declared type decide, and the reader of the document finds what is wrong.
+var packages = []string{
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	"application/vnd.oasis.opendocument.text",
+	"application/vnd.oasis.opendocument.spreadsheet",
+	"application/vnd.oasis.opendocument.presentation",
+	"application/epub+zip",
 }
 
 // Detect returns the media type of a content from its first bytes. For a text, it is the declared type, or the one of the
 // extension. mismatch is the reason why the content cannot be a file with this name and declared type.
 func (Detector) Detect(head []byte, filename, declared string) (mediaType string, mismatch *protocol.UploadFailure) {
-	declared = canonical(declared)
+	declared = filetype.Canonical(declared)
 	detected := detect(head)
+	if detected == zipped {
+		detected = packageOf(filename, declared)
+	}
 	if detected == encrypted {
-		return detected, failure(protocol.UploadEncrypted, "The document is encrypted, or in the format of Office before 2007. Save it again without a password.")
+		if old := oldOffice(filename, declared); old != "" {
+			return old, nil
+		}
+		return detected, failure(protocol.UploadEncrypted, "The document is encrypted, or in a format of old programs. Save it again without a password.")
 	}
 	if isText(detected, head) {
 		return detectText(detected, filename, declared)
@@ -70,6 +56,8 @@ func (Detector) Detect(head []byte, filename, declared string) (mediaType string
 	switch {
 	case filetype.KindOf(detected) == protocol.FileOther:
 		return detected, failure(protocol.UploadContentMismatch, "The content is of the type "+detected+", which is not accepted.")
+	case filetype.KindOf(detected) == protocol.FileImage && isPicture(filename, declared): // browsers show what it is
+		return detected, nil
 	case declared != filetype.OctetStream && declared != detected && !within(detected, declared):
 		return detected, failure(protocol.UploadContentMismatch, "The content is of the type "+detected+", and the upload declares "+declared+".")
 	case !fits(filename, detected):
@@ -82,23 +70,45 @@ func failure(code protocol.UploadFailureCode, detail string) *protocol.UploadFai
 	return &protocol.UploadFailure{Code: code, Detail: detail}
 }
 
-func canonical(name string) string {
-	if alias, is := aliases[name]; is {
-		return alias
+// oldOffice returns the type of a document of Office before 2007 whose first bytes say only that it may be one; "" if neither the
+// name nor the declared type says so.
+func oldOffice(filename, declared string) string {
+	byName := filetype.ByName(filename)
+	if slices.Contains(misnamed, byName) && (declared == filetype.OctetStream || slices.Contains(misnamed, declared)) {
+		return byName
 	}
-	return name
+	if byName == "" && slices.Contains(misnamed, declared) {
+		return declared
+	}
+	return ""
+}
+
+// packageOf returns the type of an archive whose first bytes say no more.
+func packageOf(filename, declared string) string {
+	for _, one := range []string{declared, filetype.ByName(filename)} {
+		if slices.Contains(packages, one) {
+			return one
+		}
+	}
+	return zipped
+}
+
+// isPicture reports whether a file is sent as a picture, of whatever format.
+func isPicture(filename, declared string) bool {
+	byName := filetype.KindOf(filetype.ByName(filename))
+	return (declared == filetype.OctetStream || filetype.KindOf(declared) == protocol.FileImage) && (byName == protocol.FileImage || byName == protocol.FileOther)
 }
 
 // detect returns the most specific accepted type of a content; that of the content itself if none is accepted.
 func detect(head []byte) string {
 	found := mimetype.Detect(head)
 	for m := found; m != nil; m = m.Parent() {
-		name := canonical(plain(m.String()))
+		name := filetype.Canonical(plain(m.String()))
 		if name == encrypted || filetype.KindOf(name) != protocol.FileOther {
 			return name
 		}
 	}
-	return canonical(plain(found.String()))
+	return filetype.Canonical(plain(found.String()))
 }
 
 func plain(name string) string {
@@ -109,70 +119,74 @@ func plain(name string) string {
 	return media
 }
 
-// isText reports whether a content is a text: the library reports it, or it has no type and its first bytes are UTF-8.
+// isText reports whether a content is a text: the library reports it, or it finds a type that is not accepted in what is a
+// text by its bytes, or in UTF-16, which is a text without a mark, too.
 func isText(detected string, head []byte) bool {
 	switch filetype.KindOf(detected) {
 	case protocol.FileText:
 		return true
 	case protocol.FileDocument:
-		return detected == "text/html"
-	}
-	return detected == filetype.OctetStream && bytes.IndexByte(head, 0) < 0 && utf8.Valid(trimRune(head))
-}
-
-// trimRune removes an incomplete character at the end of the first bytes.
-func trimRune(head []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(head); n++ {
-		if c := head[len(head)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRune(head[len(head)-n:]) {
-				return head[:len(head)-n]
-			}
-			break
-		}
-	}
-	return head
-}
-
-// detectText returns the type of a text. Which language a text is in, its name and its declared type say, not its content.
-func detectText(detected, filename, declared string) (string, *protocol.UploadFailure) {
-	kind := filetype.KindOf(declared)
-	switch {
-	case declared == filetype.OctetStream:
-	case kind != protocol.FileText && declared != "text/html":
-		return detected, failure(protocol.UploadContentMismatch, "The content is a text, and the upload declares "+declared+".")
-	}
-	if len(extensions[extension(filename)]) > 0 {
-		return detected, failure(protocol.UploadContentMismatch, "The content is a text, which the name of the file contradicts.")
-	}
-	if declared != filetype.OctetStream {
-		return declared, nil
-	}
-	if byName := canonical(plain(mime.TypeByExtension(extension(filename)))); filetype.KindOf(byName) == protocol.FileText {
-		return byName, nil
-	}
-	if filetype.KindOf(detected) == protocol.FileOther {
-		return "text/plain", nil
-	}
-	return detected, nil
-}
-
-func extension(filename string) string { return strings.ToLower(path.Ext(filename)) }
-
-// fits reports whether a content of a type may have a name.
-func fits(filename, detected string) bool {
-	allowed, known := extensions[extension(filename)]
-	if !known {
-		return true
-	}
-	for _, one := range allowed {
-		if one == detected {
-			return true
-		}
+		return slices.Contains(textDocuments, detected)
+	case protocol.FileOther:
+		return bytes.IndexByte(head, 0) < 0 && charset.Detect(head).Name == "utf-8" || detected == filetype.OctetStream && strings.HasPrefix(charset.Detect(head).Name, "utf-16")
 	}
 	return false
 }
 
+// detectText returns the type of a text. Which language a text is in, its name and its declared type say, not its content.
+func detectText(detected, filename, declared string) (string, *protocol.UploadFailure) {
+	byName := filetype.ByName(filename)
+	switch {
+	case declared == filetype.OctetStream, isTextType(declared):
+	case isTextType(byName) && slices.Contains(misnamed, declared):
+		return byName, nil
+	case slices.Contains(misnamed, declared) && (byName == "" || slices.Contains(misnamed, byName)): // programs write pages and tables with such names
+		return textTypeOf(detected), nil
+	default:
+		return detected, failure(protocol.UploadContentMismatch, "The content is a text, and the upload declares "+declared+".")
+	}
+	if slices.Contains(misnamed, byName) {
+		return textTypeOf(detected), nil
+	}
+	if byName != "" && !isTextType(byName) {
+		return detected, failure(protocol.UploadContentMismatch, "The content is a text, which the name of the file contradicts.")
+	}
+	if declared != filetype.OctetStream && !(slices.Contains(plainTypes, declared) && slices.Contains(textDocuments, byName)) {
+		return declared, nil
+	}
+	if byName != "" {
+		return byName, nil
+	}
+	return textTypeOf(detected), nil
+}
+
+func textTypeOf(detected string) string {
+	if isTextType(detected) {
+		return detected
+	}
+	return "text/plain"
+}
+
+// plainTypes are the types that clients declare for texts of which they know no more.
+var plainTypes = []string{"text/plain", "application/json"}
+
+// misnamed are the types of Office before 2007, which systems with these programs also give to texts, such as CSV.
+var misnamed = []string{"application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"}
+
+// textDocuments are the documents whose contents are text.
+var textDocuments = []string{"text/html", "application/rtf", "message/rfc822", "multipart/related", "application/x-ipynb+json"}
+
+func isTextType(name string) bool {
+	return filetype.KindOf(name) == protocol.FileText || slices.Contains(textDocuments, name)
+}
+
+// fits reports whether a content of a type may have a name.
+func fits(filename, detected string) bool {
+	byName := filetype.ByName(filename)
+	return byName == "" || byName == detected || isTextType(byName)
+}
+
 // within reports whether a declared container holds the detected format.
 func within(detected, declared string) bool {
-	return declared == "application/zip" && strings.Contains(detected, "zip")
+	return declared == zipped && strings.Contains(detected, "zip")
 }

@@ -88,7 +88,7 @@ func run(ctx context.Context, config *settings.Config, to io.Writer) error {
 	all := &installation{config: config, log: zap.NewNop()}
 	failed := 0
 	for _, check := range []func(context.Context) finding{
-		all.folder, all.space, all.owner, all.database, all.nodes, all.redis, all.objects, all.scanner, all.model, all.mail,
+		all.folder, all.space, all.owner, all.database, all.nodes, all.redis, all.objects, all.scanner, all.readers, all.model, all.mail,
 		all.certificates, all.running, all.advertised,
 	} {
 		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)

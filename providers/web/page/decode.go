@@ -4,12 +4,10 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/gogs/chardet"
-	"golang.org/x/net/html/charset"
-	"golang.org/x/text/encoding"
+	htmlcharset "golang.org/x/net/html/charset"
 
+	"turnstone/providers/charset"
 	"turnstone/providers/outbound"
 )
 
@@ -22,9 +20,6 @@ func mediaTypeOf(response *outbound.Response) string {
 	return mediaType
 }
 
-// detectionSample is the number of bytes by which the encoding of a text is recognized.
-const detectionSample = 64 << 10
-
 // decoded returns a text as UTF-8. The encoding is what a byte order mark, the server, or the page says, else UTF-8 if the
 // text is valid as such, else the one that its bytes look like.
 func decoded(body []byte, contentType string, isHTML bool) string {
@@ -32,9 +27,13 @@ func decoded(body []byte, contentType string, isHTML bool) string {
 	if !isHTML {
 		head = head[:min(len(head), 4)] // a byte order mark
 	}
-	from, name, certain := charset.DetermineEncoding(head, contentType)
+	from, name, certain := htmlcharset.DetermineEncoding(head, contentType)
 	if !certain {
-		from, name = detected(body)
+		detect := charset.Detect
+		if isHTML {
+			detect = charset.DetectMarkup
+		}
+		return detect(body).Decode(body)
 	}
 	if name == "utf-8" {
 		return strings.TrimPrefix(strings.ToValidUTF8(string(body), "\ufffd"), "\ufeff")
@@ -44,27 +43,4 @@ func decoded(body []byte, contentType string, isHTML bool) string {
 		return strings.ToValidUTF8(string(body), "\ufffd")
 	}
 	return strings.TrimPrefix(string(text), "\ufeff")
-}
-
-// detected returns the encoding that bytes without a declaration look like.
-func detected(body []byte) (encoding.Encoding, string) {
-	if utf8.Valid(body) || validExceptEnd(body) {
-		return encoding.Nop, "utf-8"
-	}
-	if best, err := chardet.NewTextDetector().DetectBest(body[:min(len(body), detectionSample)]); err == nil {
-		if from, name := charset.Lookup(best.Charset); from != nil {
-			return from, name
-		}
-	}
-	return charset.Lookup("windows-1252")
-}
-
-// validExceptEnd reports whether only the last character is not valid, because the text was cut.
-func validExceptEnd(body []byte) bool {
-	for n := 1; n < utf8.UTFMax && n <= len(body); n++ {
-		if rest := body[len(body)-n:]; utf8.RuneStart(rest[0]) {
-			return !utf8.FullRune(rest) && utf8.Valid(body[:len(body)-n])
-		}
-	}
-	return false
 }

@@ -199,6 +199,9 @@ func (r *Reader) readDocument(ctx context.Context, page *Page, response *outboun
 	case x.State == protocol.TextFailed:
 		return &toolbox.Failure{Code: "unreadable", Detail: "The document is damaged or too complex, so it was not read."}
 	}
+	if x.State == protocol.TextNoText {
+		return &toolbox.Failure{Code: "no_text", Detail: "The document has only pictures of pages, as a scan does, so it has no text."}
+	}
 	page.Text, page.Blocks = x.Text, x.Blocks
 	if x.Truncated {
 		page.note("The document is longer. This is its beginning.")

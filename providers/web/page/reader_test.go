@@ -313,7 +313,7 @@ func TestADocumentIsReadInItsOwnProcess(t *testing.T) {
 			t.Errorf("%s: %+v, %s", contentType, page, docs.got)
 		}
 	}
-	for want, x := range map[string]*protocol.Extraction{"encrypted": {State: protocol.TextFailed, Reason: protocol.TextEncrypted}, "unreadable": {State: protocol.TextFailed, Reason: protocol.TextDamaged}} {
+	for want, x := range map[string]*protocol.Extraction{"no_text": {State: protocol.TextNoText, Reason: protocol.TextNothing}, "encrypted": {State: protocol.TextFailed, Reason: protocol.TextEncrypted}, "unreadable": {State: protocol.TextFailed, Reason: protocol.TextDamaged}} {
 		docs.with = x
 		if _, code := read(t, r, s.URL+"/doc/tides.pdf"); code != want {
 			t.Errorf("%s, want %s", code, want)

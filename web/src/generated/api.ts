@@ -4297,7 +4297,7 @@ export interface components {
              * @description The state of the text: GET …/text returns it, and the reason of a failure.
              * @enum {string}
              */
-            text_state: "pending" | "done" | "none" | "failed";
+            text_state: "pending" | "done" | "none" | "no_text" | "failed";
             /** Format: date-time */
             updated_at: string;
             /** Format: int64 */
@@ -4352,7 +4352,7 @@ export interface components {
              * @description The state of the text: GET …/text returns it, and the reason of a failure.
              * @enum {string}
              */
-            text_state: "pending" | "done" | "none" | "failed";
+            text_state: "pending" | "done" | "none" | "no_text" | "failed";
             /** Format: date-time */
             updated_at: string;
             /** Format: int64 */
@@ -5050,11 +5050,13 @@ export interface components {
             excerpt: string | null;
             file_id: string;
             filename: string;
+            /** @description What was left out of the text or had to be guessed. */
+            notes: components["schemas"]["TextNote"][];
             /**
-             * @description Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, there is no more space, or not every model accepts pictures. Null if the model gets something.
+             * @description Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, or only pictures of text that the service cannot recognize (no_ocr), there is no more space, or not every model accepts pictures. Null if the model gets something.
              * @enum {string|null}
              */
-            reason: "processing" | "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | "no_text" | "no_space" | "no_pictures" | null;
+            reason: "processing" | "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | "no_ocr" | "no_text" | "no_space" | "no_pictures" | null;
             /**
              * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it.
              * @enum {string|null}
@@ -5069,7 +5071,7 @@ export interface components {
              * @description The state of the text.
              * @enum {string}
              */
-            text_state: "pending" | "done" | "none" | "failed";
+            text_state: "pending" | "done" | "none" | "no_text" | "failed";
             /**
              * Format: int64
              * @description The estimated number of tokens of the whole text.
@@ -5985,6 +5987,20 @@ export interface components {
             /** @description The name of the sheet or the title of the chapter, if it has one. */
             title?: string;
         };
+        TextNote: {
+            /**
+             * Format: int64
+             * @description How many; of an encoding, the certainty in percent.
+             */
+            count?: number;
+            /**
+             * @description encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept.
+             * @enum {string}
+             */
+            kind: "encoding" | "hidden" | "missing_parts" | "pages_no_text" | "no_font" | "recognized" | "first_page" | "no_values" | "unread_members" | "plain";
+            /** @description The encoding or the script. */
+            value?: string;
+        };
         TextRange: {
             /** @description The blocks that have a part in the range. */
             blocks: components["schemas"]["TextBlock"][];
@@ -5994,6 +6010,8 @@ export interface components {
              * @description The offset of the next range; null at the end.
              */
             next_offset: number | null;
+            /** @description What was left out or had to be guessed. */
+            notes: components["schemas"]["TextNote"][];
             /**
              * Format: int64
              * @description The byte at which the range starts. It is smaller than the requested one if that was inside of a character.
@@ -6005,17 +6023,20 @@ export interface components {
              */
             pages: number | null;
             /**
-             * @description Why the content could not be read, if the state is failed.
+             * @description Why the content could not be read, if the state is failed, or why it has no text, if the state is no_text: the service has no program that recognizes text in pictures (no_ocr), or there is none (no_text).
              * @enum {string|null}
              */
-            reason: "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | null;
+            reason: "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | "no_ocr" | "no_text" | null;
             /**
              * Format: int64
              * @description Of the whole text, in bytes of UTF-8.
              */
             size: number;
-            /** @enum {string} */
-            state: "pending" | "done" | "none" | "failed";
+            /**
+             * @description none: a content of this type has no text. no_text: it is a document of pictures, such as a scan, in which no text was found.
+             * @enum {string}
+             */
+            state: "pending" | "done" | "none" | "no_text" | "failed";
             /** @description The range. */
             text: string;
             /**
@@ -22239,6 +22260,13 @@ export interface operations {
                      *           "excerpt": "a excerpt",
                      *           "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "filename": "a filename",
+                     *           "notes": [
+                     *             {
+                     *               "count": 1,
+                     *               "kind": "encoding",
+                     *               "value": "a value"
+                     *             }
+                     *           ],
                      *           "reason": "processing",
                      *           "shown": "whole",
                      *           "shown_tokens": 1,
@@ -34177,6 +34205,13 @@ export interface operations {
                      *       ],
                      *       "file_id": "file_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "next_offset": 1,
+                     *       "notes": [
+                     *         {
+                     *           "count": 1,
+                     *           "kind": "encoding",
+                     *           "value": "a value"
+                     *         }
+                     *       ],
                      *       "offset": 1,
                      *       "pages": 1,
                      *       "reason": "encrypted",

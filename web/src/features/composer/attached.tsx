@@ -6,7 +6,7 @@ import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/at
 import type { Schemas } from "../../api/client";
 import { viewFile } from "../../controls/viewed-file";
 import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
-import { DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
+import { DropTarget, isOpen, type QueuedUpload, readingNotes, UploadList, uploads, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
 import { useLocalization } from "../../messages/localization";
@@ -65,6 +65,7 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
         <PicturesNote
           conversation={conversation}
           files={files}
+          areRead={files.some((id) => states.get(id)?.file?.text_state !== "pending")}
           pictures={files.filter((id) => {
             const file = states.get(id)?.file;
             return file?.kind === "image" && file.text_state !== "pending";
@@ -159,21 +160,37 @@ function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) 
 interface PicturesNoteProps {
   conversation: string;
   files: readonly string[];
+  /** Whether the text of one of the files was read. */
+  areRead: boolean;
   /** Those of the files that are pictures. */
   pictures: readonly string[];
 }
 
-/** Says whether the model will see the pictures of the message. */
-function PicturesNote({ conversation, files, pictures }: PicturesNoteProps) {
+/** Says whether the model will see the pictures of the message, and what it will not get of the texts of the files. */
+function PicturesNote({ conversation, files, areRead, pictures }: PicturesNoteProps) {
   const { t } = useLocalization();
-  const { data } = useQuery({ ...preparedQuery(conversation, files), enabled: pictures.length > 0 });
-  if (pictures.length === 0 || data === undefined) return null;
+  const { data } = useQuery({ ...preparedQuery(conversation, files), enabled: areRead });
+  if (data === undefined) return null;
   const unseen = data.data.filter(({ file_id, shown }) => pictures.includes(file_id) && shown === "nothing").length;
   return (
-    <p className="text-xs text-soft">
-      {unseen === 0
-        ? t("composer.pictures.seen", { count: pictures.length })
-        : t("composer.pictures.unseen", { count: unseen })}
-    </p>
+    <div className="flex flex-col gap-1 text-xs text-soft empty:hidden">
+      {pictures.length > 0 && (
+        <p>
+          {unseen === 0
+            ? t("composer.pictures.seen", { count: pictures.length })
+            : t("composer.pictures.unseen", { count: unseen })}
+        </p>
+      )}
+      {data.data.map((file) => {
+        const notes = readingNotes(t, file);
+        if (notes.length === 0) return null;
+        return (
+          <p key={file.file_id} className="wrap-anywhere">
+            <bdi>{file.filename}</bdi>: {notes.join(" ")}
+            {file.shown === "nothing" && ` ${t("file.model_nothing")}`}
+          </p>
+        );
+      })}
+    </div>
   );
 }

@@ -11,6 +11,7 @@ import { ShowMore } from "../../controls/show-more";
 import { byteSize } from "../../messages/byte-size";
 import { useLocalization } from "../../messages/localization";
 import { addressOf } from "../../api/message-address";
+import { readingNotes } from "./reading-notes";
 import { piecesOf } from "./text-pieces";
 
 type TextRange = Schemas["TextRange"];
@@ -33,8 +34,17 @@ const textQuery = (file_id: string, start: number) =>
     getNextPageParam: (last: TextRange) => last.next_offset,
   });
 
+/** What is known of the text of a file, with its first characters. */
+const readQuery = (file_id: string) =>
+  queryOptions({
+    queryKey: ["file-text", file_id, "read"],
+    staleTime: Infinity,
+    queryFn: () =>
+      body(api.GET("/files/{file_id}/text", { params: { path: { file_id }, query: { offset: 0, limit: 256 } } })),
+  });
+
 /** The types of pictures that every browser shows. */
-const shownPictures = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const shownPictures = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
 
 export function FileView() {
   const viewed = useFileView(({ file }) => file);
@@ -68,6 +78,7 @@ function View({ viewed }: { viewed: ViewedFile }) {
       )}
       {file !== undefined && (
         <>
+          {file.text_state !== "pending" && <Notes id={file.file_id} />}
           {shownPictures.includes(file.media_type) ? (
             <img src={contentPath(file)} alt={file.filename} className="max-h-[60dvh] self-center object-contain" />
           ) : file.text_state === "done" ? (
@@ -82,7 +93,16 @@ function View({ viewed }: { viewed: ViewedFile }) {
               <Text viewed={viewed} />
             </>
           ) : (
-            <p className="text-sm text-soft">{t(file.text_state === "pending" ? "file.reading" : "file.no_text")}</p>
+            <>
+              {file.has_thumbnail && (
+                <img
+                  src={thumbnailPath(file)}
+                  alt={t("file.first_page")}
+                  className="max-h-64 self-center rounded-sm border border-line object-contain"
+                />
+              )}
+              <p className="text-sm text-soft">{t(file.text_state === "pending" ? "file.reading" : "file.no_text")}</p>
+            </>
           )}
           <References list={file.references} />
           <a
@@ -95,6 +115,21 @@ function View({ viewed }: { viewed: ViewedFile }) {
         </>
       )}
     </Dialog>
+  );
+}
+
+/** Says why a file has no text, or what of it was left out or guessed. */
+function Notes({ id }: { id: string }) {
+  const { t } = useLocalization();
+  const { data } = useQuery(readQuery(id));
+  const notes = data === undefined ? [] : readingNotes(t, data);
+  if (notes.length === 0) return null;
+  return (
+    <ul aria-label={t("file.notes")} className="flex flex-col gap-1 text-sm text-soft">
+      {notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
   );
 }
 

@@ -6,6 +6,7 @@ import { closeFileView } from "../../controls/viewed-file";
 export { ChooseFilesDialog } from "./choose-files";
 export { FileList } from "./file-list";
 export { DropTarget, UploadButton, UploadList } from "./upload-controls";
+export { readingNotes } from "./reading-notes";
 export { isOpen, type QueuedUpload } from "./upload-queue";
 export { uploads, useUploads } from "./page-uploads";
 
