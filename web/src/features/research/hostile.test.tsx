@@ -4,7 +4,6 @@ import { expect, test, vi } from "vitest";
 import type { KeptSource } from "./queries";
 
 vi.stubGlobal("location", { origin: "http://127.0.0.1" });
-vi.stubGlobal("localStorage", { getItem: () => null });
 const { ReportContext } = await import("../../parts/cited");
 const { Markdown } = await import("../../parts/markdown");
 const { SourceContent } = await import("./source");
