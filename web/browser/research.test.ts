@@ -1,9 +1,9 @@
 // A research task from the composer to its report: it is steered while it works, survives a reload, and its citations open the
-// excerpts of their sources. A second one is cancelled.
+// excerpts of their sources. A second one is cancelled. Refused starts leave no empty conversation.
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { expectAccessible, expectAccessibleOnDesktopAndPhone } from "./axe";
-import { composer, expectFocus, intercept, messages, sidebar } from "./conversation-page";
+import { composer, expectFocus, intercept, messages, refusal, sidebar } from "./conversation-page";
 import { Account, BrowserWindow, withBrowser } from "./harness";
 
 withBrowser();
@@ -134,6 +134,65 @@ test("31 a task is started with a budget, steered, left, reloaded and read with 
   await card(page).getByRole("button", { name: "Cancel research" }).press("Enter");
   await page.getByRole("dialog").getByRole("button", { name: "Cancel research" }).press("Enter");
   await expect.poll(async () => (await tasks()).map(({ state }) => state)).toEqual(["cancelled", "completed"]);
-  await page.getByRole("region", { name: "Why are salt marshes flooded?" }).waitFor();
+  const ended = page.getByRole("region", { name: "Why are salt marshes flooded?" });
+  await ended.getByRole("button", { name: /tokens used/ }).press("Enter");
+  await ended.getByText("Not finished:").first().waitFor();
+  expect(await ended.getByText("In progress:").count()).toBe(0);
+  await visit.close();
+});
+
+test("31 refused starts use one conversation, which is removed with the options if nothing is in it", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  const conversations = async () =>
+    (await account.read<{ data: { conversation_id: string }[] }>("/conversations")).data;
+  const refusals = [
+    refusal(503, "source_unavailable"),
+    refusal(429, "too_many_tasks"),
+    refusal(422, "validation_failed"),
+  ];
+  const started: string[] = [];
+  await page.route(/\/research-tasks$/, (route) => {
+    if (route.request().method() !== "POST") return route.fallback();
+    started.push(/conv_[a-z0-9]+/.exec(route.request().url())![0]);
+    return route.fulfill(refusals[(started.length - 1) % refusals.length]!);
+  });
+  const start = async () => {
+    const before = started.length;
+    await composer(page).press("Enter");
+    await expect.poll(() => started.length).toBe(before + 1);
+    await options(page)
+      .getByText(/^(Nothing was started|Not done)/)
+      .waitFor();
+  };
+
+  // The text is kept as a draft, in one conversation.
+  await button(page, "Research").press("Enter");
+  await composer(page).fill("How do shorebirds find food?");
+  for (const _ of refusals) await start();
+  expect(new Set(started).size).toBe(1);
+  await page.waitForURL(/\/c\//);
+  expect(await conversations()).toHaveLength(1);
+  await button(page, "Research").press("Enter");
+  await options(page).waitFor({ state: "detached" });
+  expect(await composer(page).inputValue()).toBe("How do shorebirds find food?");
+
+  // Without its text, it is removed when the options are left, and when the conversation is.
+  await button(page, "Research").press("Enter");
+  await start();
+  await composer(page).fill("");
+  await options(page).getByRole("button", { name: "Don't research" }).press("Enter");
+  await page.waitForURL(/\/$/);
+  await expect.poll(conversations).toEqual([]);
+  await expect.poll(() => sidebar(page).locator('a[href^="/c/"]').count()).toBe(0);
+  await button(page, "Research").press("Enter");
+  await composer(page).fill("Why are salt marshes flooded?");
+  await start();
+  expect(new Set(started).size).toBe(2);
+  await page.waitForURL(/\/c\//);
+  await composer(page).fill("");
+  await page.getByRole("link", { name: "Library" }).press("Enter");
+  await expect.poll(conversations).toEqual([]);
   await visit.close();
 });

@@ -125,6 +125,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
             length={way.length}
             files={draft.files.length}
             temporary={temporary?.on ?? chat.page?.temporary ?? false}
+            isEmpty={() => chat.fresh === null && isEmpty(drafts.state.getState().byID[id]!)}
           />
         )}
         {mentioning === id && <FileMention key={id} conversation={id} field={field} />}

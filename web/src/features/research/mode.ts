@@ -14,6 +14,8 @@ export interface ResearchChoice {
   budget: Partial<Amounts>;
   /** The last request whose outcome is not known: a repetition of it has the same key. */
   unfinished?: { request: string; key: string } | undefined;
+  /** The question of the last start, if the service has refused it. */
+  refused?: string | undefined;
 }
 
 /** The request of this page. */

@@ -1,7 +1,7 @@
 // What the composer shows while its next send starts a research task: how deep it is, what it searches, and what it may use.
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useId, useState } from "react";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useId, useRef, useState } from "react";
 import { consentsQuery } from "../../api/consents";
 import type { Refusal } from "../../api/problem";
 import { Button, IconButton } from "../../controls/button";
@@ -21,6 +21,7 @@ import {
   type Place,
   type ResearchChoice,
 } from "./mode";
+import { removeUnused } from "./remove-unused";
 
 interface PanelProps {
   conversation: string;
@@ -30,15 +31,18 @@ interface PanelProps {
   files: number;
   /** Whether the conversation is temporary: it searches neither files nor conversations of the account. */
   temporary: boolean;
+  /** Whether the conversation has a page of its own, and nothing is in its composer. */
+  isEmpty: () => boolean;
 }
 
 const depths = ["quick", "standard", "deep"] as const;
 const places = ["web", "files", "conversations"] as const;
 
-export function ResearchPanel({ conversation, length, files, temporary }: PanelProps) {
+export function ResearchPanel({ conversation, length, files, temporary, isEmpty }: PanelProps) {
   const t = useMessages(researchMessages);
   const choice = useResearchMode(({ choices }) => choices[conversation]);
   const { sending, retry, refusal } = useResearchMode(({ starting }) => starting[conversation] ?? idle);
+  useRemoval(conversation, choice?.refused, isEmpty);
   if (choice === undefined) return null;
   const change = (changed: Partial<ResearchChoice>) => chooseResearch(conversation, { ...choice, ...changed });
   return (
@@ -88,6 +92,20 @@ export function ResearchPanel({ conversation, length, files, temporary }: PanelP
         {refusal !== null && <Refused refusal={refusal} />}
       </div>
     </section>
+  );
+}
+
+/** Removes the conversation of a refused start with its options, if it is empty: when they are left, or the conversation is. */
+function useRemoval(conversation: string, question: string | undefined, isEmpty: () => boolean): void {
+  const navigate = useNavigate();
+  const last = useRef({ question, isEmpty });
+  useEffect(() => void (last.current = { question, isEmpty }));
+  useEffect(
+    () => () => {
+      const { question, isEmpty } = last.current;
+      if (question !== undefined) void removeUnused(conversation, question, isEmpty, () => void navigate({ to: "/" }));
+    },
+    [conversation, navigate],
   );
 }
 

@@ -34,7 +34,7 @@ export async function startResearch(
   };
   const text = JSON.stringify(request);
   const key = choice.unfinished?.request === text ? choice.unfinished.key : crypto.randomUUID();
-  chooseResearch(conversation_id, { ...choice, unfinished: { request: text, key } });
+  chooseResearch(conversation_id, { ...choice, unfinished: { request: text, key }, refused: undefined });
   setStarting(conversation_id, { ...idle, sending: true });
   try {
     const task = await untilAnswered(
@@ -57,7 +57,7 @@ export async function startResearch(
     return true;
   } catch (refusal) {
     // A refused request had no effect, so the key is unused.
-    chooseResearch(conversation_id, { ...choice, unfinished: undefined });
+    chooseResearch(conversation_id, { ...choice, unfinished: undefined, refused: question });
     setStarting(conversation_id, { ...idle, refusal: refusal as Refusal });
     return false;
   }

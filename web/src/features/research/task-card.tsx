@@ -12,6 +12,7 @@ import { Disclosure } from "../../parts/disclosure";
 import { formatDuration, useElapsed } from "../../parts/elapsed";
 import { webURL } from "../../parts/links";
 import { isOver, type Task, type TaskInput, type TaskSource } from "../../turn/task";
+import { shownSource, shownStep, type ShownSource, type ShownStep } from "./shown";
 import { useCommands, useTask, type Command, type CurrentTask, type Sent } from "./use-task";
 
 const longestStep = 400;
@@ -24,7 +25,8 @@ export function TaskCard({ task }: { task: Task }) {
   const section = useRef<HTMLElement>(null);
   useAnnouncedState(current.state, current.phase);
   const over = isOver(current.state);
-  const steerable = !over && current.state !== "cancelling" && current.phase !== "synthesizing" && !current.writesNow;
+  const works = !over && current.state !== "cancelling";
+  const steerable = works && current.phase !== "synthesizing" && !current.writesNow;
   return (
     <section
       ref={section}
@@ -35,8 +37,8 @@ export function TaskCard({ task }: { task: Task }) {
     >
       <Head task={task} current={current} />
       <Amounts task={task} current={current} />
-      <Plan plan={current.plan} steerable={steerable} busy={sent?.state === "sending"} onSend={send} />
-      <Sources sources={current.sources} reads={!over && current.phase !== "synthesizing"} />
+      <Plan plan={current.plan} works={works} steerable={steerable} busy={sent?.state === "sending"} onSend={send} />
+      <Sources sources={current.sources} reads={works && current.phase !== "synthesizing"} />
       <Inputs inputs={current.inputs} />
       {!over && (
         <Controls
@@ -118,22 +120,25 @@ function Amounts({ task: { budget }, current: { progress, spent, state } }: { ta
   );
 }
 
-const stepIcons: Readonly<Record<Task["plan"][number]["state"], IconName>> = {
+const stepIcons: Readonly<Record<ShownStep, IconName>> = {
   open: "clock",
   running: "search",
   done: "check",
   struck: "close",
   skipped: "close",
+  stopped: "stop",
 };
 
 interface PlanProps {
   plan: Task["plan"];
+  /** Whether the task still works. */
+  works: boolean;
   steerable: boolean;
   busy: boolean;
   onSend: (command: Command) => Promise<boolean>;
 }
 
-function Plan({ plan, steerable, busy, onSend }: PlanProps) {
+function Plan({ plan, works, steerable, busy, onSend }: PlanProps) {
   const t = useMessages(researchMessages);
   const list = useRef<HTMLOListElement>(null);
   if (plan.length === 0) return null;
@@ -146,7 +151,8 @@ function Plan({ plan, steerable, busy, onSend }: PlanProps) {
     <div>
       <h3 className="font-medium">{t("research.plan")}</h3>
       <ol ref={list} tabIndex={-1} aria-label={t("research.plan")} className="mt-1 flex flex-col outline-none">
-        {plan.map(({ step_id, question, state }) => {
+        {plan.map(({ step_id, question, state: last }) => {
+          const state = shownStep(last, works);
           const left = state === "struck" || state === "skipped";
           return (
             <li key={step_id} data-step={state} className="flex min-h-8 items-start gap-2">
@@ -223,8 +229,8 @@ function TextForm({ label, button, icon, most, disabled, onSend }: FormProps) {
   );
 }
 
-const sourceIcons: Readonly<Record<TaskSource["state"] | "left", IconName>> = {
-  left: "close", // the report is written without it
+const sourceIcons: Readonly<Record<ShownSource, IconName>> = {
+  left: "close",
   found: "search",
   reading: "eye",
   kept: "check",
@@ -261,7 +267,7 @@ function Sources({ sources, reads }: { sources: readonly TaskSource[]; reads: bo
 
 function SourceRow({ source: { state: last, title, url, reason }, reads }: { source: TaskSource; reads: boolean }) {
   const t = useMessages(researchMessages);
-  const state = reads || (last !== "found" && last !== "reading") ? last : "left";
+  const state = shownSource(last, reads);
   const address = webURL(url ?? undefined);
   const name = title === "" ? (url ?? "") : title;
   return (
@@ -437,7 +443,7 @@ export function EndedTask({ task }: { task: Task }) {
             {plan.map((step) => (
               <li key={step.step_id}>
                 <bdi className={step.state === "struck" ? "line-through" : ""}>{step.question}</bdi>{" "}
-                <Faint>{t(`research.step.${step.state}`)}</Faint>
+                <Faint>{t(`research.step.${shownStep(step.state, false)}`)}</Faint>
               </li>
             ))}
           </ul>
