@@ -208,6 +208,6 @@ debian-run:
 	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' '$(CMAPS)'
 
 debian-test: # the race detector needs a C compiler
-	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' '$(CMAPS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl clamav-daemon=/usr/sbin/clamd
+	@tools/debian.sh '$(POSTGRES)' '$(REDIS)' '$(POPPLER)' '$(CMAPS)' gcc=gcc libc6-dev=/usr/include/stdlib.h git=git chromium-headless-shell=chromium-headless-shell curl=curl openssl=openssl clamav-daemon=/usr/sbin/clamd tesseract-ocr=tesseract libheif-examples=heif-enc
 
 FORCE:

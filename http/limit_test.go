@@ -202,3 +202,20 @@ func TestTheLimiterHasABoundedTimeToDecide(t *testing.T) {
 		t.Errorf("the limiter had %v to decide", s.limiter.waits)
 	}
 }
+
+// Requests that draw from a limit have its headers, also when they are refused for another reason.
+func TestRefusalsNameTheirLimits(t *testing.T) {
+	t.Parallel()
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	s.localBucket(route.BucketReads, limits.Limit{Rate: 1, Period: time.Hour, Burst: 1})
+	u.do(200, "GET", "/conversations", nil)
+	refused := u.do(429, "GET", "/conversations", nil)
+	s.localBucket(route.Bucket("signin"), limits.Limit{Rate: 1, Period: time.Hour, Burst: 5})
+	malformed := u.do(400, "POST", "/auth/login", rawBody("{"))
+	for _, one := range []*decodedReply{&refused, &malformed} {
+		if one.header.Get("RateLimit") == "" || one.header.Get("RateLimit-Policy") == "" {
+			t.Errorf("%d %v", one.status, one.header)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (s *Store) Project(ctx context.Context, account protocol.AccountID, id prot
 
 const namedSQL = `
 	select project_id from projects
-	where account_id = @account and deleted_at is null and (lower(name) = lower(@name) or project_id = @project)
+	where account_id = @account and state <> 'deleted' and (lower(name) = lower(@name) or project_id = @project)
 	order by archived_at nulls first, project_id limit 1`
 
 // Named returns the project with a name, in any case, or with an identifier; nil: there is none. Active projects come first.

@@ -224,6 +224,12 @@ func ownWords(sample []byte) []byte {
 	return own
 }
 
+// preferred reports whether the first of two equally likely encodings is taken: the most common one, then the first by name.
+func preferred(one, other string) bool {
+	const most = "windows-1252"
+	return other != most && (one == most || one < other)
+}
+
 // narrowGuess returns the best of the encodings that the library finds possible. It knows the frequency of characters, but
 // hardly how they follow each other in a short text; see plausibility.
 func narrowGuess(sample []byte) Guess {
@@ -239,7 +245,8 @@ func narrowGuess(sample []byte) Guess {
 		if guess.Name == "euc-jp" || guess.Name == "euc-kr" {
 			score++ // their characters are fewer than those of GB 18030, so they match less by chance
 		}
-		if score > bestScore {
+		// The library returns what it finds equally likely in any order.
+		if score > bestScore || score == bestScore && preferred(guess.Name, best.Name) {
 			guess.Certainty = min(certain-1, int(score*certain/(certain+weight)))
 			best, bestScore = guess, score
 		}

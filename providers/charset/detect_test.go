@@ -52,6 +52,14 @@ var texts = []struct {
 	{"UTF-8 with a mark", unicode.UTF8BOM, "é", "各位同事", false},
 }
 
+func TestTheGuessOfAShortTextIsTheSameEveryTime(t *testing.T) {
+	for range 200 {
+		if guess := charset.Detect([]byte("caf\xe9")); guess.Name != "windows-1252" {
+			t.Fatalf("the text is taken for %s", guess.Name)
+		}
+	}
+}
+
 func TestTheEncodingOfATextIsRecognized(t *testing.T) {
 	for _, c := range texts {
 		table := strings.Repeat(c.many+"\nid,name,date,value,1234\n", 50)

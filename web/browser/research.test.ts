@@ -136,7 +136,7 @@ test("31 a task is started with a budget, steered, left, reloaded and read with 
   await expect.poll(async () => (await tasks()).map(({ state }) => state)).toEqual(["cancelled", "completed"]);
   const ended = page.getByRole("region", { name: "Why are salt marshes flooded?" });
   await ended.getByRole("button", { name: /tokens used/ }).press("Enter");
-  await ended.getByText("Not finished:").first().waitFor();
+  await ended.getByText("Left out:").first().waitFor();
   expect(await ended.getByText("In progress:").count()).toBe(0);
   await visit.close();
 });
