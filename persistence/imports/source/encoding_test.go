@@ -96,3 +96,20 @@ func TestAnArchivedConversationStaysArchived(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsThatAreLeftOutAreNoted(t *testing.T) {
+	chatGPT := func(content string) string {
+		return `{"id":"x","title":"x","mapping":{"n":{"id":"n","message":{"author":{"role":"user"},"content":` + content + `}}}}`
+	}
+	for file, want := range map[string]int{
+		`{"uuid":"x","name":"x","chat_messages":[{"uuid":"m","sender":"assistant","content":[{"type":"tool_use"},{"type":"text","text":"a"},{"type":"tool_result"},{"type":"new"}]}]}`: 3,
+		claudeOf(message("m", "", `"Tides"`)):                                                          0,
+		chatGPT(`{"content_type":"tether_quote","text":"a page"}`):                                     1,
+		chatGPT(`{"content_type":"user_editable_context","user_profile":"I sail."}`):                   1,
+		chatGPT(`{"content_type":"multimodal_text","parts":["a",{"new":"thing"},7," ",{"text":"b"}]}`): 2,
+	} {
+		if got := read(t, []byte(file)).conversations[0].Notes[protocol.ImportPartsSkipped]; got != want {
+			t.Errorf("%s: %d parts are noted, want %d", file, got, want)
+		}
+	}
+}
