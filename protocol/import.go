@@ -26,6 +26,7 @@ const (
 	ImportBranchesCut       ImportReason = "branches_cut"         // branches nested too deeply were left out
 	ImportTextCut           ImportReason = "text_cut"             // texts were shortened: they are over a limit
 	ImportTextChanged       ImportReason = "text_changed"         // characters that cannot be stored were replaced
+	ImportPartsSkipped      ImportReason = "parts_skipped"        // parts of messages were left out: the service has no place for them, for example calls of tools
 	ImportMessagesSplit     ImportReason = "messages_split"       // messages longer than 1 MiB became several
 	ImportTitleCut          ImportReason = "title_cut"            // a title was shortened
 	ImportAttachmentsAbsent ImportReason = "attachments_absent"   // attachments that the export names but does not have
@@ -51,7 +52,7 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
+	ImportPartsSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
 	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }

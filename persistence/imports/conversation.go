@@ -52,6 +52,7 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 			return err
 		}
 	}
+	w.title = w.findTitle()
 	w.prepare()
 	w.noteAll(&w.id)
 	for more := true; more && err == nil; {
@@ -67,6 +68,7 @@ type writing struct {
 	tree *source.Tree
 	id   protocol.ConversationID
 
+	title    string
 	branches []protocol.BranchID
 	messages []protocol.MessageID
 	parts    []string // JSON
@@ -85,6 +87,25 @@ type position struct {
 // own returns the identifier of a conversation of this service; false: it is of another one.
 func (w *writing) own() (id protocol.ConversationID, is bool) {
 	return id, w.c.Kind == protocol.ImportFromTurnstone && id.UnmarshalText([]byte(w.c.ID)) == nil
+}
+
+// findTitle returns the title of the conversation. A conversation of another service that has none gets one from its first message.
+func (w *writing) findTitle() string {
+	if w.c.Title != "" || w.c.Kind == protocol.ImportFromTurnstone {
+		return w.c.Title
+	}
+	for i := range w.tree.Messages {
+		m := &w.tree.Messages[i]
+		for k := range m.Parts {
+			if m.Role != protocol.RoleUser || m.Parts[k].Type != protocol.PartText {
+				continue
+			}
+			if title := conversations.ProvisionalTitle(m.Parts[k].Text); title != "" { // otherwise it starts with code
+				return title
+			}
+		}
+	}
+	return ""
 }
 
 // hash identifies the conversation in its source.
@@ -282,7 +303,7 @@ func (w *writing) begin(ctx context.Context, tx *pg.Tx) error {
 		drafted, version = nullTime(w.c.DraftUpdatedAt), max(1, version)
 	}
 	_, err := tx.Exec(ctx, insertSQL, pgx.NamedArgs{
-		"account": w.account, "conversation": w.id, "title": w.c.Title, "title_source": w.c.TitleSource, "profile": w.c.Profile,
+		"account": w.account, "conversation": w.id, "title": w.title, "title_source": w.c.TitleSource, "profile": w.c.Profile,
 		"metadata": metadata, "project": w.project, "pinned": nullTime(w.c.PinnedAt), "archived": nullTime(w.c.ArchivedAt),
 		"draft": w.c.Draft, "draft_files": uuids(w.c.DraftAttachments), "draft_version": version, "draft_updated": drafted,
 		"branch": w.branches[w.tree.Active], "count": len(w.messages), "read": read, "version": w.c.Version,

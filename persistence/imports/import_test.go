@@ -753,3 +753,27 @@ func TestAReportIsBounded(t *testing.T) {
 		t.Errorf("%d skipped, %d entries, %d more, %v", done.Skipped, len(done.Report.Entries), done.Report.MoreEntries, done.Report.Reasons)
 	}
 }
+
+func TestALinesFileIsImportedWithTitlesAndTheArchive(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const line = `{"id":%q,"title":%s,"create_time":1700000000000,"update_time":1700000300000,"is_archived":%t,"mapping":{"n":{"id":"n",
+		"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["Why are there two tides a day?"]}}}}}`
+	var file []byte
+	file = fmt.Appendf(file, line+"\n", "a", "null", true)
+	file = fmt.Appendf(file, line+"\n", "b", `"Named"`, false)
+	done := upload(w, w.Account, file)
+	if done.State != protocol.ImportCompleted || done.Imported != 2 || len(done.Report.Reasons) != 0 {
+		t.Errorf("%+v", done)
+	}
+	for _, sql := range []string{
+		`select count(*) from conversations where title = 'Why are there two tides a day?' and title_source = 'auto' and archived_at = '2023-11-14 22:18:20Z'`,
+		`select count(*) from conversations where title = 'Named' and title_source = 'user' and archived_at is null and created_at = '2023-11-14 22:13:20Z'`,
+	} {
+		if n := w.Count(sql); n != 1 {
+			t.Errorf("%s: %d", sql, n)
+		}
+	}
+	if again := upload(w, w.Account, file); again.Skipped != 2 || again.Report.Reasons[protocol.ImportAlreadyImported] != 2 {
+		t.Errorf("again: %+v", again)
+	}
+}

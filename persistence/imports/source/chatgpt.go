@@ -116,9 +116,9 @@ func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []prot
 			parts = append(parts, protocol.Part{Type: protocol.PartReasoning, Text: text})
 		}
 		return parts
-	case "user_editable_context", "model_editable_context", "reasoning_recap":
-		return nil
-	case "tether_browsing_display", "tether_quote", "sonic_webpage": // pages that a tool has read
+	case "user_editable_context", "model_editable_context", "reasoning_recap",
+		"tether_browsing_display", "tether_quote", "sonic_webpage": // settings, and pages that a tool has read
+		c.note(protocol.ImportPartsSkipped, 1)
 		return nil
 	}
 	var parts []protocol.Part
@@ -159,5 +159,6 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	case object.Type != "":
 		return []protocol.Part{c.absent(strings.TrimSuffix(string(object.Type), "_asset_pointer"))}
 	}
+	c.note(protocol.ImportPartsSkipped, 1)
 	return nil
 }

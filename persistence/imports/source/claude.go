@@ -66,6 +66,8 @@ func (c *Conversation) claudeMessage(from *claudeMessage) Message {
 			m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartText, Text: string(part.Text)})
 		case "thinking":
 			m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartReasoning, Text: string(part.Thinking)})
+		default:
+			c.note(protocol.ImportPartsSkipped, 1)
 		}
 	}
 	if len(m.Parts) == 0 && from.Text != "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -38,9 +37,26 @@ func newDecoder(from io.Reader, now time.Time) *decoder {
 	return &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now, to: &jsontext.Encoder{}}
 }
 
-// each calls yield with every conversation of the file: the elements of an array, or the file itself. An error of the
-// file is returned after the conversations before it; the one in which it occurred is passed on as far as it was read.
+// each calls yield with every conversation of the file, which has one JSON value or several, as a file of JSON lines has. An
+// error of the file is returned after the conversations before it; the one in which it occurred is passed on as far as it
+// was read.
 func (d *decoder) each(yield func(*Conversation) error) error {
+	for {
+		if err := d.eachOfValue(yield); err != nil {
+			return err
+		}
+		if d.PeekKind() != 0 {
+			continue
+		}
+		if _, err := d.ReadToken(); !errors.Is(err, io.EOF) { // what follows is damaged
+			return err
+		}
+		return nil
+	}
+}
+
+// eachOfValue calls yield with the conversations of one JSON value: the elements of an array, or the value itself.
+func (d *decoder) eachOfValue(yield func(*Conversation) error) error {
 	if d.PeekKind() != '[' {
 		return d.one(yield)
 	}
@@ -234,6 +250,11 @@ func (d *decoder) conversation(c *Conversation) error {
 			return d.time(&c.CreatedAt)
 		case "update_time", "updated_at":
 			return d.time(&c.UpdatedAt)
+		case "is_archived":
+			var archived jsontext.Value
+			err := d.value(&archived)
+			c.archived = archived.Kind() == 't'
+			return err
 		}
 		if c.Kind == "" || c.Kind == protocol.ImportFromTurnstone { // the format may be a later member
 			return d.ownMember(c, name)
@@ -276,34 +297,6 @@ func (t *text) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 		}
 	}
 	return err
-}
-
-// when is a time, in seconds since 1970 or as in RFC 3339; another value is the zero time.
-type when struct{ time.Time }
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (w *when) UnmarshalJSONFrom(from *jsontext.Decoder) error {
-	value, err := from.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch value.Kind() {
-	case '0':
-		const most = 1 << 40 // seconds; later times are no times
-		var seconds float64
-		if json.Unmarshal(value, &seconds) == nil && seconds > 0 && seconds < most {
-			const micro = 1e6 // the precision of a float64 for these times
-			w.Time = time.UnixMicro(int64(seconds * micro)).UTC()
-		}
-	case '"':
-		var s string
-		if json.Unmarshal(value, &s, lenient) == nil {
-			if at, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(s)); err == nil {
-				w.Time = at.UTC()
-			}
-		}
-	}
-	return nil
 }
 
 // yielded returns the error of the receiving function if that is what ended the reading; nil otherwise.

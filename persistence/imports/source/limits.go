@@ -49,7 +49,7 @@ type limiter struct {
 
 func newLimiter(from io.Reader) *limiter {
 	const size = 64 << 10
-	return &limiter{from: bufio.NewReaderSize(from, size)}
+	return &limiter{from: asUTF8(bufio.NewReaderSize(from, size))}
 }
 
 // Read implements io.Reader.

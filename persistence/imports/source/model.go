@@ -44,6 +44,8 @@ type Conversation struct {
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
 
+	archived bool // at a time that the export does not have
+
 	nodes   int // of the source
 	visible int // messages that are not hidden
 	text    int // bytes of their parts, as JSON
@@ -273,6 +275,9 @@ func (c *Conversation) finish(now time.Time) {
 	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
 	c.CreatedAt = bounded(c.CreatedAt, now, now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
+	if c.archived && c.ArchivedAt.IsZero() {
+		c.ArchivedAt = c.UpdatedAt
+	}
 	c.finishOwn(now)
 	for i := range c.Messages {
 		c.Messages[i].CreatedAt = bounded(c.Messages[i].CreatedAt, c.CreatedAt, now)
