@@ -6,7 +6,7 @@ import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/at
 import type { Schemas } from "../../api/client";
 import { viewFile } from "../../controls/viewed-file";
 import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
-import { DropTarget, isOpen, type QueuedUpload, readingNotes, UploadList, uploads, useUploads } from "../files";
+import { AttachedNotes, DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
 import { useLocalization } from "../../messages/localization";
@@ -181,16 +181,7 @@ function PicturesNote({ conversation, files, areRead, pictures }: PicturesNotePr
             : t("composer.pictures.unseen", { count: unseen })}
         </p>
       )}
-      {data.data.map((file) => {
-        const notes = readingNotes(t, file);
-        if (notes.length === 0) return null;
-        return (
-          <p key={file.file_id} className="wrap-anywhere">
-            <bdi>{file.filename}</bdi>: {notes.join(" ")}
-            {file.shown === "nothing" && ` ${t("file.model_nothing")}`}
-          </p>
-        );
-      })}
+      <AttachedNotes files={data.data} />
     </div>
   );
 }

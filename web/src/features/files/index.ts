@@ -6,9 +6,9 @@ import { closeFileView } from "../../controls/viewed-file";
 export { ChooseFilesDialog } from "./choose-files";
 export { FileList } from "./file-list";
 export { DropTarget, UploadButton, UploadList } from "./upload-controls";
-export { readingNotes } from "./reading-notes";
 export { isOpen, type QueuedUpload } from "./upload-queue";
 export { uploads, useUploads } from "./page-uploads";
 
 export const LibraryPage = lazyRouteComponent(() => import("./library"), "LibraryPage");
+export const AttachedNotes = deferred(() => import("./attached-notes").then((m) => m.AttachedNotes));
 export const FileView = deferred(() => import("./file-view").then((m) => m.FileView), { onFailure: closeFileView });

@@ -1,0 +1,18 @@
+// What the model will not get of the texts of the files of a message.
+import type { Schemas } from "../../api/client";
+import { useLocalization } from "../../messages/localization";
+import { readingNotes } from "./reading-notes";
+
+export function AttachedNotes({ files }: { files: readonly Schemas["PreparedFile"][] }) {
+  const { t } = useLocalization();
+  return files.map((file) => {
+    const notes = readingNotes(t, file);
+    if (notes.length === 0) return null;
+    return (
+      <p key={file.file_id} className="wrap-anywhere">
+        <bdi>{file.filename}</bdi>: {notes.join(" ")}
+        {file.shown === "nothing" && ` ${t("file.model_nothing")}`}
+      </p>
+    );
+  });
+}
