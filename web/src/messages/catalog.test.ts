@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chooseLanguage, english, languages } from "./catalog";
 import { consentMessages } from "./consents";
+import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 
 describe("messages of the app", () => {
@@ -10,8 +11,14 @@ describe("messages of the app", () => {
         ...(await language.load()),
         ...consentMessages[tag],
         ...researchMessages[tag],
+        ...readingMessages[tag],
       };
-      const inEnglish: Record<string, unknown> = { ...english, ...consentMessages["en"], ...researchMessages["en"] };
+      const inEnglish: Record<string, unknown> = {
+        ...english,
+        ...consentMessages["en"],
+        ...researchMessages["en"],
+        ...readingMessages["en"],
+      };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {
         expect(valuesIn(text), key).toEqual(valuesIn(inEnglish[key]));

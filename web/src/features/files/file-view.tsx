@@ -9,7 +9,8 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { ShowMore } from "../../controls/show-more";
 import { byteSize } from "../../messages/byte-size";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { readingMessages } from "../../messages/reading";
 import { addressOf } from "../../api/message-address";
 import { readingNotes } from "./reading-notes";
 import { piecesOf } from "./text-pieces";
@@ -120,7 +121,7 @@ function View({ viewed }: { viewed: ViewedFile }) {
 
 /** Says why a file has no text, or what of it was left out or guessed. */
 function Notes({ id }: { id: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(readingMessages);
   const { data } = useQuery(readQuery(id));
   const notes = data === undefined ? [] : readingNotes(t, data);
   if (notes.length === 0) return null;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { english, type MessageKey } from "../../messages/catalog";
+import { readingMessages, type ReadingMessageKey } from "../../messages/reading";
 import { readingNotes } from "./reading-notes";
 
-const keys = (key: MessageKey) => key;
+const keys = (key: ReadingMessageKey) => key;
 
 test("a text that could not be read says why", () => {
   expect(readingNotes(keys, { reason: "no_ocr", notes: [] })).toEqual(["file.reason.no_ocr"]);
@@ -17,5 +17,5 @@ test("what was left out of a text is said", () => {
   ] as const;
   const said = readingNotes(keys, { reason: null, notes, truncated: true });
   expect(said).toEqual(["file.note.encoding", "file.note.hidden", "file.truncated"]);
-  expect(said.every((key) => key in english)).toBe(true);
+  expect(said.every((key) => key in readingMessages["en"]!)).toBe(true);
 });
