@@ -101,6 +101,8 @@ func TestAQueryHasFiltersOfItsOwn(t *testing.T) {
 		"harbour from:assistant":                   1,
 		"from:me harbour":                          2,
 		"harbour from:alice":                       1, // no filter: words
+		`"harbour kind:file asked"`:                0, // a phrase has no filter
+		`"harbour kind:message" kind:message`:      0,
 		"harbour kind:nothing":                     0,
 		`in:"sea and shore" harbour`:               1,
 		"harbour in:" + project:                    1,

@@ -10,8 +10,8 @@ import (
 	"turnstone/protocol"
 )
 
-// filterIn matches a filter in the text of a query, with its value: kind:file, in:"My project".
-var filterIn = regexp.MustCompile(`(?i)(^|\s)(from|in|kind|before|after):("[^"]+"|[^\s"]+)`)
+// filterIn matches a phrase, in which nothing is a filter, or a filter with its value: kind:file, in:"My project".
+var filterIn = regexp.MustCompile(`(?i)"[^"]*"?|(^|\s)(from|in|kind|before|after):("[^"]+"|[^\s"]+)`)
 
 var filterKinds = map[string]protocol.SearchKind{
 	"conversation": protocol.SearchConversation, "chat": protocol.SearchConversation, "message": protocol.SearchMessage, "file": protocol.SearchFile,
@@ -24,6 +24,9 @@ var filterRoles = map[string]string{"me": "user", "user": "user", "assistant": "
 // nothing reports that the filters exclude one another, or what the parameters of the request ask for.
 func (h *Handlers) takeFilters(ctx context.Context, account protocol.AccountID, query *search.Query, text string) (rest string, nothing bool, err error) {
 	rest = filterIn.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, `"`) {
+			return found
+		}
 		parts := filterIn.FindStringSubmatch(found)
 		value := strings.Trim(parts[3], `"`)
 		taken, fits, failed := false, true, error(nil)

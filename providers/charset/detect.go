@@ -48,8 +48,7 @@ const (
 )
 
 // Detect returns the encoding of a text: that of its byte order mark, else UTF-8 if it is valid as such, else the one it looks
-// like. A text that is mostly valid UTF-8 is UTF-8, with a
-// few damaged characters.
+// like. A text that is mostly valid UTF-8 is UTF-8 with a few damaged characters.
 func Detect(raw []byte) Guess {
 	for _, one := range marks {
 		if bytes.HasPrefix(raw, one.mark) {

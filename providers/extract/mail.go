@@ -105,7 +105,10 @@ func (m *mailReader) part(header textproto.MIMEHeader, body []byte, depth int) e
 	if boundary := parameters["boundary"]; strings.HasPrefix(mediaType, "multipart/") && boundary != "" {
 		return m.multipart(mediaType, boundary, body, depth)
 	}
-	content := decodedBody(header.Get("Content-Transfer-Encoding"), body)
+	content, err := decodedBody(header.Get("Content-Transfer-Encoding"), body)
+	if err != nil {
+		m.note(protocol.NoteMissingParts, 1)
+	}
 	name := m.filename(header, parameters)
 	disposition, _, _ := mime.ParseMediaType(header.Get("Content-Disposition")) // without one it is inline
 	isAttached := disposition == "attachment" || name != ""
@@ -143,18 +146,24 @@ func (m *mailReader) multipart(mediaType, boundary string, body []byte, depth in
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for len(all) < maxParts {
 		next, err := parts.NextRawPart()
-		if err != nil { // also the end; a last part without an end was read
+		if err != nil {
+			if err != io.EOF || len(all) == 0 { //nolint:errorlint // it is not wrapped
+				m.note(protocol.NoteMissingParts, 1)
+			}
 			break
 		}
 		content, err := io.ReadAll(next)
 		if err != nil && len(content) == 0 {
+			m.note(protocol.NoteMissingParts, 1)
 			break
 		}
 		all = append(all, one{next.Header, content})
 	}
 	if len(all) == 0 {
-		m.note(protocol.NoteMissingParts, 1)
 		return nil
+	}
+	if len(all) == maxParts {
+		return errComplex
 	}
 	if mediaType == "multipart/alternative" {
 		best := all[len(all)-1]
@@ -174,7 +183,8 @@ func (m *mailReader) multipart(mediaType, boundary string, body []byte, depth in
 	return nil
 }
 
-func decodedBody(transfer string, body []byte) []byte {
+// decodedBody returns what can be decoded of a part; the error says that the rest is damaged.
+func decodedBody(transfer string, body []byte) ([]byte, error) {
 	var from io.Reader
 	switch strings.ToLower(strings.TrimSpace(transfer)) {
 	case "base64":
@@ -188,10 +198,9 @@ func decodedBody(transfer string, body []byte) []byte {
 	case "quoted-printable":
 		from = quotedprintable.NewReader(bytes.NewReader(body))
 	default:
-		return body
+		return body, nil
 	}
-	decoded, _ := io.ReadAll(from) // what is damaged ends the part
-	return decoded
+	return io.ReadAll(from)
 }
 
 // textOf decodes the text of a part in its charset, or in the encoding that it looks like.
