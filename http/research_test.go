@@ -273,7 +273,10 @@ func TestTheUserSteersAResearchTask(t *testing.T) {
 	}
 	r.do(202, "POST", path+"/cancel", nil)
 	r.until(path)
-	wantField(t, r.do(409, "POST", path+"/steering", route.Object{"type": "input", "client_steering_id": "late", "input": "More."}), "code", "steering_closed")
+	late := r.do(409, "POST", path+"/steering", route.Object{"type": "input", "client_steering_id": "late", "input": "More."})
+	wantField(t, late, "code", "steering_closed")
+	wantField(t, late, "current.state", "cancelled")
+	wantField(t, late, "current.finished_at", r.do(200, "GET", path, nil).at("finished_at"))
 	wantField(t, r.do(202, "POST", path+"/steering", input), "sequence", first.at("sequence"))
 	if events := r.until(path); strings.Count(events, `"outcome":"returned"`) != 2 {
 		t.Errorf("%s", events)

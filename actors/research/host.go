@@ -182,17 +182,33 @@ func (h *Host) Steer(ctx context.Context, account protocol.AccountID, id protoco
 		return err
 	}
 	err = h.command(ctx, account, id, steer)
-	if errors.Is(err, researchlog.ErrEnded) { // it may be a repeat of a command from before the end
-		ended, failed := h.config.Store.Read(context.WithoutCancel(ctx), account, id)
-		if failed != nil {
-			return nil, failed
-		}
-		err = steer(machine.Restore(ended).NewBatch())
+	if errors.Is(err, researchlog.ErrEnded) {
+		err = h.steerEnded(context.WithoutCancel(ctx), account, id, steer)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return receipt, nil
+}
+
+// steerEnded passes a command to a task that has ended: it may be a repeat of one from before the end. The error for any other has the
+// task as it is stored.
+func (h *Host) steerEnded(ctx context.Context, account protocol.AccountID, id protocol.TaskID, steer func(*machine.Batch) error) error {
+	ended, err := h.config.Store.Read(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	err = steer(machine.Restore(ended).NewBatch())
+	var known *protocol.Error
+	if !errors.As(err, &known) || known.Current == nil {
+		return err
+	}
+	current, failed := h.config.Store.Task(ctx, account, id)
+	if failed != nil {
+		return failed
+	}
+	known.Current = current
+	return err
 }
 
 // command lets the machine of a task decide on a command, and returns when the decision is stored: in the actor of the task or,

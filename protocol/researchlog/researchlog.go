@@ -134,6 +134,7 @@ const (
 	EntryComplete EntryKind = "complete" // the report can be stored
 	EntryReject   EntryKind = "reject"   // the report cannot be stored
 	EntryGiveUp   EntryKind = "give_up"  // the processes that ran the task ended too often
+	EntryFail     EntryKind = "fail"     // the budget does not suffice
 )
 
 // Entry is one entry of the journal of a task. The machine of a task is a function of its specification and its entries.
@@ -143,7 +144,7 @@ type Entry struct {
 	Digest   string              `json:"digest,omitempty"`
 	Result   *Result             `json:"result,omitempty"`
 	Steering *Steering           `json:"steering,omitempty"`
-	Detail   string              `json:"detail,omitempty"`
+	Detail   string              `json:"detail,omitempty"` // of reject and fail
 	Message  *protocol.MessageID `json:"message,omitempty"` // of complete
 	Seconds  int64               `json:"seconds,omitempty"` // for which the task has run so far
 }

@@ -88,6 +88,9 @@ func Restore(claim *researchlog.Claim) *Machine {
 		b.apply(&claim.Entries[i])
 	}
 	m.entries, m.sequence, m.task.Version = int64(len(claim.Entries)), claim.NextSequence-1, claim.Version
+	if claim.State.Terminal() {
+		m.task.State = claim.State // a former version ended some tasks without an entry of their end
+	}
 	return m
 }
 
@@ -192,9 +195,14 @@ func (b *Batch) Start() {
 	})
 }
 
-// Begin starts a task that was queued.
+// Begin starts a task that was queued. Without tokens for a plan, a source and a report, the task fails: nothing is lost yet.
 func (b *Batch) Begin() {
-	if b.task.State == protocol.ResearchQueued {
+	switch {
+	case b.task.State != protocol.ResearchQueued:
+	case b.task.Budget.Tokens < leastBudget:
+		b.enact(researchlog.Entry{Kind: researchlog.EntryFail, Detail: fmt.Sprintf(
+			"The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget)})
+	default:
 		b.enact(researchlog.Entry{Kind: researchlog.EntryBegin})
 	}
 }
@@ -212,11 +220,17 @@ func (b *Batch) Result(key string, result *researchlog.Result, seconds int64) {
 	}
 }
 
-// TimeOver reports that the budget of seconds is used up.
+// TimeOver reports that the budget of seconds is used up. A task without a plan fails.
 func (b *Batch) TimeOver() {
-	if b.task.State == protocol.ResearchRunning && !b.stopped {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryTimeOver, Seconds: b.spec.Budget.Seconds})
+	entry := researchlog.Entry{Kind: researchlog.EntryTimeOver, Seconds: b.spec.Budget.Seconds}
+	switch {
+	case b.task.State != protocol.ResearchRunning || b.stopped:
+		return
+	case len(b.questions) == 0:
+		entry.Kind = researchlog.EntryFail
+		entry.Detail = fmt.Sprintf("The model had not written a plan when the time for this task (%d s) was used up. Start the task again with more time.", b.spec.Budget.Seconds)
 	}
+	b.enact(entry)
 }
 
 // Cancel asks the task to end. It reports whether the task was open.
@@ -258,7 +272,8 @@ func (b *Batch) enact(entry researchlog.Entry) {
 	b.apply(&entry)
 }
 
-// apply changes the state as an entry demands.
+// apply changes the state as an entry demands. What it does for an entry of a kind must not change: stored journals have such entries.
+// A new rule that ends a task, or chooses another course, is applied by the trigger, which then notes another entry.
 func (b *Batch) apply(entry *researchlog.Entry) {
 	b.task.Spent.Seconds = max(b.task.Spent.Seconds, entry.Seconds)
 	switch entry.Kind {
@@ -272,11 +287,6 @@ func (b *Batch) apply(entry *researchlog.Entry) {
 	case researchlog.EntryTimeOver:
 		b.hurry, b.stopped = true, true
 		b.drop(func(*step) bool { return true })
-		if len(b.questions) == 0 {
-			b.end(protocol.ResearchFails, &protocol.ResearchFailure{
-				Code: protocol.ResearchBudgetExceeded, Detail: fmt.Sprintf("The model had not written a plan when the time for this task (%d s) was used up. Start the task again with more time.", b.spec.Budget.Seconds),
-			})
-		}
 	case researchlog.EntryCancel:
 		b.move(protocol.ResearchCancel)
 		b.Effects = append(b.Effects, Effect{Stop: true})
@@ -288,6 +298,9 @@ func (b *Batch) apply(entry *researchlog.Entry) {
 		b.complete(*entry.Message)
 	case researchlog.EntryReject:
 		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchNotStored, Detail: entry.Detail})
+	case researchlog.EntryFail:
+		b.drop(func(*step) bool { return true })
+		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchBudgetExceeded, Detail: entry.Detail})
 	case researchlog.EntryGiveUp:
 		b.giveUp()
 	}

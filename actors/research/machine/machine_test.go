@@ -540,3 +540,34 @@ func TestTheErrorForALateCommandHasTheTask(t *testing.T) {
 		t.Errorf("%+v", known.Current)
 	}
 }
+
+// Former versions decided when a journal was replayed whether the budget suffices, and by other rules than this one.
+func TestAJournalOfFormerRulesGivesTheSameState(t *testing.T) {
+	small := newSpec(protocol.ResearchQuick)
+	small.Budget.Tokens = 5000
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.step(func(b *Batch) { b.Begin() })
+	w.advance()
+	planned := w.claim.Entries[1]
+	begin, over := researchlog.Entry{Kind: researchlog.EntryBegin}, researchlog.Entry{Kind: researchlog.EntryTimeOver, Seconds: 300}
+	for name, c := range map[string]struct {
+		spec    researchlog.Spec
+		entries []researchlog.Entry
+		stored  protocol.ResearchState
+		plan    int
+	}{
+		"few tokens once sufficed":               {small, []researchlog.Entry{begin, planned}, protocol.ResearchRunning, 2},
+		"few tokens did not suffice":             {small, []researchlog.Entry{begin}, protocol.ResearchFailed, 0},
+		"the time once ended with a report":      {newSpec(protocol.ResearchQuick), []researchlog.Entry{begin, over}, protocol.ResearchRunning, 0},
+		"the time ended with a task that failed": {newSpec(protocol.ResearchQuick), []researchlog.Entry{begin, over}, protocol.ResearchFailed, 0},
+	} {
+		m := Restore(&researchlog.Claim{Spec: c.spec, Entries: c.entries, State: c.stored, NextSequence: 9})
+		if m.State() != c.stored || len(m.task.Plan) != c.plan {
+			t.Errorf("%s: %s with %d questions", name, m.State(), len(m.task.Plan))
+		}
+		_, err := m.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchInput, Text: "late", ClientID: "late"})
+		if c.stored.Terminal() && protocol.CodeOf(err) != protocol.CodeSteeringClosed {
+			t.Errorf("%s: an input after the end: %v", name, err)
+		}
+	}
+}

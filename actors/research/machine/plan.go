@@ -9,15 +9,8 @@ import (
 	"turnstone/protocol/researchlog"
 )
 
-// addPlanStep adds the first step. Without tokens for it, the task fails: nothing is lost yet.
+// addPlanStep adds the first step.
 func (b *Batch) addPlanStep() {
-	if b.task.Budget.Tokens < leastBudget {
-		b.end(protocol.ResearchFails, &protocol.ResearchFailure{
-			Code:   protocol.ResearchBudgetExceeded,
-			Detail: fmt.Sprintf("The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget),
-		})
-		return
-	}
 	b.add(researchlog.Step{Key: "plan", Kind: researchlog.StepPlan, Asked: b.spec.Question, Inputs: b.applyInputs("plan"), Limit: b.limits.questions, Tokens: planTokens})
 }
 
