@@ -278,11 +278,21 @@ func TestTheUserSteersAResearchTask(t *testing.T) {
 	wantField(t, late, "current.state", "cancelled")
 	wantField(t, late, "current.finished_at", r.do(200, "GET", path, nil).at("finished_at"))
 	wantField(t, r.do(202, "POST", path+"/steering", input), "sequence", first.at("sequence"))
-	if events := r.until(path); strings.Count(events, `"outcome":"returned"`) != 2 {
+	events := r.until(path)
+	if strings.Count(events, `"outcome":"returned"`) != 2 {
 		t.Errorf("%s", events)
 	}
 }
 
+	held := r.do(200, "GET", "/conversations/"+r.conversation+"/follow-ups", nil)
+	for i, text := range []string{"Only spring tides.", "In France."} {
+		item := fmt.Sprintf("data.%d.", i)
+		wantField(t, held, item+"content", text)
+		wantField(t, held, item+"state", "held")
+		if id, _ := held.at(item + "follow_up_id").(string); !strings.Contains(events, `"follow_up_id":"`+id+`"`) {
+			t.Errorf("no event names %s: %s", id, events)
+		}
+	}
 func TestAnAccountHasAFewResearchTasksThatRunAndManyThatWait(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)

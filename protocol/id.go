@@ -189,6 +189,12 @@ func DeriveReportPartID(task TaskID, n int) PartID { return PartID(derive([16]by
 // DeriveTaskID derives the identifier of the research task that a call of a tool starts.
 func DeriveTaskID(tool ToolID) TaskID { return TaskID(derive([16]byte(tool), 11, 1)) }
 
+// DeriveTaskFollowUpID derives the identifier of the held follow-up that the n-th command of a research task becomes when it is
+// returned.
+func DeriveTaskFollowUpID(task TaskID, n int) FollowUpID {
+	return FollowUpID(derive([16]byte(task), 12, n))
+}
+
 func derive(parent [16]byte, salt, n int) [16]byte {
 	tail := binary.BigEndian.Uint64(parent[8:])
 	binary.BigEndian.PutUint64(parent[8:], tail^mix(uint64(salt)<<32|uint64(n)))

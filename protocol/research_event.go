@@ -82,7 +82,7 @@ type ResearchSteeringOutcome string
 const (
 	ResearchAccepted ResearchSteeringOutcome = "accepted" // it is stored, and not applied yet
 	ResearchApplied  ResearchSteeringOutcome = "applied"  // the named step takes it into account
-	ResearchReturned ResearchSteeringOutcome = "returned" // the task has ended without it
+	ResearchReturned ResearchSteeringOutcome = "returned" // the task has ended without it; an input becomes a held follow-up
 )
 
 // ResearchSteered reports an input of the user.
@@ -93,6 +93,7 @@ type ResearchSteered struct {
 	Text       string                  `json:"text" doc:"The input; empty for other types."`
 	StepID     *string                 `json:"step_id" doc:"The step that takes the input into account, for example revise-2; null: none."`
 }
+	FollowUpID *FollowUpID             `json:"follow_up_id,omitempty" doc:"The held follow-up that a returned input has become."`
 
 // ResearchFinished is the last event of a task.
 type ResearchFinished struct {

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
 	"turnstone/protocol/turnlog"
@@ -41,7 +42,7 @@ const (
 
 var errStored = errors.New("the batch is stored already")
 
-// Append stores a batch, and the report that it ends with, in one transaction. A repeat of a stored batch succeeds without an
+// Append stores a batch, with the report and the held follow-ups that it ends with, in one transaction. A repeat of a stored batch succeeds without an
 // effect. The error is turnlog.ErrFenced if another owner or epoch has the task, or its conversation was deleted.
 func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 	args, err := appendArgs(b)
@@ -49,8 +50,15 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		return err
 	}
 	err = s.db.InTx(ctx, b.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		if b.Report != nil { // first, as everything that changes a conversation locks it
-			if err := s.report(ctx, tx, b); err != nil {
+		if b.Report != nil || len(b.Parked) > 0 { // first, as everything that changes a conversation locks it
+			locked, err := conversations.LockConversation(ctx, tx, b.AccountID, b.Task.ConversationID)
+			if err != nil {
+				return err
+			}
+			if b.Report != nil {
+				err = s.report(ctx, tx, b, locked)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -74,6 +82,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		if b.Task.State.Terminal() && b.Task.Spent.Tokens > 0 {
 			batch.Queue(insertUsageSQL, args)
 		}
+		turns.Park(batch, b.AccountID, conversation, b.At, b.Parked)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing a batch of a research task: %w", err)
 		}
@@ -147,13 +156,9 @@ const (
 )
 
 // report stores the report of a task as an artifact, and the message with it as the new head of the active branch.
-func (s *Store) report(ctx context.Context, tx *pg.Tx, b *researchlog.Append) error {
-	locked, err := conversations.LockConversation(ctx, tx, b.AccountID, b.Task.ConversationID)
-	if err != nil {
-		return err
-	}
+func (s *Store) report(ctx context.Context, tx *pg.Tx, b *researchlog.Append, locked *conversations.LockedConversation) error {
 	var stored bool
-	err = tx.QueryRow(ctx, `select true from messages where account_id = $1 and message_id = $2`, b.AccountID, b.Report.MessageID).Scan(&stored)
+	err := tx.QueryRow(ctx, `select true from messages where account_id = $1 and message_id = $2`, b.AccountID, b.Report.MessageID).Scan(&stored)
 	if err == nil { // a repeat: the fence decides
 		return nil
 	} else if !errors.Is(err, pgx.ErrNoRows) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
@@ -271,14 +272,7 @@ func nullable(text string) *string {
 // queued items, or holds those that do not interrupt this turn.
 func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": millis(f.At)}
-	if len(f.Parked) > 0 {
-		ids, texts := make([]protocol.FollowUpID, len(f.Parked)), make([]string, len(f.Parked))
-		for i, parked := range f.Parked {
-			ids[i], texts[i] = parked.FollowUpID, parked.Text
-		}
-		args["parked"], args["texts"] = ids, texts
-		batch.Queue(parkSQL, args)
-	}
+	Park(batch, f.AccountID, f.Spec.ConversationID, f.At, f.Parked)
 	settles := f.next != nil && (f.DropQueue || f.PauseQueue)
 	switch {
 	case settles && f.DropQueue:
@@ -286,9 +280,22 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 	case settles:
 		batch.Queue(holdQueueSQL, args)
 	}
-	if settles || len(f.Parked) > 0 {
+	if settles && len(f.Parked) == 0 {
 		batch.Queue(TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
 	}
+}
+
+// Park adds the statements that store returned inputs as held follow-ups. The conversation must be locked.
+func Park(batch *pgx.Batch, account protocol.AccountID, conversation protocol.ConversationID, at time.Time, inputs []turnlog.ParkedInput) {
+	if len(inputs) == 0 {
+		return
+	}
+	ids, texts := make([]protocol.FollowUpID, len(inputs)), make([]string, len(inputs))
+	for i, input := range inputs {
+		ids[i], texts[i] = input.FollowUpID, input.Text
+	}
+	batch.Queue(parkSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": millis(at), "parked": ids, "texts": texts})
+	batch.Queue(TouchQueueSQL, account, conversation)
 }
 
 // queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that

@@ -1,7 +1,7 @@
 // Package researchlog defines the data that the actors and the store of research tasks exchange: the specification of a task,
 // the entries of its journal, its steps with their results, and its owner. None of it is published.
 //
-// It imports only package protocol, and has no behaviour.
+// It imports only the packages protocol and turnlog, and has no behaviour.
 package researchlog
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // Spec is the specification of a task. It is stored with the task and never changes.
@@ -194,6 +195,7 @@ type Append struct {
 	Sources     []Source              // new or changed
 	Report      *Report               // with the state completed
 	Usage       protocol.Usage        // of all model calls so far
+	Parked      []turnlog.ParkedInput // inputs that are returned, with a terminal state
 	At          time.Time
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
+	"turnstone/protocol/turnlog"
 )
 
 // parallel is the number of steps of a task that run at the same time.
@@ -112,6 +113,7 @@ type Batch struct {
 	Entries []researchlog.Entry
 	changed map[*source]bool
 	report  *researchlog.Report
+	parked  []turnlog.ParkedInput // inputs that were returned
 	before  protocol.ResearchProgress
 	spent   protocol.ResearchAmounts
 }
@@ -136,7 +138,7 @@ func (b *Batch) Append() *researchlog.Append {
 	b.task.LastSequence = b.sequence
 	appended := &researchlog.Append{
 		AccountID: b.spec.AccountID, TaskID: b.spec.TaskID, First: b.sequence - int64(len(b.Events)) + 1, Last: b.sequence,
-		FirstEntry: b.entries - int64(len(b.Entries)) + 1, Entries: b.Entries, Task: b.task, Report: b.report, Usage: b.usage,
+		FirstEntry: b.entries - int64(len(b.Entries)) + 1, Entries: b.Entries, Task: b.task, Report: b.report, Parked: b.parked, Usage: b.usage,
 	}
 	for i, s := range b.sources {
 		if b.changed[s] {

@@ -7,6 +7,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
+	"turnstone/protocol/turnlog"
 )
 
 // addPlanStep adds the first step.
@@ -227,10 +228,16 @@ func (b *Batch) applyInputs(key string) (texts []string) {
 
 // returnInputs reports the inputs that no step has taken into account.
 func (b *Batch) returnInputs() {
-	for _, in := range b.inputs {
-		if !in.applied {
-			in.applied = true
-			b.emit(&protocol.ResearchSteered{SteeringID: in.SteeringID, Outcome: protocol.ResearchReturned, Kind: in.Kind, Text: in.Text})
+	for i, in := range b.inputs {
+		if in.applied {
+			continue
+		}
+		in.applied = true
+		returned := &protocol.ResearchSteered{SteeringID: in.SteeringID, Outcome: protocol.ResearchReturned, Kind: in.Kind, Text: in.Text}
+		if in.Kind == protocol.ResearchInput {
+			id := protocol.DeriveTaskFollowUpID(b.spec.TaskID, i+1)
+			returned.FollowUpID = &id
+			b.parked = append(b.parked, turnlog.ParkedInput{FollowUpID: id, Text: in.Text})
 		}
 	}
 }
@@ -248,6 +255,7 @@ func (b *Batch) revise() bool {
 	return true
 }
 
+		b.emit(returned)
 // texts returns the questions of the plan.
 func (m *Machine) texts() []string {
 	all := make([]string, len(m.questions))

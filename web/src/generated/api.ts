@@ -3733,6 +3733,8 @@ export interface components {
         "Event.task.steering": {
             /** Format: date-time */
             at: string;
+            /** @description The held follow-up that a returned input has become. */
+            follow_up_id?: string;
             /** @enum {string} */
             kind: "input" | "plan" | "write_now";
             /** @enum {string} */
