@@ -53,6 +53,7 @@ type ResearchSourceState string
 const (
 	SourceFound   ResearchSourceState = "found"
 	SourceReading ResearchSourceState = "reading"
+	SourceRead    ResearchSourceState = "read" // what it contributes is not known yet
 	SourceKept    ResearchSourceState = "kept"
 	SourceUnused  ResearchSourceState = "unused" // it was read, and nothing in it answers a question
 	SourceFailed  ResearchSourceState = "failed" // it could not be read
@@ -62,7 +63,7 @@ const (
 // ResearchSourceChanged reports a source.
 type ResearchSourceChanged struct {
 	SourceID string              `json:"source_id"`
-	State    ResearchSourceState `json:"state" enum:"found,reading,kept,unused,failed,merged"`
+	State    ResearchSourceState `json:"state" enum:"found,reading,read,kept,unused,failed,merged"`
 	Kind     ResearchSource      `json:"kind" enum:"web,files,conversations"`
 	Title    string              `json:"title"`
 	URL      *string             `json:"url"`
@@ -92,8 +93,8 @@ type ResearchSteered struct {
 	Kind       ResearchSteeringType    `json:"kind" enum:"input,plan,write_now"`
 	Text       string                  `json:"text" doc:"The input; empty for other types."`
 	StepID     *string                 `json:"step_id" doc:"The step that takes the input into account, for example revise-2; null: none."`
-}
 	FollowUpID *FollowUpID             `json:"follow_up_id,omitempty" doc:"The held follow-up that a returned input has become."`
+}
 
 // ResearchFinished is the last event of a task.
 type ResearchFinished struct {

@@ -145,9 +145,10 @@ type Entry struct {
 	Digest   string              `json:"digest,omitempty"`
 	Result   *Result             `json:"result,omitempty"`
 	Steering *Steering           `json:"steering,omitempty"`
-	Detail   string              `json:"detail,omitempty"` // of reject and fail
+	Detail   string              `json:"detail,omitempty"`  // of reject and fail
 	Message  *protocol.MessageID `json:"message,omitempty"` // of complete
 	Seconds  int64               `json:"seconds,omitempty"` // for which the task has run so far
+	AtOnce   bool                `json:"at_once,omitempty"` // of result: the state of its source follows from it, and not from the end of the round, as in former journals
 }
 
 // Steering is a command of the user.
@@ -194,8 +195,8 @@ type Append struct {
 	Task        protocol.ResearchTask // the state after the batch; without what the specification contains
 	Sources     []Source              // new or changed
 	Report      *Report               // with the state completed
-	Usage       protocol.Usage        // of all model calls so far
 	Parked      []turnlog.ParkedInput // inputs that are returned, with a terminal state
+	Usage       protocol.Usage        // of all model calls so far
 	At          time.Time
 }
 

@@ -155,6 +155,16 @@ func (b *Batch) noteReading(s *step) {
 	}
 }
 
+// noteRead reports that the source of a step was read, or why not. What it contributes is known when the whole round was read.
+func (b *Batch) noteRead(s *step) {
+	of := b.sourceOf(s)
+	if s.result.Failed != "" {
+		b.note(of, protocol.SourceFailed, s.result.Failed)
+	} else {
+		b.note(of, protocol.SourceRead, "")
+	}
+}
+
 // sourceOf returns the source of a step that reads or judges.
 func (m *Machine) sourceOf(s *step) *source {
 	for _, of := range m.sources {
@@ -193,16 +203,27 @@ func (b *Batch) advanceReading() {
 	}
 	b.keepQuotes()
 	b.conflicts = b.contradictions()
+	if b.writeWaits() {
+		b.writeNow()
+		b.endRound()
+		b.beginWriting()
+		b.advanceWriting()
+		return
+	}
 	if b.revise() || !b.allOver(researchlog.StepRevise) {
 		return
 	}
 	if b.round < b.limits.rounds && b.askGaps() || !b.allOver(researchlog.StepGaps) {
 		return
 	}
+	b.endRound()
+	b.search()
+}
+
+func (b *Batch) endRound() {
 	for _, q := range b.in(protocol.ResearchStepRunning) {
 		b.set(q, protocol.ResearchStepDone)
 	}
-	b.search()
 }
 
 // merge takes the pages of all sources that were read, in their order. One that is the same work as an earlier one is merged
@@ -226,11 +247,14 @@ func (b *Batch) merge() {
 	}
 }
 
-// leaveUnread reports the sources that were not read, because the search has ended before.
+// leaveUnread reports the sources that were not read or not used, because the search has ended before.
 func (b *Batch) leaveUnread() {
 	for _, s := range b.sources {
-		if s.state == protocol.SourceFound || s.state == protocol.SourceReading {
+		switch s.state {
+		case protocol.SourceFound, protocol.SourceReading:
 			b.note(s, protocol.SourceUnused, "The search had ended before it was read.")
+		case protocol.SourceRead:
+			b.note(s, protocol.SourceUnused, "The task had ended before it was used.")
 		}
 	}
 }
@@ -304,28 +328,33 @@ func (m *Machine) pending(kind researchlog.StepKind) (n int) {
 	return n
 }
 
-// keepQuotes keeps the excerpts of all sources that were judged, in their order. A quote that is not in the source is none.
+// keepQuotes keeps the excerpts of all sources whose pages were taken, in their order.
 func (b *Batch) keepQuotes() {
 	for _, s := range b.sources {
-		if s.page == nil || s.state == protocol.SourceKept || s.state == protocol.SourceUnused {
-			continue
-		}
-		judged := b.byKey["judge-"+s.SourceID]
-		if judged == nil || judged.dropped || judged.result.Failed != "" {
-			b.keepPassages(s)
-		} else {
-			for _, quote := range judged.result.Quotes {
-				b.keepQuote(s, judged, quote)
-			}
-		}
-		if len(s.Excerpts) == 0 {
-			b.note(s, protocol.SourceUnused, "Nothing in it answers a question of the plan.")
-			continue
-		}
-		b.task.Progress.SourcesKept++
-		b.changed[s] = true
-		b.note(s, protocol.SourceKept, "")
+		b.keepQuotesOf(s)
 	}
+}
+
+// keepQuotesOf keeps the excerpts of a source that was judged, or that no model judges. A quote that is not in the source is none.
+func (b *Batch) keepQuotesOf(s *source) {
+	if s.page == nil || s.state == protocol.SourceKept || s.state == protocol.SourceUnused {
+		return
+	}
+	judged := b.byKey["judge-"+s.SourceID]
+	if judged == nil || judged.dropped || judged.result.Failed != "" {
+		b.keepPassages(s)
+	} else {
+		for _, quote := range judged.result.Quotes {
+			b.keepQuote(s, judged, quote)
+		}
+	}
+	if len(s.Excerpts) == 0 {
+		b.note(s, protocol.SourceUnused, "Nothing in it answers a question of the plan.")
+		return
+	}
+	b.task.Progress.SourcesKept++
+	b.changed[s] = true
+	b.note(s, protocol.SourceKept, "")
 }
 
 // keepPassages keeps the first passages of a source that no model has judged.

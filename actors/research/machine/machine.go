@@ -218,7 +218,7 @@ func (b *Batch) GiveUp() { b.enact(researchlog.Entry{Kind: researchlog.EntryGive
 // Result reports the result of a step, and for how many seconds the task has run.
 func (b *Batch) Result(key string, result *researchlog.Result, seconds int64) {
 	if s := b.byKey[key]; b.task.State == protocol.ResearchRunning && s != nil && !s.over() {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryResult, Step: key, Digest: s.digest, Result: result, Seconds: seconds})
+		b.enact(researchlog.Entry{Kind: researchlog.EntryResult, Step: key, Digest: s.digest, Result: result, Seconds: seconds, AtOnce: true})
 	}
 }
 
@@ -457,5 +457,13 @@ func (b *Batch) applyResult(entry *researchlog.Entry) {
 		b.summarized(s)
 	case researchlog.StepWrite:
 		b.written(s)
+	case researchlog.StepRead:
+		if entry.AtOnce {
+			b.noteRead(s)
+		}
+	case researchlog.StepJudge:
+		if entry.AtOnce {
+			b.keepQuotesOf(b.sourceOf(s))
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -288,10 +289,6 @@ func TestAChangeOfThePlanIsRefusedAsAWhole(t *testing.T) {
 func TestTheReportIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchStandard))
 	w.step(func(b *Batch) { b.Begin() })
-	_, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "early"})
-	if protocol.CodeOf(err) != protocol.CodeConflict {
-		t.Errorf("before the plan: %v", err)
-	}
 	for len(w.ran) == 0 || !strings.HasPrefix(w.ran[len(w.ran)-1], "read-s3") {
 		w.advance()
 	}
@@ -303,6 +300,105 @@ func TestTheReportIsWrittenAtOnce(t *testing.T) {
 	for _, s := range w.machine.sources {
 		if s.state == protocol.SourceFound || s.state == protocol.SourceReading {
 			t.Errorf("%s is %s", s.SourceID, s.state)
+		}
+	}
+}
+
+func TestAReportThatIsRequestedBeforeTheSearchIsWrittenAfterTheFirstRound(t *testing.T) {
+	for _, state := range []protocol.ResearchState{protocol.ResearchQueued, protocol.ResearchRunning} {
+		w := inState(t, state)
+		w.claim.Depth = protocol.ResearchDeep
+		early := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "one"})
+		again := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "one"})
+		if early.State != "accepted" || again.SteeringID != early.SteeringID || w.outcomes() != "accepted" {
+			t.Errorf("%s: %+v, %+v, %s", state, early, again, w.outcomes())
+		}
+		if _, err := w.machine.NewBatch().Steer(&researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "two"}); protocol.CodeOf(err) != protocol.CodeConflict {
+			t.Errorf("%s: requested twice: %v", state, err)
+		}
+		w.restart()
+		task := w.run()
+		if task.State != protocol.ResearchCompleted || task.Progress.SourcesKept == 0 || w.outcomes() != "accepted applied" || slices.Contains(w.ran, "gaps-1") {
+			t.Errorf("%s: %s with %+v, %s after %v", state, task.State, task.Progress, w.outcomes(), w.ran)
+		}
+		if words := reportLanguages["en"]; !strings.Contains(w.report.Notice, words.endedEarly) || strings.Contains(w.report.Content, words.skipped) {
+			t.Errorf("%s: %s", state, w.report.Content)
+		}
+	}
+}
+
+func TestAReportIsWrittenAtOnceAlthoughItWasRequestedEarly(t *testing.T) {
+	w := inState(t, protocol.ResearchRunning)
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "one"})
+	w.advance() // the plan
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "two"})
+	if task := w.run(); task.State != protocol.ResearchCompleted || task.Progress.SourcesFound != 0 || w.outcomes() != "accepted accepted applied applied" {
+		t.Errorf("%s with %+v, %s", task.State, task.Progress, w.outcomes())
+	}
+}
+
+func TestASourceIsReportedWhenItWasReadAndWhenItWasJudged(t *testing.T) {
+	w := newWorld(t, newSpec(protocol.ResearchQuick))
+	w.change = func(step *researchlog.Step, result *researchlog.Result) {
+		if step.Key == "read-s2" {
+			*result = researchlog.Result{Failed: "The server refused the page."}
+		}
+	}
+	w.step(func(b *Batch) { b.Begin() })
+	states := func(id string) (states []protocol.ResearchSourceState) {
+		for _, e := range w.events {
+			if s, is := e.(*protocol.ResearchSourceChanged); is && s.SourceID == id {
+				states = append(states, s.State)
+			}
+		}
+		return states
+	}
+	until := func(key string) {
+		for !slices.Contains(w.ran, key) && w.advance() {
+		}
+	}
+	until("read-s2")
+	if got := fmt.Sprint(states("s1"), states("s2")); got != "[found reading read] [found reading failed]" || w.machine.pending(researchlog.StepRead) == 0 {
+		t.Errorf("after two sources were read: %s", got)
+	}
+	until("judge-s1")
+	if got := fmt.Sprint(states("s1")); got != "[found reading read kept]" || w.machine.pending(researchlog.StepJudge) == 0 || len(w.sources) != 1 {
+		t.Errorf("after a source was judged: %s, %d are stored", got, len(w.sources))
+	}
+	w.run()
+	if got := fmt.Sprint(states("s1"), states("s2")); got != "[found reading read kept] [found reading failed]" {
+		t.Errorf("in the end: %s", got)
+	}
+}
+
+// A former version kept sources when the whole round was judged, so nothing that was judged before is stored yet.
+func TestAJournalWithoutSourcesAtOnceKeepsThemAtTheEndOfTheRound(t *testing.T) {
+	spec := newSpec(protocol.ResearchStandard)
+	w := newWorld(t, spec)
+	w.run()
+	for after := 1; after < len(w.claim.Entries); after++ {
+		other := newWorld(t, spec)
+		other.former = true
+		other.step(func(b *Batch) { b.Begin() })
+		for len(other.claim.Entries) < after && other.advance() {
+		}
+		if other.machine.State().Terminal() {
+			break
+		}
+		if m := other.machine; m.round == 1 && m.pending(researchlog.StepJudge) > 0 && len(other.sources) > 0 {
+			t.Errorf("after entry %d: a source is kept before the end of the round", after)
+		}
+		other.former = false
+		other.restart()
+		other.run()
+		kept := 0
+		for _, e := range other.events {
+			if s, is := e.(*protocol.ResearchSourceChanged); is && s.State == protocol.SourceKept {
+				kept++
+			}
+		}
+		if other.report.Content != w.report.Content || kept != len(w.sources) || !reflect.DeepEqual(other.sources, w.sources) {
+			t.Errorf("after entry %d: %d sources are stored and %d reported, want %d", after, len(other.sources), kept, len(w.sources))
 		}
 	}
 }

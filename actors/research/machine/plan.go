@@ -127,9 +127,9 @@ func (b *Batch) Steer(command *researchlog.Steering) (*protocol.ResearchReceipt,
 	switch waiting := b.waiting(); {
 	case b.task.State != protocol.ResearchQueued && b.task.State != protocol.ResearchRunning, b.task.Phase == protocol.ResearchSynthesizing, b.hurry:
 		return nil, errSteeringClosed(&b.task)
-	case command.Kind == protocol.ResearchWriteNow && b.task.Phase == protocol.ResearchPlanning:
+	case command.Kind == protocol.ResearchWriteNow && b.task.Phase == protocol.ResearchPlanning && b.writeWaits():
 		current := b.task
-		return nil, protocol.Conflict(protocol.CodeConflict, &current, "The task has not searched yet, so there is nothing to write.")
+		return nil, protocol.Conflict(protocol.CodeConflict, &current, "The report was already requested. It is written after the first search.")
 	case command.Kind == protocol.ResearchInput && waiting >= protocol.MaxResearchInputs:
 		return nil, &protocol.Error{Code: protocol.CodeTooManyInputs, RetryAfter: 5, Detail: fmt.Sprintf("At most %d inputs can wait to be taken into account.", protocol.MaxResearchInputs)}
 	case slices.ContainsFunc(command.Strike, func(id string) bool { return !b.has(id) }):
@@ -177,7 +177,7 @@ func errSteeringClosed(task *protocol.ResearchTask) error {
 // waiting returns the number of inputs that no step takes into account yet.
 func (m *Machine) waiting() (n int) {
 	for _, in := range m.inputs {
-		if !in.applied {
+		if in.Kind == protocol.ResearchInput && !in.applied {
 			n++
 		}
 	}
@@ -193,9 +193,10 @@ func (b *Batch) applySteering(command *researchlog.Steering) {
 	b.inputs = append(b.inputs, in)
 	switch command.Kind {
 	case protocol.ResearchWriteNow:
-		b.hurry = true
-		b.applied(in, nil)
-		b.drop(func(*step) bool { return true })
+		if b.task.Phase != protocol.ResearchPlanning { // otherwise it waits until something was read
+			b.writeNow()
+			b.drop(func(*step) bool { return true })
+		}
 	case protocol.ResearchPlan:
 		for _, id := range command.Strike {
 			b.strike(id)
@@ -204,6 +205,21 @@ func (b *Batch) applySteering(command *researchlog.Steering) {
 			b.publishPlan()
 		}
 		b.applied(in, nil)
+	}
+}
+
+// writeWaits reports whether the user wants the report as soon as there is something to write.
+func (m *Machine) writeWaits() bool {
+	return slices.ContainsFunc(m.inputs, func(in *input) bool { return in.Kind == protocol.ResearchWriteNow && !in.applied })
+}
+
+// writeNow ends the search, because the user wants the report.
+func (b *Batch) writeNow() {
+	b.hurry = true
+	for _, in := range b.inputs {
+		if in.Kind == protocol.ResearchWriteNow && !in.applied {
+			b.applied(in, nil)
+		}
 	}
 }
 
@@ -226,7 +242,7 @@ func (b *Batch) applyInputs(key string) (texts []string) {
 	return texts
 }
 
-// returnInputs reports the inputs that no step has taken into account.
+// returnInputs reports the commands that were not applied. Their texts become held follow-ups.
 func (b *Batch) returnInputs() {
 	for i, in := range b.inputs {
 		if in.applied {
@@ -239,6 +255,7 @@ func (b *Batch) returnInputs() {
 			returned.FollowUpID = &id
 			b.parked = append(b.parked, turnlog.ParkedInput{FollowUpID: id, Text: in.Text})
 		}
+		b.emit(returned)
 	}
 }
 
@@ -255,7 +272,6 @@ func (b *Batch) revise() bool {
 	return true
 }
 
-		b.emit(returned)
 // texts returns the questions of the plan.
 func (m *Machine) texts() []string {
 	all := make([]string, len(m.questions))

@@ -271,7 +271,7 @@ func (b *Batch) remarks(words *reportWords) (notes []string) {
 	if b.stopped {
 		notes = append(notes, words.timeOver)
 	}
-	if slices.ContainsFunc(b.inputs, func(in *input) bool { return in.Kind == protocol.ResearchWriteNow }) {
+	if slices.ContainsFunc(b.inputs, func(in *input) bool { return in.Kind == protocol.ResearchWriteNow && in.applied }) {
 		notes = append(notes, words.endedEarly)
 	}
 	unwritten := slices.ContainsFunc(b.questions, func(q *question) bool {

@@ -25,6 +25,7 @@ type world struct {
 	report  *researchlog.Report
 	sources map[int]researchlog.Source
 	random  *rand.Rand // chooses which running step ends next; nil: the first one
+	former  bool       // results have the entries of a former version
 	change  func(step *researchlog.Step, result *researchlog.Result)
 }
 
@@ -110,7 +111,13 @@ func (w *world) advance() bool {
 	if w.change != nil {
 		w.change(step, result)
 	}
-	w.step(func(b *Batch) { b.Result(step.Key, result, b.Seconds()) })
+	w.step(func(b *Batch) {
+		if w.former {
+			b.enact(researchlog.Entry{Kind: researchlog.EntryResult, Step: step.Key, Digest: b.byKey[step.Key].digest, Result: result, Seconds: b.Seconds()})
+			return
+		}
+		b.Result(step.Key, result, b.Seconds())
+	})
 	return true
 }
 

@@ -3670,7 +3670,7 @@ export interface components {
             sequence: number;
             source_id: string;
             /** @enum {string} */
-            state: "found" | "reading" | "kept" | "unused" | "failed" | "merged";
+            state: "found" | "reading" | "read" | "kept" | "unused" | "failed" | "merged";
             task_id: string;
             title: string;
             /**

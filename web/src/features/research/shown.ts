@@ -13,4 +13,4 @@ export const shownStep = (state: Task["plan"][number]["state"], works: boolean):
 
 /** reads: whether the task still reads sources. */
 export const shownSource = (state: TaskSource["state"], reads: boolean): ShownSource =>
-  !reads && (state === "found" || state === "reading") ? "left" : state;
+  !reads && (state === "found" || state === "reading" || state === "read") ? "left" : state;

@@ -233,6 +233,7 @@ const sourceIcons: Readonly<Record<ShownSource, IconName>> = {
   left: "close",
   found: "search",
   reading: "eye",
+  read: "eye",
   kept: "check",
   unused: "close",
   failed: "warning",
@@ -273,7 +274,7 @@ function SourceRow({ source: { state: last, title, url, reason }, reads }: { sou
   return (
     <li data-source={state} className="flex items-start gap-2">
       <span
-        className={`mt-0.5 ${state === "kept" ? "text-success" : state === "failed" ? "text-warning" : state === "reading" ? "text-accent" : "text-faint"}`}
+        className={`mt-0.5 ${state === "kept" ? "text-success" : state === "failed" ? "text-warning" : state === "reading" || state === "read" ? "text-accent" : "text-faint"}`}
       >
         <Icon name={sourceIcons[state]} size={14} />
       </span>
