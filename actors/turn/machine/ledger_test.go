@@ -149,8 +149,8 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 			told := 0
 			prompt := m.Prompt()
 			for _, message := range prompt.OwnMessages() {
-				if len(message.ToolCalls) > 128 {
-					t.Errorf("a message has %d calls", len(message.ToolCalls))
+				if n := len(message.ToolCalls); n > 0 && n != len(inputs) { // what the provider sealed with the calls stays with them
+					t.Errorf("a message has %d of %d calls", n, len(inputs))
 				}
 				if strings.HasPrefix(message.Text, string(protocol.ToolCallOverLimit)) {
 					told++

@@ -137,22 +137,15 @@ func (c *Prompt) stepMessages(step stepResult) []llm.Message {
 	for _, text := range c.inputs[step.Step] {
 		messages = append(messages, llm.Message{Role: protocol.RoleUser, Text: text})
 	}
-	message := llm.Message{Role: protocol.RoleAssistant, Text: step.Text, Opaque: step.Opaque, OpaqueOwner: step.Owner}
-	for from := 0; from == 0 || from < len(step.Calls); from += maxMessageCalls {
-		message.ToolCalls = step.Calls[from:min(from+maxMessageCalls, len(step.Calls))]
-		messages = append(messages, message)
-		for i, call := range message.ToolCalls {
-			result := c.results[step.Tools[from+i]]
-			messages = append(messages, llm.Message{Role: "tool", ToolCallID: call.ID, Text: result.text(), ToolFailed: result.failed})
-		}
-		message = llm.Message{Role: protocol.RoleAssistant}
+	messages = append(messages, llm.Message{
+		Role: protocol.RoleAssistant, Text: step.Text, ToolCalls: step.Calls, Opaque: step.Opaque, OpaqueOwner: step.Owner,
+	})
+	for i, call := range step.Calls {
+		result := c.results[step.Tools[i]]
+		messages = append(messages, llm.Message{Role: "tool", ToolCallID: call.ID, Text: result.text(), ToolFailed: result.failed})
 	}
 	return messages
 }
-
-// maxMessageCalls limits the calls of one message. OpenAI refuses a message with more than 128, so the calls of a step with
-// more are sent as several messages.
-const maxMessageCalls = 128
 
 // messageText returns the text of a stored message for the model. Reasoning and tool calls of earlier turns are left
 // out; steering inputs appear at the position where they were applied.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,6 +137,33 @@ func TestRedactedThinkingIsSentBackUnchanged(t *testing.T) {
 	_, blocks := blocksOf(llm.Message{Role: "assistant", Text: "ok", Opaque: raw, OpaqueOwner: Family})
 	if len(blocks) != 2 || blocks[0].Type != "redacted_thinking" || blocks[0].Data != "xyz" {
 		t.Errorf("got %+v", blocks)
+	}
+}
+
+func TestThoughtsStayWithTheirCallsHoweverManyThereAre(t *testing.T) {
+	var layout []map[string]any
+	message := llm.Message{Role: "assistant", OpaqueOwner: Family}
+	messages := []llm.Message{{Role: "user", Text: "go"}, {}}
+	for n := range 200 {
+		id := strconv.Itoa(n)
+		layout = append(layout, map[string]any{"raw": thought{Thinking: "about " + id, Signature: "s" + id}}, map[string]any{"call": true})
+		message.ToolCalls = append(message.ToolCalls, llm.ToolCall{ID: id, Name: "look", Input: json.RawMessage(`{}`)})
+		messages = append(messages, llm.Message{Role: "tool", ToolCallID: id, Text: "seen"})
+	}
+	var err error
+	if message.Opaque, err = json.Marshal(layout); err != nil {
+		t.Fatal(err)
+	}
+	messages[1] = message
+	sent, _ := messagesOf(messages)
+	if len(sent) != 3 || len(sent[1].Content) != 400 || len(sent[2].Content) != 200 {
+		t.Fatalf("%d messages", len(sent))
+	}
+	for n := range 200 {
+		thinking, call := sent[1].Content[2*n], sent[1].Content[2*n+1]
+		if id := strconv.Itoa(n); thinking.Signature != "s"+id || *thinking.Thinking != "about "+id || call.Type != "tool_use" || call.ID != id {
+			t.Fatalf("block %d is %+v before %+v", 2*n, thinking, call)
+		}
 	}
 }
 

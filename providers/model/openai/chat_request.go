@@ -165,7 +165,29 @@ func chatMessages(request llm.Request, systemRole bool) []chatMessage {
 			messages = append(messages, chatMessage{Role: "user", Content: content})
 		}
 	}
-	return messages
+	return splitCalls(messages)
+}
+
+// maxMessageCalls limits the calls of one message: OpenAI refuses a message with more.
+const maxMessageCalls = 128
+
+// splitCalls sends the calls of a message with too many as several messages, each one followed by its results.
+func splitCalls(messages []chatMessage) []chatMessage {
+	split := make([]chatMessage, 0, len(messages))
+	for len(messages) > 0 {
+		message, rest := messages[0], messages[1:]
+		for len(message.ToolCalls) > maxMessageCalls {
+			more := message.ToolCalls[maxMessageCalls:]
+			message.ToolCalls = message.ToolCalls[:maxMessageCalls]
+			split = append(split, message)
+			for n := 0; n < maxMessageCalls && len(rest) > 0 && rest[0].Role == "tool"; n++ {
+				split, rest = append(split, rest[0]), rest[1:]
+			}
+			message = chatMessage{Role: "assistant", ToolCalls: more}
+		}
+		split, messages = append(split, message), rest
+	}
+	return split
 }
 
 func joinTexts(a, b string) string { return a + "\n\n" + b }

@@ -3,6 +3,8 @@ package openai
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strconv"
 	"testing"
 
 	"turnstone/actors/llm"
@@ -70,6 +72,40 @@ func TestMessagesOfStrictTemplatesAlternate(t *testing.T) {
 	}}, false)
 	if len(messages) != 3 || messages[0].Content != "be kind\n\none\n\ntwo" || messages[0].Role != "user" {
 		t.Errorf("%+v", messages)
+	}
+}
+
+func TestTheCallsOfAMessageWithTooManyAreSplitWithTheirResults(t *testing.T) {
+	var calls []llm.ToolCall
+	messages := []llm.Message{{Role: "user", Text: "go"}, {Role: "assistant", Text: "I look."}}
+	for n := range 300 {
+		id := strconv.Itoa(n)
+		calls = append(calls, llm.ToolCall{ID: id, Name: "look", Input: json.RawMessage(`{}`)})
+		messages = append(messages, llm.Message{Role: "tool", ToolCallID: id, Text: "seen"})
+	}
+	messages[1].ToolCalls = calls
+	messages = append(messages, llm.Message{Role: "user", Text: "more"})
+	var sizes []int
+	var open []string // calls without a result so far
+	for i, message := range chatMessages(llm.Request{Messages: messages}, true) {
+		switch message.Role {
+		case "assistant":
+			if len(open) > 0 {
+				t.Fatalf("message %d follows %d calls without results", i, len(open))
+			}
+			sizes = append(sizes, len(message.ToolCalls))
+			for _, call := range message.ToolCalls {
+				open = append(open, call.ID)
+			}
+		case "tool":
+			if len(open) == 0 || open[0] != message.ToolCallID {
+				t.Fatalf("message %d is the result of %s", i, message.ToolCallID)
+			}
+			open = open[1:]
+		}
+	}
+	if !slices.Equal(sizes, []int{128, 128, 44}) || len(open) > 0 {
+		t.Errorf("messages with %v calls, %d without results", sizes, len(open))
 	}
 }
 
