@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -44,13 +45,22 @@ var ApprovalTransitions = []Transition[ApprovalState, Decision]{
 	{ApprovalPending, DecisionCancelled, ApprovalCancelled},
 }
 
-// State returns the state of an approval with a decision; "" is no decision yet.
-func (d Decision) State() ApprovalState {
-	if d == "" {
-		return ApprovalPending
+// State returns the state of an approval with a decision. The error is about an unknown one, which a newer version may have stored.
+func (d Decision) State() (ApprovalState, error) {
+	state, known := next(ApprovalTransitions, ApprovalPending, d)
+	if !known {
+		return "", fmt.Errorf("unknown decision on an approval: %q", string(d))
 	}
-	state, _ := next(ApprovalTransitions, ApprovalPending, d)
-	return state
+	return state, nil
+}
+
+// Decide notes the decision on an approval; the error is that of Decision.State.
+func (a *Approval) Decide(d Decision, at *time.Time) error {
+	state, err := d.State()
+	if err == nil {
+		a.State, a.Decision, a.DecidedAt = state, &d, at
+	}
+	return err
 }
 
 // DecidedBy is the cause of a decision.

@@ -138,6 +138,21 @@ func TestEveryLiveTurnCanBeCancelledAndTakenOver(t *testing.T) {
 	}
 }
 
+func TestAnUnknownDecisionOnAnApprovalIsAnError(t *testing.T) {
+	for _, row := range ApprovalTransitions {
+		var a Approval
+		if err := a.Decide(row.Trigger, nil); err != nil || a.State != row.To || *a.Decision != row.Trigger {
+			t.Errorf("%s: %s, %v", row.Trigger, a.State, err)
+		}
+	}
+	for _, unknown := range []Decision{"", "approve_always"} {
+		a := Approval{State: ApprovalPending}
+		if err := a.Decide(unknown, nil); err == nil || a.Decision != nil || a.State != ApprovalPending {
+			t.Errorf("%q: %+v, %v", unknown, a, err)
+		}
+	}
+}
+
 func TestOnlyTheFourLiveStatesOfTheContractAcceptSteering(t *testing.T) {
 	var accepting []TurnState
 	for _, state := range TurnStates {

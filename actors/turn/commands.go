@@ -178,7 +178,9 @@ func (h *Host) decided(
 		return receipt, machine.ErrNoApproval
 	}
 	a := asked.Approval
-	a.State, a.Decision, a.DecidedAt = body.Decision.State(), &body.Decision, &body.At
+	if err := a.Decide(body.Decision, &body.At); err != nil {
+		return receipt, err
+	}
 	return machine.Decided(id, a, &body, decision.Sequence, c)
 }
 

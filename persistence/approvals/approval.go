@@ -46,8 +46,8 @@ func scan(row pgx.CollectableRow) (a protocol.Approval, err error) {
 	var decision *protocol.Decision
 	err = row.Scan(&id, &a, &decision, &a.DecidedAt)
 	a.ApprovalID = id
-	if decision != nil {
-		a.Decision, a.State = decision, decision.State()
+	if err == nil && decision != nil {
+		err = a.Decide(*decision, a.DecidedAt)
 	}
 	return a, err
 }

@@ -105,5 +105,9 @@ func (t *Turn) checkDecisions(id string, logged *asked, told []Decision, found *
 }
 
 func (a *asked) approved() bool {
-	return a.resolved != nil && a.resolved.Decision.State() == protocol.ApprovalApproved
+	if a.resolved == nil {
+		return false
+	}
+	state, err := a.resolved.Decision.State()
+	return err == nil && state == protocol.ApprovalApproved
 }

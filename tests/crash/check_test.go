@@ -359,7 +359,8 @@ func (c *checker) checkEffects() {
 					_ = json.Unmarshal(p.Input, &input)
 					noteOf[p.ToolID] = input.Note
 				}
-				intended[noteOf[p.ToolID]] = p.Decision.State() == protocol.ApprovalApproved
+				state, err := p.Decision.State()
+				intended[noteOf[p.ToolID]] = err == nil && state == protocol.ApprovalApproved
 			case *protocol.ToolCompleted:
 				if note := noteOf[p.ToolID]; p.State == protocol.ToolSucceeded && happened[note] == 0 {
 					c.fail(lost, "%s: the log reports %s as done, but it did not happen", id, note)

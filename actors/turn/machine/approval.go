@@ -243,7 +243,9 @@ func (m *Machine) applyApproval(record turnlog.Record) error {
 	for _, a := range m.approvals {
 		if a.ApprovalID.String() == record.Key {
 			a.steeringID, a.sequence, a.hash = body.SteeringID, record.Sequence, body.Hash
-			a.State, a.Decision, a.DecidedAt = body.Decision.State(), &body.Decision, &body.At
+			if err := a.Decide(body.Decision, &body.At); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
