@@ -81,7 +81,7 @@ const (
 	ToolOutcomeMissing ToolErrorCode = "outcome_unknown" // the call may have had its effect
 	ToolCallInvalid    ToolErrorCode = "invalid_input"   // the input does not conform to the schema of the tool
 	ToolCallOff        ToolErrorCode = "tool_off"        // the user or the project does not let the turn use the tool
-	ToolCallDenied     ToolErrorCode = "denied"          // the user rejected the call, or nobody decided in time
+	ToolCallDenied     ToolErrorCode = "denied"          // the user rejected the call or does not consent, or nobody decided in time
 	ToolCallRepeated   ToolErrorCode = "repeated_call"   // the same call was made too often
 	ToolCallOverLimit  ToolErrorCode = "tool_limit"      // the turn has used all that it may
 )

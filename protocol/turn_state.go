@@ -137,7 +137,7 @@ const (
 	ToolRefused       ToolTrigger = "refuse"  // there is no such tool
 	ToolCancel        ToolTrigger = "cancel"  // the turn ends first
 	ToolApproved      ToolTrigger = "approve" // the user approves the call
-	ToolDenied        ToolTrigger = "reject"  // the user rejects the call
+	ToolDenied        ToolTrigger = "reject"  // the user rejects the call, or does not consent to what it reads
 	ToolSucceeds      ToolTrigger = "succeed"
 	ToolFails         ToolTrigger = "fail"
 	ToolLost          ToolTrigger = "lose"  // the result is not known, and the call may have had an effect
@@ -155,6 +155,7 @@ var ToolTransitions = []Transition[ToolState, ToolTrigger]{
 	{ToolAwaitingApproval, ToolCancel, ToolCancelled},
 	{ToolRunning, ToolSucceeds, ToolSucceeded},
 	{ToolRunning, ToolFails, ToolFailed},
+	{ToolRunning, ToolDenied, ToolRejected},
 	{ToolRunning, ToolCancel, ToolCancelled},
 	{ToolRunning, ToolLost, ToolOutcomeUnknown},
 	{ToolRunning, ToolRerun, ToolRunning},

@@ -456,6 +456,10 @@ func TestReadingOnInAResultThatNeedsAConsentRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.ToolEnded(call.id, ToolResult{}, &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user does not allow it any more."}, time.Second)
+	if ended := call.completed; call.state != protocol.ToolRejected || ended == nil || ended.Outcome != protocol.ResultDenied {
+		t.Errorf("without consent, the call is %s: %+v", call.state, ended)
+	}
 	d := drive(restored)
 	d.Adopt(protocol.CauseDrain)
 	check(d, d.take())

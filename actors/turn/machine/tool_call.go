@@ -224,6 +224,8 @@ func (m *Batch) ToolEnded(id protocol.ToolID, result ToolResult, failure *protoc
 		m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
 			Code: protocol.ToolOutcomeMissing, Detail: "The tool returned no result. It may or may not have taken effect.",
 		}, took)
+	case failure.Code == protocol.ToolCallDenied:
+		m.completeTool(call, protocol.ToolDenied, toolOutput{}, failure, took)
 	default:
 		m.completeTool(call, protocol.ToolFails, toolOutput{}, failure, took)
 	}
