@@ -408,6 +408,9 @@ func TestResearchTasksRefuseWrongRequests(t *testing.T) {
 	} {
 		r.do(422, "POST", r.below, wrong)
 	}
+	const name = "errors.0.field"
+	wantField(t, r.do(422, "POST", r.below, route.Object{"question": "a", "sources": []any{"web", "connectors"}}), name, "body.sources")
+	wantField(t, r.do(422, "POST", r.below, route.Object{"question": "a", "connectors": []any{"cb_01h2xcejqtf2nbrexx3vqjhp41"}}), name, "body.connectors[0]")
 	large := r.do(422, "POST", r.below, route.Object{"question": "a", "budget": route.Object{"tokens": 20_000_000}})
 	if message := large.at("errors.0.message"); message != "expected number <= 10000000" {
 		t.Errorf("%v", message)
@@ -434,6 +437,17 @@ func TestResearchTasksRefuseWrongRequests(t *testing.T) {
 	if len(list.Data) != 1 || list.HasMore {
 		t.Errorf("the second page is %+v", list)
 	}
+}
+
+// Contract 1: a body has at most 1 MiB, and unknown fields are ignored.
+func TestABodyOfOneMebibyteStartsAndSteersAResearchTask(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	padding := strings.Repeat("a", 1<<20-200)
+	path := "/research-tasks/" + r.do(202, "POST", r.below, route.Object{"question": neverAnswered, "ignored": padding}).at("task_id").(string)
+	r.do(202, "POST", path+"/steering", route.Object{"type": "input", "client_steering_id": "one", "input": "Only spring tides.", "ignored": padding})
+	r.do(413, "POST", r.below, route.Object{"question": neverAnswered, "ignored": padding + padding[:300]})
+	r.do(413, "POST", path+"/steering", route.Object{"type": "write_now", "ignored": padding + padding[:300]})
 }
 
 func TestAnExportHasTheResearchOfTheAccount(t *testing.T) {

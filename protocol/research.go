@@ -20,6 +20,7 @@ const (
 	ResearchWeb           ResearchSource = "web"
 	ResearchFiles         ResearchSource = "files"         // of the account, or those that the request names
 	ResearchConversations ResearchSource = "conversations" // of the account
+	ResearchConnectors    ResearchSource = "connectors"    // for requests only: no task searches one yet
 )
 
 // ResearchSources lists every place, in the order in which a task searches them.

@@ -74,6 +74,9 @@ func (a *Admission) choosePlaces(ctx context.Context, spec *researchlog.Spec, te
 	if len(wanted) == 0 {
 		wanted = []protocol.ResearchSource{protocol.ResearchWeb}
 	}
+	if slices.Contains(wanted, protocol.ResearchConnectors) {
+		return protocol.Invalid("body.sources", "names connectors, and this service has none that a task can search. Leave it out.")
+	}
 	if len(spec.FileIDs) > 0 {
 		wanted = append(slices.Clone(wanted), protocol.ResearchFiles)
 	}

@@ -54,11 +54,12 @@ type InTask struct {
 type createTaskInput struct {
 	resource.InConversation
 	Body struct {
-		Question string                    `json:"question" minLength:"1" maxLength:"4000" doc:"What the report is to answer."`
-		Depth    protocol.ResearchDepth    `json:"depth,omitempty" enum:"quick,standard,deep" default:"standard"`
-		Sources  []protocol.ResearchSource `json:"sources,omitempty" enum:"web,files,conversations" minItems:"1" maxItems:"3" doc:"The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files."`
-		FileIDs  []protocol.FileID         `json:"file_ids,omitempty" maxItems:"20" doc:"Files that are searched, and the only ones. They need no consent."`
-		Budget   *taskBudgetInput          `json:"budget,omitempty" doc:"What the task may use. Each amount that is absent is that of the depth."`
+		Question   string                    `json:"question" minLength:"1" maxLength:"4000" doc:"What the report is to answer."`
+		Depth      protocol.ResearchDepth    `json:"depth,omitempty" enum:"quick,standard,deep" default:"standard"`
+		Sources    []protocol.ResearchSource `json:"sources,omitempty" enum:"web,files,conversations,connectors" minItems:"1" maxItems:"4" doc:"The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files. connectors is refused, because the service has none yet."`
+		FileIDs    []protocol.FileID         `json:"file_ids,omitempty" maxItems:"20" doc:"Files that are searched, and the only ones. They need no consent."`
+		Connectors []string                  `json:"connectors,omitempty" maxItems:"50" doc:"Bindings of the project that are searched. Any is refused, because the service has no connectors yet."`
+		Budget     *taskBudgetInput          `json:"budget,omitempty" doc:"What the task may use. Each amount that is absent is that of the depth."`
 	}
 }
 
@@ -69,6 +70,9 @@ type taskBudgetInput struct {
 }
 
 func (h *Handlers) create(ctx context.Context, in *createTaskInput) (*resource.CreatedOnce[protocol.ResearchTask], error) {
+	if len(in.Body.Connectors) > 0 {
+		return nil, protocol.Invalid("body.connectors[0]", "is not a binding of the project")
+	}
 	caller := router.CallerOf(ctx)
 	spec := &researchlog.Spec{
 		AccountID: caller.AccountID, TaskID: protocol.NewTaskID(), ConversationID: in.ConversationID, SessionID: &caller.SessionID,

@@ -24,7 +24,7 @@ func (h *Handlers) Routes() []route.Route {
 	creates := steers
 	creates.Idempotent = true
 	return []route.Route{
-		route.Call("POST", below, "createResearchTask", "Start a research task", creates, h.create).WithMaxBody(route.MediumBody).
+		route.Call("POST", below, "createResearchTask", "Start a research task", creates, h.create).WithMaxBody(route.MaxBody).
 			DescribedAs(createDescription).
 			WithExample(route.Object{"question": "Why are the tides at Saint-Malo so high?", "depth": "quick", "sources": []any{"web"}}).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooManyTasks, protocol.CodeSourceUnavailable).WithStatus(stdhttp.StatusAccepted),
@@ -39,7 +39,7 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("POST", path+"/cancel", "cancelResearchTask", "Cancel a research task", route.Writes.Unstored(), h.cancel).
 			DescribedAs("Ends a task that has not ended. The cancel is stored when the response is sent; the state is `cancelling` until the steps that run have stopped. A repeat gets the task again; a task that has ended gets 409 with the task in `current`.").
 			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusAccepted),
-		route.Call("POST", path+"/steering", "steerResearchTask", "Steer a research task", steers, h.steer).WithMaxBody(route.MediumBody).
+		route.Call("POST", path+"/steering", "steerResearchTask", "Steer a research task", steers, h.steer).WithMaxBody(route.MaxBody).
 			DescribedAs(steerDescription).
 			WithExample(route.Object{"type": "input", "client_steering_id": "input-1", "input": "Only spring tides."}).
 			WithCodes(protocol.CodeSteeringClosed, protocol.CodeConflict, protocol.CodeTooManyInputs).WithStatus(stdhttp.StatusAccepted),
