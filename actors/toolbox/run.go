@@ -52,6 +52,20 @@ func Run(ctx context.Context, tool Tool, call *Call) (Ran, *protocol.ToolError) 
 	return Ran{}, &protocol.ToolError{Code: protocol.ToolCallFailed, Detail: "The tool failed."}
 }
 
+// checkTimeout limits Spec.Check. The user is asked about a call that could not be checked in time.
+const checkTimeout = 5 * time.Second
+
+// Check returns why a call cannot succeed; nil: it may.
+func Check(ctx context.Context, spec *Spec, call *Call) *protocol.ToolError {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var failure *Failure
+	if errors.As(spec.Check(ctx, call), &failure) {
+		return failed(failure.Code, failure.Detail)
+	}
+	return nil
+}
+
 // maxDetail limits the text of a failure, in bytes.
 const maxDetail = 2000
 

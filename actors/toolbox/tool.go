@@ -50,6 +50,9 @@ type Spec struct {
 	// Describe returns what a call with a valid input would do, for the user who approves it, and what it sends out of the
 	// service. nil: the title says all, and nothing is sent out.
 	Describe func(input json.RawMessage) policy.Description
+	// Check returns a *Failure if a call with a valid input cannot succeed now, so that the user is not asked about it. It has no
+	// effect, and runs before each request for an approval; Run checks the call again. nil: nothing is known before a call runs.
+	Check func(ctx context.Context, call *Call) error
 	// Unavailable is why the tool cannot be used, a sentence; empty: it can.
 	Unavailable string
 	// Consent is the source to which the account has to consent before the tool is offered; empty: none. A temporary

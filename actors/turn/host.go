@@ -132,7 +132,7 @@ func turnTools(tools *toolbox.Catalogue) map[string]machine.Tool {
 }
 
 func machineTool(entry *toolbox.Entry) machine.Tool {
-	return machine.Tool{Kind: entry.Kind, Title: entry.Title, ReadOnly: entry.Effect == protocol.EffectRead, Repeatable: entry.Repeatable, Consent: entry.Consent, Plan: entry.Plan}
+	return machine.Tool{Kind: entry.Kind, Title: entry.Title, ReadOnly: entry.Effect == protocol.EffectRead, Repeatable: entry.Repeatable, Consent: entry.Consent, Plan: entry.Plan, Checks: entry.Check != nil}
 }
 
 // Load returns the load of the node, for its lease.

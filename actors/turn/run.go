@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -71,7 +72,11 @@ type (
 	// giveUp and forceCancel end a turn that was taken over only for that.
 	giveUp      struct{ withoutParts bool }
 	forceCancel struct{}
-	toolDone    struct {
+	toolChecked struct {
+		id      protocol.ToolID
+		failure *protocol.ToolError // nil: nothing speaks against the call
+	}
+	toolDone struct {
 		id      protocol.ToolID
 		result  toolbox.Ran
 		failure *protocol.ToolError
@@ -133,6 +138,8 @@ func (r *run) Decide(message any, status shell.Status) func(error) {
 			Output: message.result.Output, Whole: message.result.Whole, Bytes: message.result.Bytes, Empty: message.result.Empty,
 			Sources: message.result.Sources, Events: message.result.Events, Unstarted: message.unstarted,
 		}, message.failure, message.took)
+	case toolChecked:
+		b.ToolChecked(message.id, message.failure)
 	case toolProgress:
 		b.ToolProgressed(message.id, message.label, message.progress)
 	case wake:
@@ -346,6 +353,8 @@ func (r *run) perform(effects []machine.Effect) {
 			}
 		case machine.RunTool:
 			r.startTool(e)
+		case machine.CheckTool:
+			r.checkTool(e)
 		case machine.StopTools:
 			r.stopTool()
 		case machine.StartGrace:
@@ -381,12 +390,9 @@ func (r *run) startTool(call machine.RunTool) {
 	} else {
 		tool = r.host.tools.Find(call.Name).Tool
 	}
-	spec := r.machine.Spec()
 	progress := &progressGate{send: func(label string, progress *protocol.Progress) { post(toolProgress{call.ID, label, progress}) }}
-	of := &toolbox.Call{
-		Scope:  turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID},
-		TurnID: spec.TurnID, ToolID: call.ID, Input: call.Input, FirstSource: call.FirstSource, Progress: progress.report,
-	}
+	of := r.callOf(call.ID, call.Input)
+	of.FirstSource, of.Progress = call.FirstSource, progress.report
 	r.host.Go(func() {
 		select {
 		case r.toolSlot <- struct{}{}:
@@ -409,6 +415,22 @@ func (r *run) startTool(call machine.RunTool) {
 			post(done)
 		}
 	})
+}
+
+// callOf returns a call of the turn for its tool.
+func (r *run) callOf(id protocol.ToolID, input json.RawMessage) *toolbox.Call {
+	spec := r.machine.Spec()
+	return &toolbox.Call{
+		Scope:  turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID},
+		TurnID: spec.TurnID, ToolID: id, Input: input,
+	}
+}
+
+// checkTool checks a call in a separate goroutine, which sends toolChecked.
+func (r *run) checkTool(call machine.CheckTool) {
+	ctx, post := r.observed.Context(r.toolCtx), r.shell.Post()
+	spec, of := &r.host.tools.Find(call.Name).Spec, r.callOf(call.ID, call.Input)
+	r.host.Go(func() { post(toolChecked{call.ID, toolbox.Check(ctx, spec, of)}) })
 }
 
 // parkLater gives up the ownership of the turn after parkDelay, if it then still waits for an approval.

@@ -325,7 +325,7 @@ func (s *service) openTools() (err error) {
 		Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Kept: s.db.Research,
 		Research: tool.Research{Admission: s.admission, Create: func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error) {
 			return s.research.Create(ctx, spec) // the host is created after the tools
-		}},
+		}, CanCreate: s.db.Research.CanCreate},
 		Web: s.web, Code: s.code,
 	}), failpointTools()...)
 	if s.model.Family() == scripted.Family {

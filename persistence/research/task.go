@@ -210,30 +210,15 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		"first": begin.First, "last": begin.Last, "frames": begin.Frames, "created": spec.CreatedAt,
 	}
 	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		locked, err := conversations.LockConversation(ctx, tx, spec.AccountID, spec.ConversationID)
-		if err != nil {
+		project, earlier, err := admit(ctx, tx, spec, args)
+		if err != nil || earlier != nil {
+			task = earlier
 			return err
-		}
-		if spec.TurnID != nil {
-			stored := tx.QueryRow(ctx, getTaskSQL, args).Scan(&task)
-			if !errors.Is(stored, pgx.ErrNoRows) {
-				return stored
-			}
 		}
 		batch := &pgx.Batch{}
-		if locked.ProjectID != nil {
-			project, err := projects.Read(ctx, tx, spec.AccountID, *locked.ProjectID)
-			if err != nil {
-				return err
-			}
-			if err := projects.CheckActive(project); err != nil {
-				return err
-			}
+		if project != nil {
 			projects.Work{Kind: protocol.WorkTaskStarted, SessionID: spec.SessionID, ConversationID: &spec.ConversationID, TaskID: &spec.TaskID}.
-				Queue(batch, spec.AccountID, *locked.ProjectID)
-		}
-		if err := checkOpen(ctx, tx, args); err != nil {
-			return err
+				Queue(batch, spec.AccountID, *project)
 		}
 		batch.Queue(noteTaskSQL, args)
 		batch.Queue(insertTaskSQL, args)
@@ -248,6 +233,41 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		return nil, err
 	}
 	return task, nil
+}
+
+// CanCreate returns the error that Create would return now.
+func (s *Store) CanCreate(ctx context.Context, spec *researchlog.Spec) error {
+	if err := s.db.CheckSpace(); err != nil {
+		return err
+	}
+	return s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {
+		_, _, err := admit(ctx, tx, spec, pgx.NamedArgs{"account": spec.AccountID, "task": spec.TaskID})
+		return err
+	})
+}
+
+// admit locks the conversation of a new task and returns its project. If a repeated call of a tool has stored the task before, that is
+// returned.
+func admit(ctx context.Context, tx *pg.Tx, spec *researchlog.Spec, args pgx.NamedArgs) (project *protocol.ProjectID, earlier *protocol.ResearchTask, err error) {
+	locked, err := conversations.LockConversation(ctx, tx, spec.AccountID, spec.ConversationID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if spec.TurnID != nil {
+		if stored := tx.QueryRow(ctx, getTaskSQL, args).Scan(&earlier); !errors.Is(stored, pgx.ErrNoRows) {
+			return nil, earlier, stored
+		}
+	}
+	if locked.ProjectID != nil {
+		project, err := projects.Read(ctx, tx, spec.AccountID, *locked.ProjectID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := projects.CheckActive(project); err != nil {
+			return nil, nil, err
+		}
+	}
+	return locked.ProjectID, nil, checkOpen(ctx, tx, args)
 }
 
 // checkOpen returns an error if the account has too many tasks that have not ended. It locks the account.

@@ -393,6 +393,14 @@ func TestStartsInDifferentConversationsDoNotExceedTheLimit(t *testing.T) {
 	if succeeded != 1 {
 		t.Errorf("%d tasks started, want 1", succeeded)
 	}
+	another := w.unstored(w.Account, w.conversation)
+	if err := w.DB.Research.CanCreate(t.Context(), another.spec); protocol.CodeOf(err) != protocol.CodeTooManyTasks {
+		t.Errorf("the check of another start: %v", err)
+	}
+	another.spec.ConversationID = protocol.NewConversationID()
+	if err := w.DB.Research.CanCreate(t.Context(), another.spec); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("the check of a start in a missing conversation: %v", err)
+	}
 }
 
 func TestTheTasksOfADisabledAccountAreCancelled(t *testing.T) {

@@ -44,8 +44,10 @@ func (b *begun) create(_ context.Context, spec *researchlog.Spec) (*protocol.Res
 }
 
 func researchOn(b *begun) Research {
-	return Research{Admission: &research.Admission{Consents: b, Files: b, Conversations: b, Settings: b}, Create: b.create}
+	return Research{Admission: &research.Admission{Consents: b, Files: b, Conversations: b, Settings: b}, Create: b.create, CanCreate: b.canCreate}
 }
+
+func (b *begun) canCreate(context.Context, *researchlog.Spec) error { return b.err }
 
 type keptSources []protocol.ResearchKeptSource
 
@@ -105,10 +107,19 @@ func TestACallThatMayNotStartResearchSaysWhy(t *testing.T) {
 		if failure, is := err.(*toolbox.Failure); !is || !strings.Contains(failure.Detail, want) {
 			t.Errorf("%s: %v", input, err)
 		}
+		started := len(b.specs)
+		spec := tool.Spec()
+		if failure := toolbox.Check(t.Context(), &spec, researchCall(input)); failure == nil || !strings.Contains(failure.Detail, want) || len(b.specs) != started {
+			t.Errorf("before it is asked about, %s: %v", input, failure)
+		}
 	}
 	b.err = protocol.Errorf(protocol.CodeUnavailable, "later")
 	if _, err := tool.Run(t.Context(), researchCall(`{"question":"Why?","depth":"quick","sources":["web"]}`)); protocol.CodeOf(err) != protocol.CodeUnavailable {
 		t.Errorf("while the database is unavailable: %v", err)
+	}
+	spec := tool.Spec()
+	if failure := toolbox.Check(t.Context(), &spec, researchCall(`{"question":"Why?","depth":"quick","sources":["web"]}`)); failure != nil {
+		t.Errorf("a call that cannot be checked fails: %+v", failure)
 	}
 }
 

@@ -21,9 +21,11 @@ import (
 var startResearchDescription string
 
 // Research starts research tasks. Create stores a task; of two with the same identifier, it stores the first one and returns it.
+// CanCreate returns the error that Create would return.
 type Research struct {
 	Admission *research.Admission
 	Create    func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error)
+	CanCreate func(ctx context.Context, spec *researchlog.Spec) error
 }
 
 // StartResearch starts a research task in the conversation of its turn.
@@ -37,7 +39,7 @@ type researchInput struct {
 }
 
 // Spec implements toolbox.Tool.
-func (StartResearch) Spec() toolbox.Spec {
+func (s StartResearch) Spec() toolbox.Spec {
 	return toolbox.Spec{
 		Name: "start_research", Kind: "research", Title: "Start a research task", Description: startResearchDescription,
 		Effect: protocol.EffectWrite, Risk: protocol.RiskMedium, Reversibility: protocol.Compensable, Repeatable: true, AlwaysAsks: true,
@@ -48,7 +50,7 @@ func (StartResearch) Spec() toolbox.Spec {
 			`"sources":{"type":"array","minItems":1,"maxItems":3,"items":{"enum":["web","files","conversations"]},"default":["web"],"description":"The places that are searched."},` +
 			`"file_ids":{"type":"array","maxItems":20,"items":{"type":"string"},"description":"The only files that are searched. They need no consent."}},` +
 			`"required":["question"],"additionalProperties":false}`),
-		Describe: describeResearch,
+		Describe: describeResearch, Check: s.check,
 	}
 }
 
@@ -77,21 +79,42 @@ func describeResearch(input json.RawMessage) policy.Description {
 	return described
 }
 
-// Run implements toolbox.Tool.
-func (s StartResearch) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
+// check returns why a call would start no task.
+func (s StartResearch) check(ctx context.Context, call *toolbox.Call) error {
+	spec, err := s.admitted(ctx, call)
+	if err != nil {
+		return err
+	}
+	if err := s.CanCreate(ctx, spec); err != nil {
+		return notStarted(err)
+	}
+	return nil
+}
+
+// admitted returns the specification of the task that a call starts.
+func (s StartResearch) admitted(ctx context.Context, call *toolbox.Call) (*researchlog.Spec, error) {
 	var in researchInput
 	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return toolbox.Result{}, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The input is not valid: " + foreign.Escape(err.Error()) + "."}
+		return nil, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The input is not valid: " + foreign.Escape(err.Error()) + "."}
 	}
 	if _, known := protocol.ResearchBudgets[in.Depth]; !known {
-		return toolbox.Result{}, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The depth must be quick, standard or deep."}
+		return nil, &toolbox.Failure{Code: protocol.ToolCallInvalid, Detail: "The depth must be quick, standard or deep."}
 	}
 	spec := &researchlog.Spec{
 		AccountID: call.AccountID, TaskID: protocol.DeriveTaskID(call.ToolID), ConversationID: call.ConversationID, TurnID: &call.TurnID,
 		Question: in.Question, Depth: in.Depth, Sources: in.Sources, FileIDs: in.FileIDs, Budget: protocol.ResearchBudgets[in.Depth], CreatedAt: time.Now(),
 	}
 	if err := s.Admission.Admit(ctx, spec); err != nil {
-		return toolbox.Result{}, notStarted(err)
+		return nil, notStarted(err)
+	}
+	return spec, nil
+}
+
+// Run implements toolbox.Tool.
+func (s StartResearch) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
+	spec, err := s.admitted(ctx, call)
+	if err != nil {
+		return toolbox.Result{}, err
 	}
 	task, err := s.Create(ctx, spec)
 	if err != nil {

@@ -71,7 +71,7 @@ func (m *Machine) awaiting() bool {
 
 // Parks reports whether the turn does nothing until an approval is decided, and until when: the first approval expires then.
 func (m *Machine) Parks() (until time.Time, parks bool) {
-	if m.ended || m.calling || m.state != protocol.TurnRequiresAction || m.toolRuns() {
+	if m.ended || m.calling || m.state != protocol.TurnRequiresAction || m.toolRuns() || m.toolChecks() {
 		return until, false
 	}
 	for _, a := range m.approvals {

@@ -65,6 +65,12 @@ type (
 		Consent protocol.MemorySource
 		Output  string
 	}
+	// CheckTool checks a call before its approval is requested. The result comes back as ToolChecked.
+	CheckTool struct {
+		ID    protocol.ToolID
+		Name  string
+		Input json.RawMessage
+	}
 	// StopTools ends all tool calls.
 	StopTools struct{}
 	// StartGrace starts the grace period of a cancel. Its end comes back as GraceOver.
@@ -74,6 +80,7 @@ type (
 func (CallModel) isEffect()  {}
 func (StopModel) isEffect()  {}
 func (RunTool) isEffect()    {}
+func (CheckTool) isEffect()  {}
 func (StopTools) isEffect()  {}
 func (StartGrace) isEffect() {}
 

@@ -86,6 +86,8 @@ type Tool struct {
 	// is given a second time.
 	Consent protocol.MemorySource
 	Plan    policy.Planner // nil: every call runs as it is
+	// Checks means that a call is checked before the user is asked to approve it, because it may be unable to succeed.
+	Checks bool
 }
 
 // stepResult is the data of a finished model step that later steps need. It is stored as a record before any of its
@@ -111,6 +113,8 @@ type toolCall struct {
 	readOnly bool
 	again    bool // it is run again after a crash; see Tool.Repeatable
 	number   int  // of the call in the turn, from 1
+
+	checking, checked bool // volatile: CheckTool runs, or has found nothing
 
 	completed *protocol.ToolCompleted // nil: it has not ended
 }

@@ -77,15 +77,19 @@ func (m *Batch) startPending() {
 	}
 }
 
-// startTool runs a call, asks for its approval, or completes it without running it.
+// startTool runs a call, asks for its approval (after a check, if the tool has one), or completes it without running it.
 func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 	switch {
+	case call.checking:
 	case plan.Failure != nil:
 		m.completeTool(call, protocol.ToolRefused, toolOutput{}, plan.Failure, 0)
 	case m.shares(call):
 	case m.repeats(call):
 	case call.name == policy.ReadMore:
 		m.readMore(call)
+	case plan.Ask != nil && m.tools[call.name].Checks && !call.checked:
+		call.checking = true
+		m.effect(CheckTool{ID: call.id, Name: call.name, Input: plan.Input})
 	case plan.Ask != nil:
 		m.ask(call, plan)
 	default:
@@ -95,6 +99,26 @@ func (m *Batch) startTool(call *toolCall, plan *policy.Plan) {
 		}
 		m.effect(call.run())
 	}
+}
+
+// ToolChecked processes the result of a CheckTool: the call fails, or the user is asked.
+func (m *Batch) ToolChecked(id protocol.ToolID, failure *protocol.ToolError) {
+	call := m.tool(id)
+	if m.ended || m.state == protocol.TurnCancelling || call == nil || !call.checking {
+		return
+	}
+	call.checking, call.checked = false, true
+	plan := m.plan(call.name, call.input)
+	if failure != nil {
+		plan.Failure = failure
+	}
+	m.startTool(call, &plan)
+	m.afterStarts()
+}
+
+// toolChecks reports whether a call is checked before its approval is requested.
+func (m *Machine) toolChecks() bool {
+	return slices.ContainsFunc(m.toolCalls, func(c *toolCall) bool { return c.checking })
 }
 
 // afterStarts moves the turn to the state in which it waits for approvals, if any call needs one.
