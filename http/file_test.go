@@ -327,6 +327,12 @@ func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
 	wantField(t, added, "project_ids.0", project)
 	wantField(t, added, "version", 2.0)
 	wantField(t, u.addFile(project, a), "version", 2.0) // repeated
+	first := u.expect(200, "POST", path, route.Object{"file_id": a}, "Idempotency-Key", "add")
+	u.do(200, "PATCH", "/files/"+a, route.Object{"filename": "renamed.txt"})
+	again := u.expect(200, "POST", path, route.Object{"file_id": a}, "Idempotency-Key", "add")
+	if again.header.Get("Idempotent-Replayed") != "true" || again.header.Get("ETag") != first.header.Get("ETag") || again.header.Get("Location") != "" || !bytes.Equal(again.body, first.body) {
+		t.Errorf("first %s %v, repeated %s %v", first.body, first.header, again.body, again.header)
+	}
 	u.addFile(project, b)
 	wantField(t, u.do(200, "GET", "/projects/"+project, nil), "file_count", 2.0)
 	for _, list := range []string{path + "?limit=1", "/files?limit=1&project_id=" + project} {

@@ -58,7 +58,6 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": "creates nothing",
 		"POST /files/attachment-states":                                           "creates nothing",
 		"POST /conversations/{conversation_id}/attachments":                       "creates nothing",
-		"POST /projects/{project_id}/files":                                       "a file is added once",
 		"POST /projects/{project_id}/restore":                                     "creates nothing",
 		"POST /artifacts/{artifact_id}/restore":                                   "the base version makes a repeat a conflict",
 		"POST /research-tasks/{task_id}/cancel":                                   "creates nothing",

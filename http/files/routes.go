@@ -117,7 +117,7 @@ func (h *Handlers) projectRoutes() []route.Route {
 	return []route.Route{
 		route.Call("GET", path, "listProjectFiles", "List the files of a project", route.Lists, h.listOfProject).
 			DescribedAs("Lists the files of a project, the newest first."),
-		route.Call("POST", path, "addProjectFile", "Add a file to a project", route.Writes, h.addToProject).
+		route.Call("POST", path, "addProjectFile", "Add a file to a project", route.Creates, h.addToProject).
 			DescribedAs("Makes a file of the account one of the files of an active project. A file that it already is stays unchanged, so the request can be repeated.").
 			WithExample(route.Object{"file_id": "file_01h2xcejqtf2nbrexx3vqjhp41"}).
 			WithCodes(protocol.CodeConflict),

@@ -55,15 +55,19 @@ func locationAt(path, location string) string {
 	return path + "/" + location
 }
 
-// StoredCreated returns the 201 response to a request with an idempotency key; for an import and a research task, the 202 response. Its Location is the address of the
-// resource or, for a resource without one, the path of the request.
+// StoredCreated returns the 201 response to a request with an idempotency key; for an import and a research task, the 202 response; for
+// a file that was added to a project, the 200 response. Its Location is the address of the resource or, for a resource without one, the
+// path of the request; the file has none.
 func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
 	stored := &idempotency.StoredResponse{
 		Status: stdhttp.StatusCreated, Headers: map[string]string{"Content-Type": "application/json", "Location": path},
 	}
-	switch made.(type) {
+	switch made := made.(type) {
 	case *protocol.Import, *protocol.ResearchTask: // what the request asks for is done later
 		stored.Status = stdhttp.StatusAccepted
+	case *protocol.File: // it existed before
+		stored.Status = stdhttp.StatusOK
+		stored.Headers = map[string]string{"Content-Type": "application/json", "ETag": response.ETagOf(made.Version)}
 	}
 	if addressed, is := made.(Addressed); is {
 		location, version := addressed.Address()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -162,8 +163,10 @@ func (s *Store) changeProject(ctx context.Context, account protocol.AccountID, p
 		} else if work.Kind == protocol.WorkFileRemoved {
 			return pg.Classify(pgx.ErrNoRows)
 		}
-		file, err = readFile(ctx, tx, args)
-		return err
+		if file, err = readFile(ctx, tx, args); err != nil || work.Kind != protocol.WorkFileAdded {
+			return err
+		}
+		return idempotency.StoreResponseIn(ctx, tx, file)
 	})
 	if err != nil {
 		return nil, err
