@@ -57,6 +57,31 @@ func (c *client) oidc(query string) *reply {
 
 var person = oidctest.Person{Subject: "person-1", Email: "ada@example.com", EmailVerified: true, Name: "Ada"}
 
+// Programs that preview links, and some browsers, send HEAD before GET.
+func TestHEADOfASignInHasNoEffect(t *testing.T) {
+	t.Parallel()
+	w, provider := oidcWorld(t)
+	provider.SignIn(person, oidctest.Faults{})
+	c := w.client()
+	head := c.do("HEAD", "/auth/oidc/main/start", nil)
+	if head.status != 302 || head.header.Get("Location") == "" || strings.Contains(head.header.Get("Location"), "state=") || head.header.Get("Set-Cookie") != "" {
+		t.Errorf("start: %d %v", head.status, head.header)
+	}
+	if missing := c.do("HEAD", "/auth/oidc/none/start", nil); missing.status != 404 {
+		t.Errorf("an unknown provider: %d", missing.status)
+	}
+	callback := c.atProvider(c.expect(302, "GET", "/auth/oidc/main/start", nil))
+	if head := c.do("HEAD", callback, nil); head.status != 302 || head.header.Get("Location") != "/" || head.header.Get("Set-Cookie") != "" {
+		t.Errorf("callback: %d %v", head.status, head.header)
+	}
+	if resp := c.do("GET", callback, nil); resp.status != 302 {
+		t.Errorf("the sign-in after HEAD: %d %s", resp.status, resp.body)
+	}
+	if c.session().Account.Email != person.Email {
+		t.Error("the sign-in was not completed")
+	}
+}
+
 func TestAProvidersIdentityMakesAnAccountAndFindsItAgain(t *testing.T) {
 	t.Parallel()
 	w, provider := oidcWorld(t)

@@ -72,15 +72,29 @@ type OIDC struct {
 	identities  Identities
 }
 
-// Start begins a sign-in with a provider and returns the address of the provider to which the browser is redirected.
-// Finish accepts only a response with the state, from the browser and for the PKCE verifier of this one flow.
-func (o *OIDC) Start(ctx context.Context, r *stdhttp.Request, req *Request, name, returnTo string, linking bool) (target string, err error) {
-	idp, metadata, err := o.providers.discover(ctx, name)
+// Page returns the address of a provider's page for sign-ins, without a sign-in. Its errors are those of Start.
+func (o *OIDC) Page(ctx context.Context, name, returnTo string) (target string, err error) {
+	_, metadata, err := o.discover(ctx, name, returnTo)
 	if err != nil {
 		return "", err
 	}
-	if !localPath(returnTo) {
-		return "", protocol.Invalid("query.return_to", "must be a path of this service")
+	return metadata.Endpoint().AuthURL, nil
+}
+
+func (o *OIDC) discover(ctx context.Context, name, returnTo string) (*provider, *oidc.Provider, error) {
+	idp, metadata, err := o.providers.discover(ctx, name)
+	if err == nil && !localPath(returnTo) {
+		err = protocol.Invalid("query.return_to", "must be a path of this service")
+	}
+	return idp, metadata, err
+}
+
+// Start begins a sign-in with a provider and returns the address of the provider to which the browser is redirected.
+// Finish accepts only a response with the state, from the browser and for the PKCE verifier of this one flow.
+func (o *OIDC) Start(ctx context.Context, r *stdhttp.Request, req *Request, name, returnTo string, linking bool) (target string, err error) {
+	idp, metadata, err := o.discover(ctx, name, returnTo)
+	if err != nil {
+		return "", err
 	}
 	link, err := o.linkingAccount(ctx, r, req, linking)
 	if err != nil {

@@ -164,9 +164,6 @@ func (t Route) codesOf(status int) []protocol.Code {
 	if !Safe(t.Method) && t.Method != stdhttp.MethodDelete {
 		codes = append(codes, protocol.CodeInvalidBody)
 	}
-	if t.Policy.NoHead {
-		codes = append(codes, protocol.CodeMethodNotAllowed)
-	}
 	if t.Path != "/health" {
 		codes = append(codes, protocol.CodeRateLimited)
 	}

@@ -43,7 +43,6 @@ type Policy struct {
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
 	Heavy      bool   // may take many milliseconds of Postgres and of a processor: few of an account run at once; see router.Queues
-	NoHead     bool   // GET has effects, so HEAD is not supported
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
 }
 
@@ -59,7 +58,7 @@ var (
 	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true, Heavy: true}
 	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
 	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared}
-	Redirects    = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true, NoHead: true}
+	Redirects    = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true}
 	PublicWrites = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address
 )
 

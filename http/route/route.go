@@ -225,9 +225,6 @@ func (t Route) errors() []int {
 	if t.Policy.Conflicts {
 		list = append(list, stdhttp.StatusConflict)
 	}
-	if t.Policy.NoHead {
-		list = append(list, stdhttp.StatusMethodNotAllowed)
-	}
 	for _, code := range t.codes {
 		list = append(list, response.Statuses[code])
 	}

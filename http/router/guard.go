@@ -31,10 +31,6 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 		ex := ExchangeOf(r.Context())
 		ex.pattern, ex.public, ex.unlimited, ex.restore, ex.maxBody = op.Path, policy.Public, r.Context(), restore, maxBody
 		w.Header().Set("Cache-Control", policy.CacheControl())
-		if policy.NoHead && r.Method == stdhttp.MethodHead {
-			rt.unknownMethod(w, r)
-			return
-		}
 		if !streams {
 			bounded, cancel := withTimeout(r, policy)
 			defer cancel()

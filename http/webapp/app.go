@@ -25,13 +25,15 @@ import (
 var shellPaths = []string{"/", "/c/*", "/p/*", "/library", "/settings", "/reset-password", "/confirm-email"}
 
 const (
-	assetsPath   = "/assets/*"
-	robotsPath   = "/robots.txt"
-	robots       = "User-agent: *\nDisallow: /\n"
-	notBuilt     = "<!doctype html><title>Turnstone</title><p>This build does not contain the web app. Build it with <code>make build</code>."
-	nonceBytes   = 16
-	themeCookie  = "theme"    // light or dark; no cookie: the theme of the system
-	localeCookie = "language" // for example en, ar or ja
+	assetsPath = "/assets/*"
+	robotsPath = "/robots.txt"
+	robots     = "User-agent: *\nDisallow: /\n"
+	notBuilt   = "<!doctype html><title>Turnstone</title><p>This build does not contain the web app. Build it with <code>make build</code>."
+	// retryNotBuilt is the Retry-After of notBuilt, in seconds: until the service was replaced.
+	retryNotBuilt = "60"
+	nonceBytes    = 16
+	themeCookie   = "theme"    // light or dark; no cookie: the theme of the system
+	localeCookie  = "language" // for example en, ar or ja
 	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
 	// workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
@@ -166,6 +168,7 @@ func (s *App) GetUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status int) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if len(s.index) == 0 {
+		w.Header().Set("Retry-After", retryNotBuilt)
 		w.WriteHeader(stdhttp.StatusServiceUnavailable)
 		_, _ = w.Write([]byte(notBuilt))
 		return

@@ -2300,11 +2300,11 @@ export interface paths {
         put?: never;
         /**
          * Steer a research task
-         * @description Changes what a task does. `input` is a text that the model takes into account in its next step about the plan. `plan` strikes questions and adds others, as they are written. `write_now` ends the search: the report is written with what was found. Before the first search, it gets 409 `conflict`.
+         * @description Changes what a task does. `input` is a text that the model takes into account in its next step about the plan. `plan` strikes questions and adds others, as they are written. `write_now` ends the search: the report is written with what was found. Before the first search, it waits until the first round of sources was read; a second one gets 409 `conflict` meanwhile.
          *
          *     A plan has at most 24 questions, with the struck ones, and keeps at least one: a `plan` command that adds or strikes more gets 422 and changes nothing.
          *
-         *     The response is sent once the command is stored. Its outcome is an event `task.steering`: `applied`, with the step that takes it into account, or `returned` if the task ends without it. A task whose report is being written, or that has ended, gets 409 `steering_closed`. A repeated command gets its first receipt; the same `client_steering_id` with another command gets 422.
+         *     The response is sent once the command is stored. Its outcome is an event `task.steering`: `applied`, with the step that takes it into account, or `returned` if the task ends without it: the text of an input then waits in the conversation as a held follow-up, which the event names. A task whose report is being written, or that has ended, gets 409 `steering_closed`. A repeated command gets its first receipt; the same `client_steering_id` with another command gets 422.
          */
         post: operations["steerResearchTask"];
         delete?: never;
@@ -3007,6 +3007,8 @@ export interface components {
         CreateTaskInputBody: {
             /** @description What the task may use. Each amount that is absent is that of the depth. */
             budget?: components["schemas"]["TaskBudgetInput"];
+            /** @description Bindings of the project that are searched. Any is refused, because the service has no connectors yet. */
+            connectors?: string[];
             /**
              * @default standard
              * @enum {string}
@@ -3016,8 +3018,8 @@ export interface components {
             file_ids?: string[];
             /** @description What the report is to answer. */
             question: string;
-            /** @description The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files. */
-            sources?: ("web" | "files" | "conversations")[];
+            /** @description The places that are searched. Default: web. files and conversations need the consent of the account, unless file_ids names the files. connectors is refused, because the service has none yet. */
+            sources?: ("web" | "files" | "conversations" | "connectors")[];
         };
         CreateUploadInputBody: {
             /** @description The conversation in which the file is to be attached. */
@@ -14185,27 +14187,6 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Method Not Allowed. Codes: `method_not_allowed`. */
-            405: {
-                headers: {
-                    Allow: components["headers"]["Allow"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "method_not_allowed",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 405,
-                     *       "title": "Method Not Allowed",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description Conflict. Codes: `conflict`, `email_taken`. */
             409: {
                 headers: {
@@ -14457,27 +14438,6 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 404,
                      *       "title": "Not Found",
-                     *       "type": "about:blank"
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Method Not Allowed. Codes: `method_not_allowed`. */
-            405: {
-                headers: {
-                    Allow: components["headers"]["Allow"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "code": "method_not_allowed",
-                     *       "detail": "A human-readable explanation of the error.",
-                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
-                     *       "status": 405,
-                     *       "title": "Method Not Allowed",
                      *       "type": "about:blank"
                      *     }
                      */
@@ -30214,7 +30174,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -39649,6 +39609,8 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
+                /** @description Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After. */
+                "Idempotency-Key"?: string;
                 /** @description The CSRF token of the session, from GET /auth/session. */
                 "X-CSRF-Token": string;
             };
@@ -39672,6 +39634,7 @@ export interface operations {
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -39800,7 +39763,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Conflict. Codes: `conflict`. */
+            /** @description Conflict. Codes: `conflict`, `idempotency_in_progress`. */
             409: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -39887,7 +39850,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity. Codes: `invalid`. */
+            /** @description Unprocessable Entity. Codes: `idempotency_mismatch`, `invalid`. */
             422: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -39898,11 +39861,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "invalid",
+                     *       "code": "idempotency_mismatch",
                      *       "detail": "A human-readable explanation of the error.",
                      *       "errors": [
                      *         {
-                     *           "field": "body",
+                     *           "field": "header.Idempotency-Key",
                      *           "message": "A human-readable explanation of the error."
                      *         }
                      *       ],
@@ -44127,7 +44090,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 262144 bytes. */
+            /** @description Request Entity Too Large. Codes: `too_large`. The body must have at most 1048576 bytes. */
             413: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
