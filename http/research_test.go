@@ -294,6 +294,31 @@ func TestTheUserSteersAResearchTask(t *testing.T) {
 	}
 }
 
+func TestCommandsForAWaitingResearchTaskDoNotRefuseOneAnother(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	for range protocol.MaxResearchRunning {
+		r.start(neverAnswered)
+	}
+	path := r.start(neverAnswered)
+	statuses := make(chan int)
+	for i := range 3 * protocol.MaxResearchInputs {
+		go func() { // each of them is sent three times
+			name := fmt.Sprintf("input-%d", i%protocol.MaxResearchInputs)
+			statuses <- r.client.do("POST", path+"/steering", route.Object{"type": "input", "client_steering_id": name, "input": name}).status
+		}()
+	}
+	for range 3 * protocol.MaxResearchInputs {
+		if status := <-statuses; status != 202 {
+			t.Errorf("a command gets %d", status)
+		}
+	}
+	wantField(t, r.do(202, "POST", path+"/cancel", nil), "state", "cancelled")
+	if events := r.until(path); strings.Count(events, `"outcome":"accepted"`) != protocol.MaxResearchInputs {
+		t.Errorf("%s", events)
+	}
+}
+
 func TestAnAccountHasAFewResearchTasksThatRunAndManyThatWait(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,6 +22,8 @@ import (
 const (
 	storePause = 50 * time.Millisecond
 	maxPause   = time.Second // between two tries while the store is unavailable
+	// maxRetryPause is the longest pause before a command that was fenced is tried again.
+	maxRetryPause = 40 * time.Millisecond
 	// maxAttempts is how often a task may be adopted without progress in between: then it is what ends the processes.
 	maxAttempts = 5
 )
@@ -46,6 +49,7 @@ type Host struct {
 	config Config
 	log    *zap.Logger
 	logs   follow.Logs[protocol.TaskID]
+	claims claimLocks
 }
 
 // Reader follows the events of one task.
@@ -221,7 +225,7 @@ func (h *Host) command(ctx context.Context, account protocol.AccountID, id proto
 		if !errors.Is(err, turnlog.ErrFenced) { // another owner has claimed the task since
 			return err
 		}
-		if ctx.Err() != nil {
+		if stopped := clock.Sleep(ctx, rand.N(maxRetryPause)); stopped != nil { // commands on several nodes do not fence one another again
 			return errGone
 		}
 	}
@@ -231,22 +235,9 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	message := command{decide, make(chan error, 1)}
 	actor := h.FindActive(account, id)
 	if actor == nil {
-		claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
-		if err != nil {
+		var err error
+		if actor, err = h.takeOver(ctx, account, id, decide); actor == nil {
 			return err
-		}
-		loaded, err := h.config.Store.Load(ctx, claim, h.config.Node.ID)
-		if err != nil {
-			return err
-		}
-		if loaded.State == protocol.ResearchQueued {
-			return h.decideWaiting(ctx, loaded, decide)
-		}
-		if actor = h.spawn(loaded, resume{}); actor == nil {
-			if h.Draining() {
-				return errGone
-			}
-			return turnlog.ErrFenced // there is an actor of a later claim
 		}
 	}
 	h.Send(actor, message)
@@ -256,6 +247,38 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	case <-ctx.Done():
 		return errGone
 	}
+}
+
+// takeOver claims a task that has no actor here. If the task waits for a slot, the command is decided, and there is no actor. Of several
+// commands for one task, one at a time claims it: each claim ends the one before.
+func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) (*running, error) {
+	unlock, err := h.claims.lock(ctx, ownedTask{account, id})
+	if err != nil {
+		return nil, errGone
+	}
+	defer unlock()
+	if actor := h.FindActive(account, id); actor != nil { // since
+		return actor, nil
+	}
+	claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := h.config.Store.Load(ctx, claim, h.config.Node.ID)
+	if err != nil {
+		return nil, err
+	}
+	if loaded.State == protocol.ResearchQueued {
+		return nil, h.decideWaiting(ctx, loaded, decide)
+	}
+	actor := h.spawn(loaded, resume{})
+	switch {
+	case actor != nil:
+		return actor, nil
+	case h.Draining():
+		return nil, errGone
+	}
+	return nil, turnlog.ErrFenced // there is an actor of a later claim
 }
 
 // decideWaiting decides on a command for a task that waits for a slot. The task has no owner afterwards.
