@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // the instructions
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -45,14 +46,24 @@ func (w *Worker) ask(ctx context.Context, spec *researchlog.Spec, step *research
 	case researchlog.StepRevise:
 		result.Questions, result.Struck = revision(text, step)
 	case researchlog.StepJudge:
-		result.Quotes = quotes(text, step)
+		if result.Quotes = quotes(text, step); strings.TrimSpace(text) == "" { // "none" says that no passage answers a question
+			return result, errNothing
+		}
 	default:
 		if result.Text = strings.TrimSpace(text); result.Text == "" {
-			return result, &Problem{Detail: "The model wrote nothing.", Retryable: true}
+			return result, errNothing
 		}
 	}
 	return result, nil
 }
+
+var errNothing = &Problem{Detail: "The model wrote nothing.", Retryable: true}
+
+// maxTokenBytes is more than the bytes of a token in any language. Of a model that ignores its limit of tokens, so much is read, because
+// the user pays for the answer.
+const maxTokenBytes = 16
+
+var errTooLong = errors.New("the answer is longer than its limit")
 
 // complete makes the model call of a step.
 func (w *Worker) complete(ctx context.Context, spec *researchlog.Spec, step *researchlog.Step) (text string, usage protocol.Usage, err error) {
@@ -65,6 +76,7 @@ func (w *Worker) complete(ctx context.Context, spec *researchlog.Spec, step *res
 	left := int(step.Tokens) - llm.EstimateInput(&request)
 	request.MaxOutputTokens = min(max(left, 256), w.Route.MaxOutputTokens)
 	var answer strings.Builder
+	received := 0
 	used, err := w.Model.Stream(ctx, spec.AccountID, request, func(chunk llm.Chunk) error {
 		switch chunk.Kind {
 		case llm.ChunkText:
@@ -72,8 +84,14 @@ func (w *Worker) complete(ctx context.Context, spec *researchlog.Spec, step *res
 		case llm.ChunkThought:
 			answer.Reset()
 		}
+		if received += len(chunk.Text); received > maxTokenBytes*request.MaxOutputTokens {
+			return errTooLong
+		}
 		return nil
 	})
+	if errors.Is(err, errTooLong) {
+		err = nil // what was read is used
+	}
 	usage = protocol.Usage{
 		InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, ReasoningTokens: used.ReasoningTokens, CachedInputTokens: used.CachedInputTokens, Estimated: used.Estimated,
 	}
