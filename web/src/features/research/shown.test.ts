@@ -7,6 +7,8 @@ test("after the end of a task, no step runs and no source is being read", () => 
   expect(shownSource("reading", true)).toBe("reading");
   expect(shownSource("reading", false)).toBe("left");
   expect(shownSource("found", false)).toBe("left");
+  expect(shownSource("read", true)).toBe("read");
+  expect(shownSource("read", false)).toBe("left");
 });
 
 test("what ended before the task stays as it was", () => {
