@@ -363,13 +363,16 @@ func TestStateMachinesArePure(t *testing.T) {
 	}
 }
 
-// TestTheWalksOfHTTPExist checks the names of the tests that make test runs in an invocation of their own: the other one leaves them
+// TestTheLongTestsExist checks the names of the tests that make test runs in an invocation of their own: the other one leaves them
 // out in all packages.
-func TestTheWalksOfHTTPExist(t *testing.T) {
-	list := regexp.MustCompile(`(?m)^walks='\^\(([A-Za-z0-9|]+)\)\$'$`).FindStringSubmatch(readPage(t, "tools/test.sh"))
-	if list == nil {
-		t.Fatal("tools/test.sh has no list of walks")
+func TestTheLongTestsExist(t *testing.T) {
+	script := readPage(t, "tools/test.sh")
+	list := regexp.MustCompile(`(?m)^long='\^\(([A-Za-z0-9|]+)\)\$'$`).FindStringSubmatch(script)
+	packages := regexp.MustCompile(`(?m)^computing=\(([a-z./ ]+)\)$`).FindStringSubmatch(script)
+	if list == nil || packages == nil {
+		t.Fatal("tools/test.sh has no list of long tests")
 	}
+	computing := strings.Fields(packages[1])
 	found := map[string][]string{}
 	walkAll(t, func(file string, _ []string) {
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`).FindAllStringSubmatch(readPage(t, file), -1) {
@@ -377,8 +380,8 @@ func TestTheWalksOfHTTPExist(t *testing.T) {
 		}
 	})
 	for name := range strings.SplitSeq(list[1], "|") {
-		if folders := found[name]; len(folders) != 1 || folders[0] != "http" {
-			t.Errorf("%s is a test of %v, want http", name, folders)
+		if folders := found[name]; len(folders) != 1 || !slices.Contains(computing, "./"+folders[0]) {
+			t.Errorf("%s is a test of %v, want one of %v", name, folders, computing)
 		}
 	}
 }

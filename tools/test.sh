@@ -24,9 +24,10 @@ clients=(
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
 sequential=(./actors/turn/machine ./persistence/imports/source)
-# These tests of http send many requests, most of them one after the other, to routes that the other tests of http use with the race
-# detector on. With it, they take three times as much processor time.
-walks='^(TestTheAuthorizationMatrix|TestNoAccountSeesDataOfAnother|TestAHostileBodyIsRefusedBriefly|TestEvery400And422NamesTheWrongFields|TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable|TestForeignIsAsMuchWorkAsMissing|TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce|TestAnExportImportedAndExportedAgainIsTheSame|TestABodyWithTooManyElementsIsRefusedBriefly)$'
+# These tests compute for long, or send many requests one after the other to routes that other tests use with the race detector on.
+# With it, they take three to ten times as much processor time. make nightly runs them with it.
+long='^(TestTheAuthorizationMatrix|TestNoAccountSeesDataOfAnother|TestAHostileBodyIsRefusedBriefly|TestEvery400And422NamesTheWrongFields|TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable|TestForeignIsAsMuchWorkAsMissing|TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce|TestAnExportImportedAndExportedAgainIsTheSame|TestABodyWithTooManyElementsIsRefusedBriefly|TestWhatIsKeptOfALongTextIsBounded|TestLongTextsAreFoundInBoundedMemory|TestEveryMatchIsOnOnePage|TestEveryMatchInAProjectIsOnOnePage|TestATextWithManyPositionsIsIndexed|TestContentsAreRead|TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels|TestRealFilesAreRead|TestAnswersAreBounded|TestHostilePagesAreReadInBoundedTime|TestAFileOfHostileMarkdownIsPlain|TestNoTextIsSlowOrGrowsWithoutBounds|TestCodeThatUsesTooMuchFailsByItself)$'
+computing=(./http ./persistence/search ./providers/extract ./providers/outbound ./providers/web/page ./http/markdown ./providers/code)
 
 # The service refuses files while its disk is nearly full, so the tests that store files would fail without a visible cause.
 folder=${TMPDIR:-/tmp}
@@ -54,14 +55,14 @@ export GOGC=300
 plain() {
 	local failed=0
 	env -u GOGC "${test[@]}" "$factor" -p 2 -parallel 4 "${clients[@]}" "${sequential[@]}" || failed=1
-	"${test[@]}" "$factor" -parallel 4 -run "$walks" ./http || failed=1
+	"${test[@]}" "$factor" -p 2 -parallel 4 -run "$long" "${computing[@]}" || failed=1
 	"${test[@]}" -race "$factor" -run '^TestSeededBugsAreKilled$' . -args -mutants=some || failed=1
 	return "$failed"
 }
 
 failed=0
 plain >"$prepared/plain" &
-"${test[@]}" -race "$factor" -p 2 -parallel 4 -skip "$walks" "${suites[@]}" $(others) || failed=1
+"${test[@]}" -race "$factor" -p 2 -parallel 4 -skip "$long" "${suites[@]}" $(others) || failed=1
 wait $! || failed=1
 cat "$prepared/plain"
 exit "$failed"

@@ -14,9 +14,9 @@ var prefixedType = reflect.TypeFor[prefixed]()
 // IdentifierPattern returns the regular expression of a TypeID.
 func IdentifierPattern(prefix string) string { return "^" + prefix + "_[0-7][0-9a-hjkmnp-tv-z]{25}$" }
 
-// describeIdentifiers adds the pattern of every identifier to the schemas, so that the error of a malformed identifier
+// DescribeIdentifiers adds the pattern of every identifier to the schemas, so that the error of a malformed identifier
 // in a body names its field. huma only sees strings.
-func describeIdentifiers(document *huma.OpenAPI) {
+func DescribeIdentifiers(document *huma.OpenAPI) {
 	registry := document.Components.Schemas
 	for name, schema := range registry.Map() {
 		if t := registry.TypeFromRef("#/components/schemas/" + name); t != nil && t.Kind() == reflect.Struct {

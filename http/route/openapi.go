@@ -40,6 +40,9 @@ most 128 bytes. The description of 413 states the limit of its size.`
 
 // Document returns the OpenAPI document of an API and its routes as a tree of JSON values.
 func Document(api *huma.OpenAPI, routes []Route) (map[string]any, error) {
+	describeEvents(api)
+	DescribeIdentifiers(api)
+	describeService(api)
 	text, err := json.Marshal(api)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the document: %w", err)
@@ -169,14 +172,6 @@ func eventSchema(registry huma.Registry, of reflect.Type, spec protocol.EventSpe
 	schema.Required = append(slices.Clone(envelope.Required), schema.Required...)
 	schema.Description = spec.Doc
 	return schema
-}
-
-// DescribeAPI adds to an API what huma does not know: events, the patterns of identifiers, and what applies to all
-// routes.
-func DescribeAPI(document *huma.OpenAPI) {
-	describeEvents(document)
-	describeIdentifiers(document)
-	describeService(document)
 }
 
 // describeService adds what applies to all routes.

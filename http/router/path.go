@@ -143,14 +143,18 @@ func (rt *Router) checkOwner(ctx huma.Context, op *huma.Operation) error {
 // segment too. Otherwise DELETE /files/uploads would look for a file with the identifier "uploads".
 func (rt *Router) hideParameters() {
 	has := map[string]bool{}
-	for _, r := range rt.routes {
+	segments := make([][]string, len(rt.routes))
+	for i, r := range rt.routes {
 		has[r.Method+" "+r.Path] = true
+		segments[i] = strings.Split(r.Path, "/")
 	}
 	rt.hidden = map[string]bool{}
-	for _, fixed := range rt.routes {
-		for _, general := range rt.routes {
-			name := general.Method + " " + fixed.Path
-			if !has[name] && !rt.hidden[name] && isCaseOf(fixed.Path, general.Path) {
+	for i, fixed := range rt.routes {
+		for j, general := range rt.routes {
+			if !isCaseOf(segments[i], segments[j]) {
+				continue
+			}
+			if name := general.Method + " " + fixed.Path; !has[name] && !rt.hidden[name] {
 				rt.hidden[name] = true
 				rt.mux.MethodFunc(general.Method, fixed.Path, rt.unknownMethod)
 			}
@@ -158,9 +162,9 @@ func (rt *Router) hideParameters() {
 	}
 }
 
-// isCaseOf reports whether a pattern matches every path that a pattern with fixed segments matches.
-func isCaseOf(fixed, general string) bool {
-	return slices.EqualFunc(strings.Split(fixed, "/"), strings.Split(general, "/"), func(a, b string) bool {
+// isCaseOf reports whether the segments of a pattern match every path that a pattern with fixed segments matches.
+func isCaseOf(fixed, general []string) bool {
+	return slices.EqualFunc(fixed, general, func(a, b string) bool {
 		return a == b || strings.HasPrefix(b, "{")
 	})
 }

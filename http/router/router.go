@@ -84,7 +84,7 @@ func New(config Config, routes []route.Route) (*Router, error) {
 		t.Register(rt.api, t.Operation(rt.api), rt.failStream)
 	}
 	rt.hideParameters()
-	route.DescribeAPI(rt.api.OpenAPI())
+	route.DescribeIdentifiers(rt.api.OpenAPI())
 	return rt, checkTable(routes, rt.api.OpenAPI())
 }
 

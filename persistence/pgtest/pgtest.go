@@ -173,9 +173,19 @@ func (d Database) ObjectFolder(t testing.TB) string {
 // Admin runs one statement as the superuser.
 func (d Database) Admin(t testing.TB, sql string, args ...any) {
 	t.Helper()
+	settings, err := pgx.ParseConfig(d.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runAs(t, settings, sql, args...)
+}
+
+// runAs runs a statement on a connection of its own.
+func runAs(t testing.TB, settings *pgx.ConnConfig, sql string, args ...any) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, d.AdminURL)
+	conn, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
 		t.Fatalf("connecting as the superuser: %v", err)
 	}
@@ -183,6 +193,18 @@ func (d Database) Admin(t testing.TB, sql string, args ...any) {
 	if _, err := conn.Exec(ctx, sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
+}
+
+// Fill runs a statement that adds many rows as the superuser. Triggers do not run and foreign keys are not checked, because
+// they cost many times as much as the rows: the statement itself must add what belongs together.
+func (d Database) Fill(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	settings, err := pgx.ParseConfig(d.AdminURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.RuntimeParams["session_replication_role"] = "replica"
+	runAs(t, settings, sql, args...)
 }
 
 // New creates a database for the test and opens it.

@@ -62,11 +62,9 @@ func (w *meteredWorld) enlarge(conversation protocol.ConversationID, size int) (
 	w.Helper()
 	project[15] = 1
 	w.Database.Admin(w, `insert into projects (account_id, project_id, name) values ($1, $2, 'x')`, w.Account, project)
-	w.Database.Admin(w, `alter table conversations disable trigger project_insert`) // thousands of counts in one transaction
 	for _, sql := range largeAccountSQL {
-		w.Database.Admin(w, sql, w.Account, conversation, project, size)
+		w.Database.Fill(w, sql, w.Account, conversation, project, size)
 	}
-	w.Database.Admin(w, `alter table conversations enable trigger project_insert`)
 	return project
 }
 
@@ -188,7 +186,7 @@ func aPurgeReadsWhatItErases(t *testing.T, w meteredWorld) {
 	turn := w.Start(w.Request(nil, "hello"))
 	turn.End(nil)
 	id := turn.Spec.ConversationID
-	w.Database.Admin(t, `
+	w.Database.Fill(t, `
 		insert into turns (account_id, turn_id, conversation_id, branch_id, user_message_id, assistant_message_id, spec, state, accepting, next_sequence)
 		select account_id, md5(n::text)::uuid, conversation_id, branch_id, user_message_id, assistant_message_id, '{}', 'completed', false, 2
 		from turns, generate_series(1, $1::int) n where account_id = $2`, historyRows, w.Account)
@@ -232,7 +230,7 @@ func disablingAnAccountReadsOnlyWhatItStops(t *testing.T, w meteredWorld) {
 		insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
 		select $1, md5(n::text)::uuid, md5(n::text)::uuid, case n % 2 when 0 then 'held' else 'started' end, 'x', 1
 		from generate_series(1, $2::int) n`} {
-		w.Database.Admin(t, sql, w.Account, historyRows)
+		w.Database.Fill(t, sql, w.Account, historyRows)
 	}
 	live := w.Start(w.Request(nil, "still live"))
 	w.analyze()
@@ -279,7 +277,7 @@ func feedbackReadsTheEndOfTheBranchOnly(t *testing.T, w meteredWorld) {
 	turn.End(nil)
 	id := turn.Spec.ConversationID
 	grow := func(status string) {
-		w.Database.Admin(t, `
+		w.Database.Fill(t, `
 			with head as (
 				update branches set head_depth = head_depth + 2 * $3::int where account_id = $1 and conversation_id = $2 returning branch_id, head_depth - 2 * $3::int as depth
 			)

@@ -27,7 +27,7 @@ func researchTasksReadNoneThatHaveEnded(t *testing.T, w meteredWorld) {
 		return spec
 	}
 	oldest := start()
-	w.Database.Admin(t, `
+	w.Database.Fill(t, `
 		insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at, finished_at)
 		select account_id, overlay(task_id::text placing lpad(to_hex(n), 12, '0') from 25)::uuid, conversation_id, question, 'completed', spec, body, 1, 2, 1, created_at, now()
 		from research_tasks, generate_series(1, $2::int) n where account_id = $1`, w.Account, historyRows)

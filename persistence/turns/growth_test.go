@@ -155,7 +155,7 @@ func TestCheckingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T) {
 }
 
 func checkingTheSessionsOfOpenStreamsReadsOnlyThese(t *testing.T, w meteredWorld) {
-	w.Database.Admin(t, `insert into sessions (token_hash, session_id, account_id, expires_at)
+	w.Database.Fill(t, `insert into sessions (token_hash, session_id, account_id, expires_at)
 		select sha256(n::text::bytea), gen_random_uuid(), $1, now() + interval '1 day' from generate_series(1, $2::int) n`, w.Account, historyRows)
 	w.analyze()
 	sessions, err := pg.Rows(t.Context(), w.DB.DB, pg.NoAccount, pgx.RowTo[protocol.SessionID], `select session_id from sessions where account_id = $1 limit 3`, w.Account)
@@ -180,7 +180,7 @@ func TestReadingAQueueSkipsStartedFollowUps(t *testing.T) {
 func readingAQueueSkipsStartedFollowUps(t *testing.T, w meteredWorld) {
 	live := w.Start(w.Request(nil, "hello"))
 	conversation := live.Spec.ConversationID
-	w.Database.Admin(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
+	w.Database.Fill(t, `insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position)
 		select $1, gen_random_uuid(), $2, case n % 2 when 0 then 'started' else 'cancelled' end, 'x', n from generate_series(1, $3::int) n`,
 		w.Account, conversation, historyRows)
 	queue := func() *protocol.FollowUp {
@@ -255,7 +255,7 @@ func aPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T, w meteredW
 	check(read())
 	live.Append(3)
 	// Most rows of a day's partition belong to other turns.
-	w.Database.Admin(t, `insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
+	w.Database.Fill(t, `insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 		select account_id, (left(turn_id::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1, 1, 1, repeat('x', 100)::bytea
 		from turns, generate_series(1, $1::int) n where account_id = $2`, historyRows, w.Account)
 	w.analyze()
@@ -361,11 +361,11 @@ func aPageReadsNoMessagesBeyondItsByteCap(t *testing.T, w meteredWorld) {
 	conversation := live.Spec.ConversationID
 	live.End(nil)
 	const messages = 40
-	w.Database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
+	w.Database.Fill(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
 		select account_id, gen_random_uuid(), conversation_id, branch_id, 2 + n, gen_random_uuid(), 'user', 'complete', json_build_array(json_build_object(
 			'type', 'text', 'text', (select string_agg(sha256((n::text || k)::bytea)::text, '') from generate_series(1, 6000) k)))
 		from branches, generate_series(1, $1::int) n where account_id = $2`, messages, w.Account) // 400 KB each, which compress to half
-	w.Database.Admin(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
+	w.Database.Fill(t, `insert into messages (account_id, message_id, conversation_id, branch_id, depth, parent_message_id, role, status, parts)
 		select account_id, gen_random_uuid(), conversation_id, branch_id, 1000 + n, gen_random_uuid(), 'user', 'complete', '[]'
 		from branches, generate_series(1, $1::int) n where account_id = $2`, historyRows, w.Account)
 	w.Database.Admin(t, `update branches set head_depth = 2 + $1 where account_id = $2`, messages, w.Account)
@@ -419,7 +419,7 @@ func readingTheModelContextReadsOnlyItsMessages(t *testing.T, w meteredWorld) {
 	s := turn.Spec
 	// A path of many messages. Each of the last ones is on its own branch.
 	const branches = 2000
-	w.Database.Admin(t, `
+	w.Database.Fill(t, `
 		with path as materialized (
 			select n as depth, case when n <= $4 - $5 then $3 else md5('branch' || n)::uuid end as branch_id, md5('message' || n)::uuid as message_id
 			from generate_series(3, $4::int) n
@@ -463,7 +463,7 @@ func TestAPageOfALongLogReadsOnlyItsRows(t *testing.T) {
 
 func aPageOfALongLogReadsOnlyItsRows(t *testing.T, w meteredWorld) {
 	live := w.Start(w.Request(nil, "hello"))
-	w.Database.Admin(t, `
+	w.Database.Fill(t, `
 		insert into turn_events (account_id, turn_id, first_sequence, last_sequence, epoch, frames)
 		select account_id, turn_id, n, n, 1, convert_to('{"sequence":' || n || '}' || chr(10), 'UTF8')
 		from turns, generate_series(2, $1::int) n where account_id = $2`, historyRows, w.Account)

@@ -411,11 +411,9 @@ func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
 	outside := w.Start(w.Request(nil, "outside"))
 	outside.End(nil)
 	for _, sql := range []string{
-		`alter table conversations disable trigger project_insert`, // thousands of counts in one transaction
 		`insert into conversations (account_id, conversation_id, active_branch_id, project_id, last_activity_at)
 		select '` + uuidOf(w.Account) + `', md5(n::text)::uuid, md5(n::text)::uuid, '` + uuidOf(w.project) + `', now() + n * interval '1 second'
 		from generate_series(1, 10000) n`,
-		`alter table conversations enable trigger project_insert`,
 		`insert into branches (account_id, branch_id, conversation_id)
 		select account_id, active_branch_id, conversation_id from conversations c
 		where not exists (select from branches b where b.account_id = c.account_id and b.branch_id = c.active_branch_id)`,
@@ -423,7 +421,7 @@ func noCostGrowsWithAProject(t *testing.T, metered meteredWorld) {
 		`insert into projects (account_id, project_id, name, deleted_at, purge_at)
 		select account_id, md5(n::text)::uuid, 'x', now(), now() from accounts, generate_series(1, 10000) n where account_id = '` + uuidOf(w.Account) + `'`,
 	} {
-		w.Database.Admin(t, sql)
+		w.Database.Fill(t, sql)
 	}
 	metered.analyze()
 	list := func(filter conversations.ConversationFilter, want int) func() {

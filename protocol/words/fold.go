@@ -1,7 +1,7 @@
 package words
 
 import (
-	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,11 +20,11 @@ func Fold(dst []byte, c rune) []byte {
 		}
 		return append(dst, byte(c))
 	case c < foldedRunes:
-		return append(dst, foldTable()[c]...)
+		return append(dst, foldOnce(int(c>>8), c)...)
 	case c >= emoji && c <= lastEmoji && !unicode.Is(ignoredMarks, c):
 		return utf8.AppendRune(dst, c)
 	case c >= wideForms && c < wideForms+wideCount:
-		return append(dst, foldTable()[foldedRunes+c-wideForms]...)
+		return append(dst, foldOnce(len(foldBlocks)-1, c)...)
 	case c >= 0x4e00 && c <= 0x9fff || c >= 0xac00 && c <= 0xd7a3 || c >= 0x3041 && c <= 0x3096 || c >= 0x30a1 && c <= 0x30fa:
 		return utf8.AppendRune(dst, c) // ideographs, Hangul and kana have one form only
 	default:
@@ -40,16 +40,23 @@ const (
 	wideCount   = 0xf0
 )
 
-var foldTable = sync.OnceValue(func() []string {
-	table := make([]string, foldedRunes+wideCount)
-	for c := range rune(foldedRunes) {
-		table[c] = foldSlowly(c)
+// foldBlock has the folded forms of as many characters that follow each other. All forms together need 20 ms and 6 MB, most
+// texts a few blocks.
+type foldBlock [256]string
+
+var foldBlocks [foldedRunes>>8 + 1]atomic.Pointer[foldBlock] // the last one has the wide forms
+
+func foldOnce(block int, c rune) string {
+	forms := foldBlocks[block].Load()
+	if forms == nil { // others may compute the same at the same time
+		forms = new(foldBlock)
+		for i := range forms {
+			forms[i] = foldSlowly(c&^0xff | rune(i))
+		}
+		foldBlocks[block].Store(forms)
 	}
-	for c := range rune(wideCount) {
-		table[foldedRunes+c] = foldSlowly(wideForms + c)
-	}
-	return table
-})
+	return forms[c&0xff]
+}
 
 func foldSlowly(c rune) string {
 	if ignored(c) {

@@ -149,7 +149,7 @@ func TestAPictureReachesAModelThatAcceptsPictures(t *testing.T) {
 			s := sitetest.NewSite(t, c.environment...)
 			s.Start()
 			u := sitetest.NewUser(t, s.Base)
-			upload := uploaded(t, u, "tide.png", "image/png", pictureOf(t, 3000, 2000))
+			upload := uploaded(t, u, "tide.png", "image/png", pictureOf(t, 1800, 1200))
 			conversation := u.NewConversation(t)
 			u.Chat(t, sitetest.ChatBody{"input": []map[string]any{
 				{"type": "text", "text": "Whence?"}, {"type": "file", "file_id": upload.FileID},
@@ -159,7 +159,7 @@ func TestAPictureReachesAModelThatAcceptsPictures(t *testing.T) {
 				t.Errorf("the answer is %q, want %q", answer, c.want)
 			}
 			var file protocol.File
-			if u.Get(t, "/files/"+upload.FileID.String(), &file); !file.HasThumbnail || *file.Width != 3000 || *file.Height != 2000 {
+			if u.Get(t, "/files/"+upload.FileID.String(), &file); !file.HasThumbnail || *file.Width != 1800 || *file.Height != 1200 {
 				t.Errorf("%+v", file)
 			}
 			var prepared struct {
