@@ -27,6 +27,9 @@ const (
 	ImportTextCut           ImportReason = "text_cut"             // texts were shortened: they are over a limit
 	ImportTextChanged       ImportReason = "text_changed"         // characters that cannot be stored were replaced
 	ImportPartsSkipped      ImportReason = "parts_skipped"        // parts of messages were left out: the service has no place for them, for example calls of tools
+	ImportTimesUnreadable   ImportReason = "times_unreadable"     // times were left out: they could not be read, and others of the conversation or of the import stand instead
+	ImportRolesUnknown      ImportReason = "roles_unknown"        // messages were left out: they are of neither the user nor the model
+	ImportHiddenSkipped     ImportReason = "hidden_skipped"       // messages were left out that the other service does not show, for example its instructions for the model
 	ImportMessagesSplit     ImportReason = "messages_split"       // messages longer than 1 MiB became several
 	ImportTitleCut          ImportReason = "title_cut"            // a title was shortened
 	ImportAttachmentsAbsent ImportReason = "attachments_absent"   // attachments that the export names but does not have
@@ -52,7 +55,7 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportPartsSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
+	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
 	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }

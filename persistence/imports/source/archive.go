@@ -243,10 +243,15 @@ func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) 
 				return item(d)
 			})
 		})
-		if failed := yielded(err); failed != nil || err == nil {
+		if failed := yielded(err); failed != nil {
 			return failed
 		}
-		return a.to.Problem(protocol.ImportUnreadable, at, "The file is damaged: "+brief(err), 1)
+		if err != nil {
+			if err := a.to.Problem(protocol.ImportUnreadable, at, "The file is damaged: "+brief(err), 1); err != nil {
+				return err
+			}
+		}
+		return d.reportChanged(at, a.to)
 	})
 	if err == nil && over > 0 {
 		err = a.to.Problem(protocol.ImportArchiveLimit, at, "", over)

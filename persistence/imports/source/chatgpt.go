@@ -35,13 +35,15 @@ type chatGPTNode struct {
 
 // chatGPTContent is the content of a message. Its type determines the members.
 type chatGPTContent struct {
-	Type     text             `json:"content_type"`
-	Parts    []jsontext.Value `json:"parts"`
-	Text     text             `json:"text"`
-	Language text             `json:"language"`
-	Result   text             `json:"result"`
-	Content  text             `json:"content"`
-	Thoughts []struct {
+	Type         text             `json:"content_type"`
+	Parts        []jsontext.Value `json:"parts"`
+	Text         text             `json:"text"`
+	Language     text             `json:"language"`
+	Result       text             `json:"result"`
+	Content      text             `json:"content"`
+	Profile      text             `json:"user_profile"`
+	Instructions text             `json:"user_instructions"`
+	Thoughts     []struct {
 		Summary text `json:"summary"`
 		Content text `json:"content"`
 	} `json:"thoughts"`
@@ -64,7 +66,11 @@ func (d *decoder) chatGPTNodes(c *Conversation) error {
 func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 	m := Message{ID: string(node.ID), Parent: string(node.Parent), Hidden: true}
 	from := node.Message
-	if from == nil || string(from.Metadata.Hidden) == "true" {
+	if from == nil {
+		return m
+	}
+	if string(from.Metadata.Hidden) == "true" {
+		c.noteHidden(&from.Content)
 		return m
 	}
 	switch from.Author.Role {
@@ -72,7 +78,11 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 		m.Role = protocol.RoleUser
 	case "assistant", "tool":
 		m.Role = protocol.RoleAssistant
-	default: // instructions of the system
+	case "system": // instructions, which the source does not show
+		c.noteHidden(&from.Content)
+		return m
+	default:
+		c.note(protocol.ImportRolesUnknown, 1)
 		return m
 	}
 	m.Hidden, m.CreatedAt, m.Status = false, from.CreateTime.Time, protocol.MessageComplete
@@ -87,6 +97,17 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 		m.Parts = append(m.Parts, c.absent(string(file.Name)))
 	}
 	return m
+}
+
+// noteHidden notes a message that the source does not show, if it has a content.
+func (c *Conversation) noteHidden(content *chatGPTContent) {
+	empty := content.Text == "" && content.Content == "" && content.Result == "" && content.Profile == "" && content.Instructions == ""
+	for _, part := range content.Parts {
+		empty = empty && string(part) == `""`
+	}
+	if !empty {
+		c.note(protocol.ImportHiddenSkipped, 1)
+	}
 }
 
 // absent is the part in place of an attachment that the export names but does not have.

@@ -58,6 +58,7 @@ func (c *Conversation) claudeMessage(from *claudeMessage) Message {
 		m.Role = protocol.RoleAssistant
 	default:
 		m.Hidden = true
+		c.note(protocol.ImportRolesUnknown, 1)
 		return m
 	}
 	for i := range from.Content {

@@ -96,7 +96,8 @@ func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
 }
 
 func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
-	err := newDecoder(from, now).each(func(c *Conversation) error {
+	d := newDecoder(from, now)
+	err := d.each(func(c *Conversation) error {
 		if c.Kind == "" {
 			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
 		}
@@ -109,12 +110,30 @@ func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
 			}
 		}
 		return nil
+	}, func(err error) error {
+		return to.Problem(protocol.ImportUnreadable, name, "A line is damaged: "+brief(err), 1)
 	})
 	if failed := yielded(err); failed != nil {
 		return failed
 	}
 	if err != nil {
-		return to.Problem(protocol.ImportUnreadable, name, "The file is damaged: "+brief(err), 1)
+		if err := to.Problem(protocol.ImportUnreadable, name, "The file is damaged: "+brief(err), 1); err != nil {
+			return err
+		}
+	}
+	return d.reportChanged(name, to)
+}
+
+// reportChanged reports what was cut and replaced in parts of a file that are no conversation.
+func (d *decoder) reportChanged(name string, to Handler) error {
+	cut, replaced := d.changed()
+	if cut > 0 {
+		if err := to.Problem(protocol.ImportTextCut, name, "", cut); err != nil {
+			return err
+		}
+	}
+	if replaced > 0 {
+		return to.Problem(protocol.ImportTextChanged, name, "", replaced)
 	}
 	return nil
 }

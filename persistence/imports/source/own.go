@@ -254,6 +254,7 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 	}
 	if m.Role != protocol.RoleUser && m.Role != protocol.RoleAssistant {
 		m.Hidden = true
+		c.note(protocol.ImportRolesUnknown, 1)
 		return m
 	}
 	switch m.Status {

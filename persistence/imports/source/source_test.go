@@ -213,7 +213,7 @@ func TestHostileTextsAreChangedAndNoted(t *testing.T) {
 	if len(r.conversations) != 4 {
 		t.Fatalf("%d conversations, %v", len(r.conversations), r.problems)
 	}
-	if got := r.conversations[0].Messages[0].Parts[0].Text; got != "a\uFFFDb \uFFFD c \uFFFD😀" || r.conversations[0].Notes[protocol.ImportTextChanged] != 1 {
+	if got := r.conversations[0].Messages[0].Parts[0].Text; got != "a\uFFFDb \uFFFD c \uFFFD😀" || r.conversations[0].Notes[protocol.ImportTextChanged] != 3 {
 		t.Errorf("%q %v", got, r.conversations[0].Notes)
 	}
 	second := r.conversations[1]
@@ -435,7 +435,7 @@ func TestABombIsNotUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := read(t, out.Bytes())
-	if len(r.conversations) != 1 || len(r.problems) != 1 || !strings.Contains(r.problems[0], "unpacks to too many bytes") {
+	if len(r.conversations) != 1 || len(r.problems) != 2 || !strings.Contains(r.problems[0], "unpacks to too many bytes") {
 		t.Errorf("%d conversations, %v", len(r.conversations), r.problems)
 	}
 	// An end that names more files than there can be.
