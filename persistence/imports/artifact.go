@@ -49,8 +49,7 @@ const (
 // artifact imports a version of an artifact into its conversation, unless an earlier run has handled it.
 func (r *run) artifact(ctx context.Context, v *source.Artifact) error {
 	return r.part(func() error {
-		sum := sha256.Sum256([]byte(string(protocol.ImportFromTurnstone) + "\x00" + v.ConversationID.String()))
-		found, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[protocol.ConversationID], artifactConversationSQL, pgx.NamedArgs{"account": r.account, "hash": sum[:]})
+		found, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[protocol.ConversationID], artifactConversationSQL, pgx.NamedArgs{"account": r.account, "hash": v.Key})
 		if err != nil {
 			return fmt.Errorf("finding the conversation of an artifact: %w", err)
 		}

@@ -3,7 +3,6 @@ package imports
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"time"
@@ -108,16 +107,6 @@ func (w *writing) findTitle() string {
 	return ""
 }
 
-// hash identifies the conversation in its source.
-func (w *writing) hash() []byte {
-	id := w.c.ID
-	if id == "" { // without an identifier, the same title and time are taken for the same conversation
-		id = w.c.Title + "\x00" + w.c.CreatedAt.Format(time.RFC3339Nano)
-	}
-	sum := sha256.Sum256([]byte(string(w.c.Kind) + "\x00" + id))
-	return sum[:]
-}
-
 // existingSQL finds the conversation of an earlier import, or of the account itself for an export of its own. A deleted
 // one does not count.
 const existingSQL = `
@@ -130,7 +119,7 @@ const existingSQL = `
 func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error) {
 	own, _ := w.own() // zero: it is no identifier of ours
 	found, err := pg.Rows(ctx, w.db, w.account, pgx.RowTo[protocol.ConversationID], existingSQL,
-		pgx.NamedArgs{"account": w.account, "hash": w.hash(), "own": own})
+		pgx.NamedArgs{"account": w.account, "hash": w.c.Key(), "own": own})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -474,7 +463,7 @@ func (w *writing) finish(ctx context.Context, tx *pg.Tx) error {
 	if err != nil {
 		return err
 	}
-	args := pgx.NamedArgs{"account": w.account, "conversation": w.id, "hash": w.hash()}
+	args := pgx.NamedArgs{"account": w.account, "conversation": w.id, "hash": w.c.Key()}
 	batch := &pgx.Batch{}
 	if !w.whole {
 		batch.Queue(showSQL, args)

@@ -43,13 +43,16 @@ func (r *run) part(write func() error) error {
 // countPartSQL counts a part as handled. As countSQL, it changes nothing if the import was cancelled or another run has started.
 const countPartSQL = `
 	update imports
-	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = coalesce(@report, report), source = coalesce(source, 'turnstone'),
+	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = coalesce(@report, report), source = coalesce(source, @source),
 		active_at = now(), read_bytes = greatest(read_bytes, @read)
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 // countPart runs the statements of a part and counts it, in one transaction. counts are the columns that grow by one.
 func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArgs), counts ...string) error {
-	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": nil, "read": r.spool.progress()}
+	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": nil, "read": r.spool.progress(), "source": nil}
+	if r.archive {
+		args["source"] = protocol.ImportFromTurnstone
+	}
 	if r.noted { // a report may have many entries, and an export many parts
 		report, err := pg.JSONText(&r.report)
 		if err != nil {
@@ -191,7 +194,7 @@ func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
 // was deleted from the library counts only for a file that was deleted in the export, too.
 const sameFileSQL = `
 	select f.file_id from files f
-	where f.account_id = @account and f.sha256 = @hash and (f.deleted_at is null or @deleted)
+	where f.account_id = @account and (f.sha256 = @hash or @hash::bytea is null) and (f.deleted_at is null or @deleted)
 	  and f.file_id = any (array[
 		(select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source), @source::uuid])
 	limit 1`
@@ -294,7 +297,7 @@ func (r *run) receiveFile(ctx context.Context, f *source.File, spec *uploadlog.S
 		detail = upload.Failure.Detail
 	}
 	switch {
-	case upload.State == protocol.UploadReady && upload.SHA256 != nil && *upload.SHA256 == hex.EncodeToString(f.SHA256):
+	case upload.State == protocol.UploadReady && (f.SHA256 == nil || upload.SHA256 != nil && *upload.SHA256 == hex.EncodeToString(f.SHA256)):
 		return r.addFile(ctx, f, *upload.FileID)
 	case upload.State == protocol.UploadRejected:
 		return r.skipFile(ctx, f, protocol.ImportFilesRefused, detail)

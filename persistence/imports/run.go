@@ -260,7 +260,7 @@ func (r *run) end(ctx context.Context, failure string) error {
 	}
 	if r.archive {
 		args["source"] = protocol.ImportFromTurnstone
-	} else if failure == "" && r.seen == 0 {
+	} else if failure == "" && r.seen == 0 && r.parts == 0 {
 		failure = "The file has no conversations that can be imported."
 	}
 	if failure != "" {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -19,6 +20,7 @@ type chatGPTNode struct {
 			Role text `json:"role"`
 			Name text `json:"name"`
 		} `json:"author"`
+		Recipient  text           `json:"recipient"`
 		CreateTime when           `json:"create_time"`
 		Status     text           `json:"status"`
 		Content    chatGPTContent `json:"content"`
@@ -29,6 +31,8 @@ type chatGPTNode struct {
 				Name text `json:"name"`
 				ID   text `json:"id"`
 			} `json:"attachments"`
+			References []reference    `json:"content_references"`
+			Citations  []oldReference `json:"citations"`
 		} `json:"metadata"`
 	} `json:"message"`
 }
@@ -58,12 +62,13 @@ func (d *decoder) chatGPTNodes(c *Conversation) error {
 		if node.ID == "" {
 			node.ID = text(name)
 		}
-		c.add(c.chatGPTMessage(&node))
+		m := c.chatGPTMessage(&node, d.assets)
+		c.add(m)
 		return nil
 	})
 }
 
-func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
+func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message {
 	m := Message{ID: string(node.ID), Parent: string(node.Parent), Hidden: true}
 	from := node.Message
 	if from == nil {
@@ -92,11 +97,95 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 	if name := clip(string(from.Metadata.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
-	m.Parts = c.chatGPTParts(&from.Content, from.Author.Role == "tool")
+	if call := c.chatGPTCall(&from.Content, string(from.Recipient)); call != nil {
+		m.Parts = []protocol.Part{*call}
+	} else {
+		m.Parts = c.chatGPTParts(&from.Content, from.Author.Role == "tool", &receiving{&m, files})
+	}
+	if from.Author.Role == "tool" && isPictureTool(string(from.Author.Name)) {
+		m.Parts = pictures(string(from.Author.Name), &m)
+	}
+	for i := range m.Parts {
+		if m.Parts[i].Type == protocol.PartText {
+			c.resolve(&m.Parts[i], from.Metadata.References, from.Metadata.Citations)
+		}
+	}
 	for _, file := range from.Metadata.Attachments {
-		m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		if !c.attach(&receiving{&m, files}, string(file.ID)) {
+			m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		}
 	}
 	return m
+}
+
+// receiving is a message that is read, with the files of its archive.
+type receiving struct {
+	*Message
+	files *assets
+}
+
+// attach attaches a file of the archive to a message, and reports whether that is possible. A file is attached once.
+func (c *Conversation) attach(m *receiving, pointer string) bool {
+	id, has := m.files.find(pointer)
+	switch {
+	case !has:
+		return false
+	case slices.Contains(m.Attachments, id):
+		return true
+	case len(m.Attachments) == protocol.MaxAttachments || c.memory+absentNotice > maxMemory:
+		return false
+	}
+	m.Attachments, c.memory = append(m.Attachments, id), c.memory+absentNotice
+	return true
+}
+
+// chatGPTCall returns the part for a call of a tool that has a counterpart here; nil: it is another message.
+func (c *Conversation) chatGPTCall(content *chatGPTContent, recipient string) *protocol.Part {
+	input := string(content.Text)
+	if len(content.Parts) > 0 {
+		var words text
+		_ = json.Unmarshal(content.Parts[0], &words, lenient) // an empty text if it fails
+		input += string(words)
+	}
+	switch {
+	case isPictureTool(recipient):
+		return toolPart(recipient, input)
+	case recipient == createTextdoc || recipient == updateTextdoc:
+		return &protocol.Part{Type: protocol.PartArtifact, ToolName: recipient, Code: input} // see textdocs
+	}
+	return nil
+}
+
+// toolPart is the part for a call of a tool of another service.
+func toolPart(name, input string) *protocol.Part {
+	id := protocol.ToolID(protocol.NewPartID())
+	value := jsontext.Value(input)
+	if !value.IsValid(lenient) || value.Kind() != '{' {
+		value, _ = json.Marshal(map[string]string{"prompt": input}, lenient)
+	}
+	return &protocol.Part{Type: protocol.PartTool, ToolID: &id, ToolName: name, Title: name, Input: []byte(value), State: protocol.ToolSucceeded, Outcome: protocol.ResultOK}
+}
+
+// isPictureTool reports whether a tool of ChatGPT makes pictures.
+func isPictureTool(name string) bool {
+	return name == "dalle.text2im" || strings.HasPrefix(name, "t2uay3k.") || strings.HasPrefix(name, "image_gen.")
+}
+
+// pictures is the result of a tool that makes pictures: they are the files of the message. Its part is joined with that of the call.
+func pictures(name string, m *Message) []protocol.Part {
+	made := toolPart(name, "{}")
+	var rest []protocol.Part
+	for _, part := range m.Parts {
+		if part.Type == protocol.PartCode {
+			made.Output = strings.TrimSpace(made.Output + "\n" + part.Code)
+			continue
+		}
+		rest = append(rest, part)
+	}
+	for i, id := range m.Attachments {
+		made.Sources = append(made.Sources, protocol.Source{Number: i + 1, FileID: id, Title: "Picture"})
+	}
+	return append([]protocol.Part{*made}, rest...)
 }
 
 // noteHidden notes a message that the source does not show, if it has a content.
@@ -120,7 +209,7 @@ func (c *Conversation) absent(name string) protocol.Part {
 }
 
 // chatGPTParts converts the content of a message. Unknown types have texts in the same members, or nothing to show.
-func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []protocol.Part {
+func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool, m *receiving) []protocol.Part {
 	switch content.Type {
 	case "code":
 		language := string(content.Language)
@@ -144,7 +233,7 @@ func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []prot
 	}
 	var parts []protocol.Part
 	for _, value := range content.Parts {
-		parts = append(parts, c.chatGPTPart(value)...)
+		parts = append(parts, c.chatGPTPart(value, m)...)
 	}
 	if text := string(content.Text); len(parts) == 0 && text != "" {
 		parts = append(parts, protocol.Part{Type: protocol.PartText, Text: text})
@@ -160,7 +249,7 @@ func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []prot
 }
 
 // chatGPTPart converts an element of "parts": a text, or an object that names a file.
-func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
+func (c *Conversation) chatGPTPart(value jsontext.Value, m *receiving) []protocol.Part {
 	if value.Kind() == '"' {
 		var words text
 		_ = json.Unmarshal(value, &words, lenient) // an empty text if it fails
@@ -172,9 +261,19 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	var object struct {
 		Type text `json:"content_type"`
 		Text text `json:"text"`
+
+		Asset  text      `json:"asset_pointer"`
+		Audio  pointer   `json:"audio_asset_pointer"`
+		Frames []pointer `json:"frames_asset_pointers"`
 	}
 	_ = json.Unmarshal(value, &object, lenient) // a value that is not an object has no type
+	found := false
+	for _, asset := range append([]pointer{{object.Asset}, object.Audio}, object.Frames...) {
+		found = asset.Asset != "" && c.attach(m, string(asset.Asset)) || found
+	}
 	switch {
+	case found:
+		return nil
 	case object.Type == "audio_transcription" || object.Type == "" && object.Text != "":
 		return []protocol.Part{{Type: protocol.PartText, Text: string(object.Text)}}
 	case object.Type != "":
@@ -182,4 +281,9 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	}
 	c.note(protocol.ImportPartsSkipped, 1)
 	return nil
+}
+
+// pointer names a file of the archive.
+type pointer struct {
+	Asset text `json:"asset_pointer"`
 }

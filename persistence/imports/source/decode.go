@@ -26,6 +26,8 @@ type decoder struct {
 	limit *limiter
 	now   time.Time
 
+	assets *assets // nil: the file is not in an archive
+
 	mismatches int // values that had another type than expected
 	times      int // that could not be read
 	options    json.Options

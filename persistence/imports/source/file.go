@@ -57,7 +57,7 @@ func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to H
 	if string(magic[:2]) == "PK" {
 		err = readArchive(tracked, size, maxUnpacked, now, to)
 	} else {
-		err = readJSON(io.NewSectionReader(tracked, 0, size), "", now, to)
+		err = readJSON(io.NewSectionReader(tracked, 0, size), "", nil, now, to)
 	}
 	if tracked.err != nil {
 		return tracked.err
@@ -95,11 +95,17 @@ func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
+func readJSON(from io.Reader, name string, files *assets, now time.Time, to Handler) error {
 	d := newDecoder(from, now)
+	d.assets = files
 	err := d.each(func(c *Conversation) error {
 		if c.Kind == "" {
 			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
+		}
+		for _, f := range c.Files { // before the messages that have them
+			if err := to.File(f); err != nil {
+				return err
+			}
 		}
 		if err := to.Conversation(c); err != nil {
 			return err
@@ -178,10 +184,17 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 			return err
 		}
 	}
+	var files *assets
+	if own == nil {
+		files = u.findAssets()
+		if err := files.read(u, to, now); err != nil || from.err != nil {
+			return err
+		}
+	}
 	others := 0
 	for _, file := range archive.File {
 		if !names.MatchString(path.Base(file.Name)) {
-			if own == nil || !own.isKnown(file.Name) {
+			if (own == nil || !own.isKnown(file.Name)) && !files.has(file) && !file.FileInfo().IsDir() {
 				others++
 			}
 			continue
@@ -192,7 +205,7 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 			}
 			break
 		}
-		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, now, to) }); err != nil {
+		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, files, now, to) }); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -39,7 +40,9 @@ type Conversation struct {
 	FollowUps        []FollowUp
 	Branches         []OwnBranch // in the order of their creation
 	ActiveBranch     string
-	Artifacts        []*Artifact // of a file that has nothing but this conversation
+
+	Artifacts []*Artifact // of a file that has nothing but this conversation, or of another service
+	Files     []*File     // of another service, with contents that the conversation has
 
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
@@ -50,6 +53,21 @@ type Conversation struct {
 	visible int // messages that are not hidden
 	text    int // bytes of their parts, as JSON
 	memory  int // bytes of everything
+	written writings
+}
+
+// Key identifies the conversation in its source. Without an identifier, the same title and time are taken for the same conversation.
+func (c *Conversation) Key() []byte {
+	id := c.ID
+	if id == "" {
+		id = c.Title + "\x00" + c.CreatedAt.Format(time.RFC3339Nano)
+	}
+	return key(c.Kind, id)
+}
+
+func key(of protocol.ImportSource, id string) []byte {
+	sum := sha256.Sum256([]byte(string(of) + "\x00" + id))
+	return sum[:]
 }
 
 // Message is one message of a conversation, or a node without one.
@@ -129,7 +147,7 @@ func (c *Conversation) add(m Message) {
 		m.Hidden, m.Parts = true, nil
 	}
 	parts := c.clean(m.Parts)
-	if m.Parts = nil; len(parts) == 0 && !c.own() {
+	if m.Parts = nil; len(parts) == 0 && len(m.Attachments) == 0 && !c.own() {
 		m.Hidden = true
 	}
 	if m.Hidden {
@@ -200,7 +218,7 @@ func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
 				p.PartID = protocol.NewPartID()
 			}
 			text, err := json.Marshal(p)
-			if err == nil && (c.own() || p.Type == protocol.PartTool || p.Text != "" || p.Code != "") {
+			if err == nil && (c.own() || p.Type == protocol.PartTool || p.ArtifactID != nil || p.Text != "" || p.Code != "") {
 				kept = append(kept, sizedPart{p, len(text)})
 			}
 		}
@@ -211,6 +229,13 @@ func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
 func (c *Conversation) cleanPart(p *protocol.Part) {
 	for _, text := range []*string{&p.Text, &p.Code, &p.Output, &p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
 		c.cleanText(text)
+	}
+	if c.Kind == protocol.ImportFromChatGPT {
+		for _, text := range []*string{&p.Text, &p.Code, &p.Output} {
+			clean := privateMarks.ReplaceAllString(*text, "")
+			c.note(protocol.ImportTextChanged, utf8.RuneCountInString(*text)-utf8.RuneCountInString(clean))
+			*text = clean
+		}
 	}
 	cut := 0
 	for _, name := range []*string{&p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
@@ -281,6 +306,13 @@ func (c *Conversation) finish(now time.Time) {
 	c.finishOwn(now)
 	for i := range c.Messages {
 		c.Messages[i].CreatedAt = bounded(c.Messages[i].CreatedAt, c.CreatedAt, now)
+	}
+	if c.own() {
+		return
+	}
+	c.textdocs()
+	for _, v := range c.Artifacts {
+		v.Key, v.CreatedAt = c.Key(), bounded(v.CreatedAt, c.CreatedAt, now)
 	}
 }
 

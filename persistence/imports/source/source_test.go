@@ -27,7 +27,13 @@ type result struct {
 	instructions  []*Instructions
 	files         []*File
 	contents      []string // of the files
+	artifacts     []*Artifact
 	problems      []string
+}
+
+func quoted(text string) string {
+	encoded, _ := json.Marshal(text) // a text has no error
+	return string(encoded)
 }
 
 func read(t *testing.T, file []byte) *result {
@@ -55,6 +61,7 @@ func (r *result) handler() Handler {
 			r.files, r.contents = append(r.files, f), append(r.contents, contentOf(f))
 			return nil
 		},
+		Artifact: func(v *Artifact) error { r.artifacts = append(r.artifacts, v); return nil },
 		Problem: func(reason protocol.ImportReason, name, detail string, n int) error {
 			r.problems = append(r.problems, fmt.Sprintf("%s %s %s %d", reason, name, detail, n))
 			return nil
