@@ -45,6 +45,7 @@ const (
 	ImportFilesFailed       ImportReason = "files_failed"         // files were skipped: the service could not check or store them
 	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
 	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account, or too many for one file
+	ImportMemoriesAsFiles   ImportReason = "memories_as_files"    // memories became files of the library: the service gives them to no model by itself
 	ImportResearchSkipped   ImportReason = "research_skipped"     // research tasks are not created again; their reports are artifacts
 	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
 	ImportAccountKept       ImportReason = "account_kept"         // the account keeps its own name, address, settings and usage
@@ -56,7 +57,7 @@ const (
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
 	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportResearchSkipped, ImportSharesSkipped,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportMemoriesAsFiles, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 

@@ -37,13 +37,17 @@ const (
 	on conflict (account_id, artifact_id) do update
 	set title = excluded.title, version = excluded.version, created_by = excluded.created_by, bytes = excluded.bytes, sha256 = excluded.sha256, updated_at = excluded.updated_at
 	where artifacts.version < excluded.version`
+	// An artifact counts with its first version; a statement does not see what it inserts itself.
 	insertArtifactVersionSQL = `
-	insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256, created_at)
-	values (@account, @artifact, @version, @title, @by, @content, @bytes, @sha256, @created)
-	on conflict do nothing`
-	countArtifactSQL = `
-	update imports set artifacts = artifacts + 1 where account_id = @account and import_id = @import and @version = (
-		select min(version) from artifact_versions where account_id = @account and artifact_id = @artifact)`
+	with made as (
+		insert into artifact_versions (account_id, artifact_id, version, title, created_by, content, bytes, sha256, created_at)
+		values (@account, @artifact, @version, @title, @by, @content, @bytes, @sha256, @created)
+		on conflict do nothing
+		returning version
+	)
+	update imports set artifacts = artifacts + 1
+	where account_id = @account and import_id = @import and exists (select from made)
+	  and not exists (select from artifact_versions where account_id = @account and artifact_id = @artifact)`
 )
 
 // artifact imports a version of an artifact into its conversation, unless an earlier run has handled it.
@@ -73,7 +77,7 @@ func (r *run) artifact(ctx context.Context, v *source.Artifact) error {
 				"artifact": artifactIn(found[0], v.ID), "conversation": found[0], "kind": v.Kind, "language": v.Language, "version": v.Version, "title": v.Title,
 				"by": v.CreatedBy, "content": v.Content, "bytes": len(v.Content), "sha256": content[:], "created": v.CreatedAt,
 			})
-			for _, sql := range []string{insertArtifactSQL, insertArtifactVersionSQL, countArtifactSQL} {
+			for _, sql := range []string{insertArtifactSQL, insertArtifactVersionSQL} {
 				batch.Queue(sql, args)
 			}
 		})

@@ -56,3 +56,35 @@ func TestTheFilesAndArtifactsOfAnotherServiceAreImportedOnce(t *testing.T) {
 		t.Errorf("other account: %+v", done)
 	}
 }
+
+func TestProjectsAndArtifactsOfClaudeAreImported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive := zipped(w,
+		"conversations.json", `[{"uuid":"x","name":"Tides","project":{"uuid":"p"},"chat_messages":[
+			{"uuid":"1","sender":"human","text":"Why?","attachments":[{"file_name":"notes.txt","extracted_content":"notes"}]},
+			{"uuid":"2","sender":"assistant","content":[{"type":"tool_use","name":"artifacts","input":{"id":"a","command":"create","type":"text/markdown","title":"Plan","content":"one"}},
+				{"type":"tool_use","name":"artifacts","input":{"id":"a","command":"update","old_str":"one","new_str":"two"}}]}]}]`,
+		"projects.json", `[{"uuid":"p","name":"Sea","prompt_template":"Be brief.","docs":[{"filename":"moon.md","content":"# Moon"}]}]`,
+		"memories.json", `[{"conversations_memory":"Likes the sea."}]`)
+	done := upload(w, w.Account, archive)
+	if done.State != protocol.ImportCompleted || done.Projects != 1 || done.Files != 3 || done.Imported != 1 || done.Artifacts != 1 || len(done.Report.Reasons) != 1 || done.Report.Reasons[protocol.ImportMemoriesAsFiles] != 1 || *done.Source != protocol.ImportFromClaude {
+		t.Errorf("%+v", done)
+	}
+	for sql, want := range map[string]int{
+		`select count(*) from projects where name = 'Sea' and instructions_version = 1 and file_count = 1 and conversation_count = 1`: 1,
+		`select count(*) from messages m join files f on f.file_id = any (m.attachments) where f.filename = 'notes.txt'`:             1,
+		`select count(*) from artifact_versions where content = 'two' and version = 2`:                                               1,
+		`select count(*) from artifacts a join messages m on m.conversation_id = a.conversation_id and m.role = 'assistant' where m.parts::text like '%art\_%' and json_array_length(m.parts) = 2`: 1,
+	} {
+		if n := w.Count(sql); n != want {
+			t.Errorf("%s: %d, want %d", sql, n, want)
+		}
+	}
+	if again := upload(w, w.Account, archive); again.Projects+again.Files+again.Imported+again.Artifacts != 0 || w.Count(`select count(*) from files`) != 3 {
+		t.Errorf("again: %+v", again)
+	}
+	// An archive that has only a project.
+	if alone := upload(w, w.OtherAccount(), zipped(w, "projects.json", `[{"uuid":"p","name":"Sea","prompt_template":""}]`)); alone.State != protocol.ImportCompleted || alone.Projects != 1 {
+		t.Errorf("alone: %+v", alone)
+	}
+}

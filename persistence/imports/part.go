@@ -193,7 +193,8 @@ func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
 // sameFileSQL finds a file of the account with the content of one of an export: its own, or what an import made of it. One that
 // was deleted from the library counts only for a file that was deleted in the export, too.
 const sameFileSQL = `
-	select f.file_id from files f
+	select exists (select from import_items i where i.account_id = @account and i.kind = 'file' and i.source_id = @source and i.item_id = f.file_id and i.import_id = @import)
+	from files f
 	where f.account_id = @account and (f.sha256 = @hash or @hash::bytea is null) and (f.deleted_at is null or @deleted)
 	  and f.file_id = any (array[
 		(select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source), @source::uuid])
@@ -202,13 +203,15 @@ const sameFileSQL = `
 // file imports a file.
 func (r *run) file(ctx context.Context, f *source.File) error {
 	return r.part(func() error {
-		same, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[protocol.FileID], sameFileSQL,
-			pgx.NamedArgs{"account": r.account, "hash": f.SHA256, "deleted": f.Deleted, "source": f.ID})
+		same, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[bool], sameFileSQL,
+			pgx.NamedArgs{"account": r.account, "import": r.id, "hash": f.SHA256, "deleted": f.Deleted, "source": f.ID})
 		if err != nil {
 			return fmt.Errorf("finding a file of an export: %w", err)
 		}
 		if len(same) > 0 {
-			r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
+			if !same[0] { // otherwise this import has it from another message
+				r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
+			}
 			return r.countPart(ctx, nil)
 		}
 		if f.Open == nil {

@@ -315,10 +315,22 @@ func (d *decoder) conversation(c *Conversation) error {
 			return d.time(&c.CreatedAt)
 		case "update_time", "updated_at":
 			return d.time(&c.UpdatedAt)
-		case "is_archived":
+		case "project":
+			var project struct {
+				ID text `json:"uuid"`
+			}
+			err := d.value(&project)
+			if project.ID != "" {
+				c.ProjectID = claudeProject(clip(string(project.ID), maxID))
+			}
+			return err
+		case "is_archived", "archived":
 			var archived jsontext.Value
 			err := d.value(&archived)
 			c.archived = archived.Kind() == 't'
+			return err
+		}
+		if is, err := d.extra(c, name); is || err != nil {
 			return err
 		}
 		if c.Kind == "" || c.Kind == protocol.ImportFromTurnstone { // the format may be a later member

@@ -2,12 +2,14 @@ package source
 
 import (
 	"archive/zip"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"regexp"
+	"strings"
 	"time"
 
 	"turnstone/protocol"
@@ -100,6 +102,9 @@ func readJSON(from io.Reader, name string, files *assets, now time.Time, to Hand
 	d.assets = files
 	err := d.each(func(c *Conversation) error {
 		if c.Kind == "" {
+			if is, err := c.readExtras(to, now); is || err != nil {
+				return err
+			}
 			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
 		}
 		for _, f := range c.Files { // before the messages that have them
@@ -192,9 +197,15 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 		}
 	}
 	others := 0
+	if own == nil {
+		// What conversations belong to is first.
+		if others, err = u.readOthers(files, now, to); err != nil || from.err != nil {
+			return err
+		}
+	}
 	for _, file := range archive.File {
 		if !names.MatchString(path.Base(file.Name)) {
-			if (own == nil || !own.isKnown(file.Name)) && !files.has(file) && !file.FileInfo().IsDir() {
+			if own != nil && !own.isKnown(file.Name) {
 				others++
 			}
 			continue
@@ -219,6 +230,43 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 		return to.Problem(protocol.ImportFilesSkipped, "", "", others)
 	}
 	return nil
+}
+
+// Limits of the files whose names say nothing.
+const (
+	maxOthers    = 20_000   // of one archive
+	maxOtherSize = 64 << 10 // bytes that are looked at
+)
+
+// contents are members of the formats that are read.
+var contents = regexp.MustCompile(`"(mapping|chat_messages|prompt_template|conversations_memory|project_memories|chat|history|conversationId|messagesTree|safeHtmlItem)"\s*:`)
+
+// readOthers reads the files of an archive whose contents are of a known format, although their names say nothing. It returns the
+// number of the others.
+func (u *unpacking) readOthers(files *assets, now time.Time, to Handler) (others int, err error) {
+	looked := 0
+	for _, file := range u.archive.File {
+		base := path.Base(file.Name)
+		if names.MatchString(base) || files.has(file) || file.FileInfo().IsDir() {
+			continue
+		}
+		if others++; strings.HasPrefix(base, ".") || !strings.EqualFold(path.Ext(base), ".json") || looked >= maxOthers || u.left <= 0 {
+			continue
+		}
+		looked++
+		err := u.unpack(file, to, func(content io.Reader) error {
+			text := bufio.NewReaderSize(content, maxOtherSize)
+			if start, _ := text.Peek(maxOtherSize); !contents.Match(start) { // an error comes again when the text is read
+				return nil
+			}
+			others--
+			return readJSON(text, file.Name, files, now, to)
+		})
+		if err != nil {
+			return others, err
+		}
+	}
+	return others, nil
 }
 
 // unpack calls read with the content of a file of the archive.

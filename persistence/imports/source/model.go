@@ -54,6 +54,7 @@ type Conversation struct {
 	text    int // bytes of their parts, as JSON
 	memory  int // bytes of everything
 	written writings
+	extras  extras
 }
 
 // Key identifies the conversation in its source. Without an identifier, the same title and time are taken for the same conversation.
@@ -309,6 +310,10 @@ func (c *Conversation) finish(now time.Time) {
 	}
 	if c.own() {
 		return
+	}
+	for _, f := range c.Files {
+		f.CreatedAt = bounded(f.CreatedAt, c.CreatedAt, now)
+		f.UpdatedAt = f.CreatedAt
 	}
 	c.textdocs()
 	for _, v := range c.Artifacts {

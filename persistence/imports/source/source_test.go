@@ -190,8 +190,8 @@ func TestAClaudeExportIsReadWhole(t *testing.T) {
 			t.Fatalf("%s: %+v", name, r)
 		}
 		c := r.conversations[0]
-		want := `1/0 user text:Why two tides a day? code:notes notice:photo.jpg
-2/1 assistant reasoning_summary:Gravity gradient. text:Because of the gradient of gravity.
+		want := `1/0 user text:Why two tides a day? notice:photo.jpg
+2/1 assistant reasoning_summary:Gravity gradient. tool: text:Because of the gradient of gravity.
 2/0 assistant text:Another try
 `
 		if got := outline(c.Arrange()); got != want || c.Title != "Tides" || c.Notes[protocol.ImportMessagesUnlinked] != 0 {
