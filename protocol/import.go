@@ -10,6 +10,10 @@ const (
 	ImportFromTurnstone ImportSource = "turnstone"
 	ImportFromChatGPT   ImportSource = "chatgpt"
 	ImportFromClaude    ImportSource = "claude"
+	ImportFromOpenWebUI ImportSource = "openwebui"
+	ImportFromLibreChat ImportSource = "librechat"
+	ImportFromDeepSeek  ImportSource = "deepseek"
+	ImportFromGemini    ImportSource = "gemini"
 )
 
 // ImportReason says why something was left out or changed.
@@ -45,6 +49,7 @@ const (
 	ImportFilesFailed       ImportReason = "files_failed"         // files were skipped: the service could not check or store them
 	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
 	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account, or too many for one file
+	ImportActivitiesSkipped ImportReason = "activities_skipped"   // activities of Gemini were left out that are no prompts, or of other products
 	ImportMemoriesAsFiles   ImportReason = "memories_as_files"    // memories became files of the library: the service gives them to no model by itself
 	ImportResearchSkipped   ImportReason = "research_skipped"     // research tasks are not created again; their reports are artifacts
 	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
@@ -57,7 +62,7 @@ const (
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
 	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportMemoriesAsFiles, ImportResearchSkipped, ImportSharesSkipped,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 
@@ -84,7 +89,7 @@ type ImportReport struct {
 type Import struct {
 	ImportID   ImportID      `json:"import_id"`
 	State      ImportState   `json:"state" enum:"receiving,queued,running,completed,failed,cancelled"`
-	Source     *ImportSource `json:"source" enum:"turnstone,chatgpt,claude" doc:"Null until the first conversation was read."`
+	Source     *ImportSource `json:"source" enum:"turnstone,chatgpt,claude,openwebui,librechat,deepseek,gemini" doc:"Null until the first conversation was read."`
 	Size       int64         `json:"size" doc:"The number of bytes that were received."`
 	ReadBytes  int64         `json:"read_bytes" doc:"The number of these bytes that were read: the progress."`
 	Imported   int64         `json:"imported" doc:"The number of conversations that were created."`

@@ -71,9 +71,9 @@ func TestProjectsAndArtifactsOfClaudeAreImported(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	for sql, want := range map[string]int{
-		`select count(*) from projects where name = 'Sea' and instructions_version = 1 and file_count = 1 and conversation_count = 1`: 1,
-		`select count(*) from messages m join files f on f.file_id = any (m.attachments) where f.filename = 'notes.txt'`:             1,
-		`select count(*) from artifact_versions where content = 'two' and version = 2`:                                               1,
+		`select count(*) from projects where name = 'Sea' and instructions_version = 1 and file_count = 1 and conversation_count = 1`:                                                              1,
+		`select count(*) from messages m join files f on f.file_id = any (m.attachments) where f.filename = 'notes.txt'`:                                                                           1,
+		`select count(*) from artifact_versions where content = 'two' and version = 2`:                                                                                                             1,
 		`select count(*) from artifacts a join messages m on m.conversation_id = a.conversation_id and m.role = 'assistant' where m.parts::text like '%art\_%' and json_array_length(m.parts) = 2`: 1,
 	} {
 		if n := w.Count(sql); n != want {

@@ -23,7 +23,7 @@ type chatGPTNode struct {
 		Recipient  text           `json:"recipient"`
 		CreateTime when           `json:"create_time"`
 		Status     text           `json:"status"`
-		Content    chatGPTContent `json:"content"`
+		Value      jsontext.Value `json:"content"`
 		Metadata   struct {
 			Hidden      jsontext.Value `json:"is_visually_hidden_from_conversation"`
 			Model       text           `json:"model_slug"`
@@ -34,6 +34,8 @@ type chatGPTNode struct {
 			References []reference    `json:"content_references"`
 			Citations  []oldReference `json:"citations"`
 		} `json:"metadata"`
+		deepSeekMessage
+		Content chatGPTContent `json:"-"`
 	} `json:"message"`
 }
 
@@ -62,8 +64,10 @@ func (d *decoder) chatGPTNodes(c *Conversation) error {
 		if node.ID == "" {
 			node.ID = text(name)
 		}
-		m := c.chatGPTMessage(&node, d.assets)
-		c.add(m)
+		if m := node.Message; m != nil && m.Value.Kind() == '{' && json.Unmarshal(m.Value, &m.Content, d.options) != nil {
+			d.mismatches++
+		}
+		c.add(c.chatGPTMessage(&node, d.assets))
 		return nil
 	})
 }
@@ -72,6 +76,11 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message 
 	m := Message{ID: string(node.ID), Parent: string(node.Parent), Hidden: true}
 	from := node.Message
 	if from == nil {
+		return m
+	}
+	if from.Fragments != nil || c.Kind == protocol.ImportFromDeepSeek {
+		c.Kind = protocol.ImportFromDeepSeek
+		c.deepSeekMessage(&m, &from.deepSeekMessage, valueOf(from.Value))
 		return m
 	}
 	if string(from.Metadata.Hidden) == "true" {

@@ -293,7 +293,9 @@ func (d *decoder) conversation(c *Conversation) error {
 	err := d.members(func(name string) error {
 		switch name {
 		case "mapping":
-			c.Kind = protocol.ImportFromChatGPT
+			if c.Kind != protocol.ImportFromDeepSeek {
+				c.Kind = protocol.ImportFromChatGPT
+			}
 			return d.chatGPTNodes(c)
 		case "chat_messages":
 			c.Kind = protocol.ImportFromClaude
@@ -307,6 +309,32 @@ func (d *decoder) conversation(c *Conversation) error {
 			return err
 		case "title", "name":
 			return d.text(&c.Title)
+		case "chat":
+			return d.openChat(c)
+		case "history":
+			return d.openHistory(c)
+		case "messagesTree":
+			c.Kind = protocol.ImportFromLibreChat
+			return d.anyMessages(c)
+		case "conversationId":
+			c.Kind = protocol.ImportFromLibreChat
+			return d.text(&c.ID)
+		case "inserted_at":
+			c.Kind = protocol.ImportFromDeepSeek
+			return d.time(&c.CreatedAt)
+		case "messages":
+			switch c.Kind {
+			case protocol.ImportFromTurnstone:
+				return d.ownMessages(c)
+			case "", protocol.ImportFromLibreChat:
+				return d.anyMessages(c)
+			}
+			return d.skip()
+		case "pinned":
+			var pinned jsontext.Value
+			err := d.value(&pinned)
+			c.pinned = pinned.Kind() == 't'
+			return err
 		case "id", "conversation_id", "uuid":
 			return d.text(&c.ID)
 		case "current_node", "current_leaf_message_uuid":
@@ -331,6 +359,9 @@ func (d *decoder) conversation(c *Conversation) error {
 			return err
 		}
 		if is, err := d.extra(c, name); is || err != nil {
+			return err
+		}
+		if is, err := d.activityMember(&c.activity, name); c.Kind == "" && (is || err != nil) {
 			return err
 		}
 		if c.Kind == "" || c.Kind == protocol.ImportFromTurnstone { // the format may be a later member

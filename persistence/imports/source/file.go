@@ -3,6 +3,7 @@ package source
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to H
 	if string(magic[:2]) == "PK" {
 		err = readArchive(tracked, size, maxUnpacked, now, to)
 	} else {
-		err = readJSON(io.NewSectionReader(tracked, 0, size), "", nil, now, to)
+		err = readText(bufio.NewReaderSize(io.NewSectionReader(tracked, 0, size), maxOtherSize), "", now, to)
 	}
 	if tracked.err != nil {
 		return tracked.err
@@ -97,30 +98,36 @@ func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
+// readText reads a file that is no archive.
+func readText(from *bufio.Reader, name string, now time.Time, to Handler) error {
+	if start, _ := from.Peek(maxOtherSize); isHTML(start) { // an error comes again when the text is read
+		return readHTML(from, name, now, to)
+	}
+	return readJSON(from, name, nil, now, to)
+}
+
+// isHTML reports whether a text is an HTML page, which the JSON of no export is.
+func isHTML(start []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("<"))
+}
+
 func readJSON(from io.Reader, name string, files *assets, now time.Time, to Handler) error {
 	d := newDecoder(from, now)
 	d.assets = files
+	g := &activities{now: now}
+	yieldTo := func(c *Conversation) error { return deliver(c, to) }
 	err := d.each(func(c *Conversation) error {
-		if c.Kind == "" {
-			if is, err := c.readExtras(to, now); is || err != nil {
-				return err
-			}
-			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
+		if c.Kind != "" {
+			return yieldTo(c)
 		}
-		for _, f := range c.Files { // before the messages that have them
-			if err := to.File(f); err != nil {
-				return err
-			}
+		if c.activity.is || c.activity.isGemini() {
+			c.activity.title, c.activity.bad = c.Title, c.Notes[protocol.ImportTimesUnreadable]
+			return g.add(c.activity, yieldTo)
 		}
-		if err := to.Conversation(c); err != nil {
+		if is, err := c.readExtras(to, now); is || err != nil {
 			return err
 		}
-		for _, v := range c.Artifacts {
-			if err := to.Artifact(v); err != nil {
-				return err
-			}
-		}
-		return nil
+		return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
 	}, func(err error) error {
 		return to.Problem(protocol.ImportUnreadable, name, "A line is damaged: "+brief(err), 1)
 	})
@@ -132,7 +139,31 @@ func readJSON(from io.Reader, name string, files *assets, now time.Time, to Hand
 			return err
 		}
 	}
+	if err := g.flush(yieldTo); err != nil {
+		return err
+	}
+	if err := g.report(name, to); err != nil {
+		return err
+	}
 	return d.reportChanged(name, to)
+}
+
+// deliver passes a conversation to the handler, after the files that its messages have.
+func deliver(c *Conversation, to Handler) error {
+	for _, f := range c.Files {
+		if err := to.File(f); err != nil {
+			return err
+		}
+	}
+	if err := to.Conversation(c); err != nil {
+		return err
+	}
+	for _, v := range c.Artifacts {
+		if err := to.Artifact(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reportChanged reports what was cut and replaced in parts of a file that are no conversation.
@@ -234,12 +265,23 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 
 // Limits of the files whose names say nothing.
 const (
-	maxOthers    = 20_000   // of one archive
-	maxOtherSize = 64 << 10 // bytes that are looked at
+	maxOthers    = 20_000    // of one archive
+	maxOtherSize = 256 << 10 // bytes that are looked at
 )
 
 // contents are members of the formats that are read.
 var contents = regexp.MustCompile(`"(mapping|chat_messages|prompt_template|conversations_memory|project_memories|chat|history|conversationId|messagesTree|safeHtmlItem)"\s*:`)
+
+// geminiPage is in an HTML file of activities; the name is in the names of products in every language.
+var geminiPage = regexp.MustCompile(`(?s)outer-cell.*(?i:gemini|bard)|(?i:gemini|bard).*outer-cell`)
+
+func mayHaveConversations(base string) bool {
+	switch strings.ToLower(path.Ext(base)) {
+	case ".json", ".jsonl", ".html", ".htm":
+		return true
+	}
+	return false
+}
 
 // readOthers reads the files of an archive whose contents are of a known format, although their names say nothing. It returns the
 // number of the others.
@@ -250,17 +292,23 @@ func (u *unpacking) readOthers(files *assets, now time.Time, to Handler) (others
 		if names.MatchString(base) || files.has(file) || file.FileInfo().IsDir() {
 			continue
 		}
-		if others++; strings.HasPrefix(base, ".") || !strings.EqualFold(path.Ext(base), ".json") || looked >= maxOthers || u.left <= 0 {
+		if others++; strings.HasPrefix(base, ".") || !mayHaveConversations(base) || looked >= maxOthers || u.left <= 0 {
 			continue
 		}
 		looked++
 		err := u.unpack(file, to, func(content io.Reader) error {
 			text := bufio.NewReaderSize(content, maxOtherSize)
-			if start, _ := text.Peek(maxOtherSize); !contents.Match(start) { // an error comes again when the text is read
-				return nil
+			start, _ := text.Peek(maxOtherSize) // an error comes again when the text is read
+			page := isHTML(start)
+			switch {
+			case page && geminiPage.Match(start):
+				others--
+				return readHTML(text, file.Name, now, to)
+			case !page && contents.Match(start):
+				others--
+				return readJSON(text, file.Name, files, now, to)
 			}
-			others--
-			return readJSON(text, file.Name, files, now, to)
+			return nil
 		})
 		if err != nil {
 			return others, err

@@ -47,7 +47,8 @@ type Conversation struct {
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
 
-	archived bool // at a time that the export does not have
+	archived, pinned bool            // at times that the export does not have
+	read             map[string]bool // the identifiers of messages of a format that has some of them twice
 
 	nodes   int // of the source
 	visible int // messages that are not hidden
@@ -55,6 +56,8 @@ type Conversation struct {
 	memory  int // bytes of everything
 	written writings
 	extras  extras
+
+	activity activity // in place of a conversation
 }
 
 // Key identifies the conversation in its source. Without an identifier, the same title and time are taken for the same conversation.
@@ -299,8 +302,11 @@ func (c *Conversation) finish(now time.Time) {
 		c.note(protocol.ImportTextCut, 1)
 	}
 	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
-	c.CreatedAt = bounded(c.CreatedAt, now, now)
+	c.CreatedAt = bounded(c.CreatedAt, c.firstTime(now), now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
+	if c.pinned && c.PinnedAt.IsZero() {
+		c.PinnedAt = c.UpdatedAt
+	}
 	if c.archived && c.ArchivedAt.IsZero() {
 		c.ArchivedAt = c.UpdatedAt
 	}
@@ -319,6 +325,17 @@ func (c *Conversation) finish(now time.Time) {
 	for _, v := range c.Artifacts {
 		v.Key, v.CreatedAt = c.Key(), bounded(v.CreatedAt, c.CreatedAt, now)
 	}
+}
+
+// firstTime returns the time of the first message; now if none has one.
+func (c *Conversation) firstTime(now time.Time) time.Time {
+	first := now
+	for i := range c.Messages {
+		if at := bounded(c.Messages[i].CreatedAt, now, now); at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // finishOwn cleans the fields that only exports of this service have.

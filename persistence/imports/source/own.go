@@ -17,8 +17,6 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 		return d.own(c)
 	case "branches":
 		return d.ownBranches(c)
-	case "messages":
-		return d.ownMessages(c)
 	case "follow_ups":
 		return d.ownFollowUps(c)
 	case "draft":

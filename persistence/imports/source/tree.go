@@ -125,8 +125,10 @@ func (a *arrangement) link() {
 	}
 }
 
-// isNoParent reports whether Claude uses an identifier for "no parent".
-func isNoParent(id string) bool { return id == "00000000-0000-4000-8000-000000000000" }
+// isNoParent reports whether Claude or LibreChat uses an identifier for "no parent".
+func isNoParent(id string) bool {
+	return id == "00000000-0000-4000-8000-000000000000" || id == "00000000-0000-0000-0000-000000000000"
+}
 
 // order walks the nodes from the roots. Nodes in a circle are not reached.
 func (a *arrangement) order() {
