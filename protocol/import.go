@@ -34,6 +34,8 @@ const (
 	ImportTimesUnreadable   ImportReason = "times_unreadable"     // times were left out: they could not be read, and others of the conversation or of the import stand instead
 	ImportRolesUnknown      ImportReason = "roles_unknown"        // messages were left out: they are of neither the user nor the model
 	ImportHiddenSkipped     ImportReason = "hidden_skipped"       // messages were left out that the other service does not show, for example its instructions for the model
+	ImportMessagesAdded     ImportReason = "messages_added"       // a conversation of an earlier import got the messages that it has gained since
+	ImportMessagesKept      ImportReason = "messages_kept"        // messages of an earlier import stay as they are, although they have more parts in this export
 	ImportMessagesSplit     ImportReason = "messages_split"       // messages longer than 1 MiB became several
 	ImportTitleCut          ImportReason = "title_cut"            // a title was shortened
 	ImportAttachmentsAbsent ImportReason = "attachments_absent"   // attachments that the export names but does not have
@@ -50,6 +52,7 @@ const (
 	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
 	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account, or too many for one file
 	ImportActivitiesSkipped ImportReason = "activities_skipped"   // activities of Gemini were left out that are no prompts, or of other products
+	ImportArtifactsKept     ImportReason = "artifacts_kept"       // versions of artifacts were skipped: the account has written others in their place
 	ImportMemoriesAsFiles   ImportReason = "memories_as_files"    // memories became files of the library: the service gives them to no model by itself
 	ImportResearchSkipped   ImportReason = "research_skipped"     // research tasks are not created again; their reports are artifacts
 	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
@@ -61,8 +64,8 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
+	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesAdded, ImportMessagesKept, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportArtifactsKept, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 
@@ -93,6 +96,7 @@ type Import struct {
 	Size       int64         `json:"size" doc:"The number of bytes that were received."`
 	ReadBytes  int64         `json:"read_bytes" doc:"The number of these bytes that were read: the progress."`
 	Imported   int64         `json:"imported" doc:"The number of conversations that were created."`
+	Updated    int64         `json:"updated" doc:"The number of conversations of earlier imports that got the messages which they have gained since."`
 	Skipped    int64         `json:"skipped" doc:"The number of conversations that were left out; the report has the reasons."`
 	Messages   int64         `json:"messages" doc:"The number of messages that were created."`
 	Projects   int64         `json:"projects" doc:"The number of projects that were created."`

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -30,6 +31,8 @@ const (
 	join conversations c on c.account_id = s.account_id and c.conversation_id = s.conversation_id
 	where s.account_id = @account and s.source_hash = @hash and ` + conversations.Visible + `
 	limit 1`
+	// An earlier import or the account itself can have written the version.
+	writtenVersionSQL = `select sha256 from artifact_versions where account_id = @account and artifact_id = @artifact and version = @version`
 	// Versions are in their order, so the last one is the current one.
 	insertArtifactSQL = `
 	insert into artifacts (account_id, artifact_id, conversation_id, kind, language, title, version, created_by, bytes, sha256, created_at, updated_at)
@@ -72,6 +75,17 @@ func (r *run) artifact(ctx context.Context, v *source.Artifact) error {
 			return fmt.Errorf("checking the quota of an import: %w", err)
 		}
 		content := sha256.Sum256([]byte(v.Content))
+		written, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[[]byte], writtenVersionSQL,
+			pgx.NamedArgs{"account": r.account, "artifact": artifactIn(found[0], v.ID), "version": v.Version})
+		if err != nil {
+			return fmt.Errorf("finding a version of an artifact: %w", err)
+		}
+		if len(written) > 0 {
+			if !bytes.Equal(written[0], content[:]) {
+				r.note(protocol.ImportEntry{Reason: protocol.ImportArtifactsKept, Title: v.Title, ConversationID: &found[0], Count: 1})
+			}
+			return r.countPart(ctx, nil)
+		}
 		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
 			maps.Copy(args, pgx.NamedArgs{
 				"artifact": artifactIn(found[0], v.ID), "conversation": found[0], "kind": v.Kind, "language": v.Language, "version": v.Version, "title": v.Title,

@@ -44,7 +44,7 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 		return err
 	}
 	if existing != nil {
-		return w.skip(ctx, protocol.ImportAlreadyImported, existing)
+		return w.grow(ctx, *existing)
 	}
 	for _, step := range []func(context.Context) error{w.link, w.findProject} {
 		if err := step(ctx); err != nil {
@@ -129,14 +129,14 @@ func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error
 // countSQL counts a conversation as handled. It changes nothing if the import was cancelled or another run has started.
 const countSQL = `
 	update imports
-	set handled = handled + @handled, imported = imported + @imported, skipped = skipped + @skipped, messages = messages + @messages,
+	set handled = handled + @handled, imported = imported + @imported, updated = updated + @updated, skipped = skipped + @skipped, messages = messages + @messages,
 		report = coalesce(@report, report), source = coalesce(source, @source), unfinished_id = @unfinished, active_at = now(),
 		read_bytes = greatest(read_bytes, @read)
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 func (w *writing) count(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) error {
 	all := pgx.NamedArgs{
-		"handled": 0, "imported": 0, "skipped": 0, "messages": 0, "report": nil, "unfinished": nil,
+		"handled": 0, "imported": 0, "updated": 0, "skipped": 0, "messages": 0, "report": nil, "unfinished": nil,
 		"source": w.c.Kind, "read": w.spool.progress(),
 	}
 	maps.Copy(all, w.args)
@@ -182,10 +182,11 @@ func (w *writing) prepare() {
 		}
 	}
 	w.messages = make([]protocol.MessageID, len(w.tree.Messages))
+	conversation := w.c.Key()
 	w.parts = make([]string, len(w.tree.Messages))
 	size := 0
 	for i := range w.messages {
-		w.messages[i] = protocol.NewMessageID()
+		w.messages[i] = messageIn(conversation, w.tree.Messages[i].ID)
 		var id protocol.MessageID
 		if w.c.Kind == protocol.ImportFromTurnstone && id.UnmarshalText([]byte(w.tree.Messages[i].ID)) == nil {
 			w.messages[i] = id.Renew()

@@ -3,8 +3,11 @@ package imports_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -86,5 +89,120 @@ func TestProjectsAndArtifactsOfClaudeAreImported(t *testing.T) {
 	// An archive that has only a project.
 	if alone := upload(w, w.OtherAccount(), zipped(w, "projects.json", `[{"uuid":"p","name":"Sea","prompt_template":""}]`)); alone.State != protocol.ImportCompleted || alone.Projects != 1 {
 		t.Errorf("alone: %+v", alone)
+	}
+}
+
+// claudeChain is a conversation of Claude with messages in a chain, and further ones with their parents.
+func claudeChain(n int, more ...string) []byte {
+	var messages []string
+	for i := range n {
+		parent := ""
+		if i > 0 {
+			parent = fmt.Sprint(i)
+		}
+		messages = append(messages, claudeMessage(fmt.Sprint(i+1), parent, i))
+	}
+	return []byte(`[{"uuid":"x","name":"Tides","chat_messages":[` + strings.Join(append(messages, more...), ",") + `]}]`)
+}
+
+func claudeMessage(id, parent string, i int) string {
+	return fmt.Sprintf(`{"uuid":%q,"parent_message_uuid":%q,"sender":%q,"text":"message %[1]s","created_at":"2025-03-01T10:%02[4]d:00Z"}`, id, parent, []string{"human", "assistant"}[i%2], i%60)
+}
+
+func TestAConversationThatHasGrownGetsItsNewMessages(t *testing.T) {
+	w := storetest.NewWorld(t)
+	if done := upload(w, w.Account, claudeChain(2)); done.Imported != 1 || done.Messages != 2 {
+		t.Fatalf("%+v", done)
+	}
+	list, _, err := w.DB.Conversations.ListConversations(t.Context(), w.Account, &conversations.ConversationFilter{}, nil, 10)
+	w.Must(err)
+	id := list[0].ConversationID
+	done := upload(w, w.Account, claudeChain(4))
+	if done.Imported != 0 || done.Updated != 1 || done.Skipped != 0 || done.Messages != 2 || done.Report.Reasons[protocol.ImportMessagesAdded] != 2 || len(done.Report.Reasons) != 1 {
+		t.Errorf("%+v", done)
+	}
+	want := trees(w, w.Account)
+	if n := w.Count(`select count(*) from branches`); n != 1 || !strings.Contains(want[0], `text:"message 4"`) {
+		t.Errorf("%d branches\n%s", n, want)
+	}
+	// The same, and an older one: nothing changes.
+	for _, n := range []int{4, 2} {
+		if done := upload(w, w.Account, claudeChain(n)); done.Updated != 0 || done.Skipped != 1 || done.Messages != 0 || done.Report.Reasons[protocol.ImportAlreadyImported] != 1 {
+			t.Errorf("%d: %+v", n, done)
+		}
+	}
+	if got := trees(w, w.Account); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", got)
+	}
+	// The account continues the conversation and renames it; the other service continues it, too, and has another version of its first answer.
+	w.Start(w.Request(&id, "a question here")).End(nil)
+	_, err = w.DB.Conversations.SetTitle(t.Context(), w.Account, id, "Mine", nil)
+	w.Must(err)
+	done = upload(w, w.Account, claudeChain(6, claudeMessage("2b", "1", 1), claudeMessage("3b", "2b", 2)))
+	if done.Updated != 1 || done.Messages != 4 || done.Report.Reasons[protocol.ImportMessagesAdded] != 4 {
+		t.Errorf("%+v", done)
+	}
+	got := strings.Join(trees(w, w.Account), "\n")
+	active := got[strings.Index(got, "\nactive"):]
+	for _, text := range []string{"Mine", `message 4`, `message 6`, `message 3b`} {
+		if !strings.Contains(got, text) {
+			t.Errorf("no %s in\n%s", text, got)
+		}
+	}
+	if !strings.Contains(active, "a question here") || strings.Contains(active, "message 5") {
+		t.Errorf("active: %s", active)
+	}
+	if n := w.Count(`select count(*) from messages m join conversations c using (account_id, conversation_id) where c.message_count = 10`); n != 10 || w.Count(`select count(*) from branches`) != 3 {
+		t.Errorf("%d messages", n)
+	}
+	again := upload(w, w.Account, claudeChain(6, claudeMessage("2b", "1", 1), claudeMessage("3b", "2b", 2)))
+	if again.Updated != 0 || again.Messages != 0 || w.Count(`select count(*) from messages`) != 10 {
+		t.Errorf("again: %+v", again)
+	}
+	// A branch that was imported can be continued here.
+	if list, _, err = w.DB.Conversations.ListConversations(t.Context(), w.OtherAccount(), &conversations.ConversationFilter{}, nil, 10); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func TestAnInterruptedGrowthAddsEachMessageOnce(t *testing.T) {
+	w := storetest.NewWorld(t)
+	if done := upload(w, w.Account, claudeChain(2)); done.Imported != 1 {
+		t.Fatalf("%+v", done)
+	}
+	const n = 1700
+	file := claudeChain(n)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(file), int64(len(file)))
+	w.Must(err)
+	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
+	w.Database.Admin(t, `create function die() returns trigger language plpgsql as $$ begin raise exception 'killed' using errcode = '57P01'; end $$`)
+	for most := 2; most < n; most += 500 {
+		w.Database.Admin(t, fmt.Sprintf(`create or replace trigger die before update of message_count on conversations for each row when (new.message_count > %d) execute function die()`, most))
+		if err := w.DB.Imports.Continue(t.Context(), args, nil); protocol.CodeOf(err) != protocol.CodeUnavailable {
+			t.Fatalf("got %v", err)
+		}
+		w.Database.Admin(t, `drop trigger die on conversations`)
+	}
+	done := run(w, w.Account, received.ImportID)
+	if done.State != protocol.ImportCompleted || done.Updated != 1 || done.Messages != n-2 || w.Count(`select count(*) from messages`) != n || w.Count(`select count(*) from branches where head_depth = 1700`) != 1 {
+		t.Errorf("%+v, %d messages", done, w.Count(`select count(*) from messages`))
+	}
+}
+
+func TestExportsOfOtherServicesAreImported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	for source, file := range map[protocol.ImportSource]string{
+		protocol.ImportFromOpenWebUI: `[{"id":"1","chat":{"title":"Tides","history":{"currentId":"1","messages":{"1":{"id":"1","role":"user","content":"Why?","files":[{"type":"image","url":"data:text/plain;base64,cGljdHVyZQ=="}]}}}}}]`,
+		protocol.ImportFromLibreChat: `{"conversationId":"1","messages":[{"messageId":"1","isCreatedByUser":true,"text":"Why?"}]}`,
+		protocol.ImportFromDeepSeek:  `[{"id":"1","inserted_at":"2025-03-30T04:49:36Z","mapping":{"1":{"id":"1","message":{"fragments":[{"type":"REQUEST","content":"Why?"}]}}}}]`,
+		protocol.ImportFromGemini:    `[{"header":"Gemini Apps","title":"Prompted Why?","time":"2025-05-01T10:10:00.000Z","products":["Gemini Apps"],"safeHtmlItem":[{"html":"Gravity."}]}]`,
+	} {
+		done := upload(w, w.Account, []byte(file))
+		if done.State != protocol.ImportCompleted || done.Imported != 1 || done.Source == nil || *done.Source != source || len(done.Report.Reasons) != 0 {
+			t.Errorf("%s: %+v", source, done)
+		}
+		if again := upload(w, w.Account, []byte(file)); again.Imported+again.Updated != 0 {
+			t.Errorf("%s again: %+v", source, again)
+		}
 	}
 }
