@@ -143,9 +143,7 @@ func (c *Conversation) openMessage(from *openMessage) Message {
 	if name := clip(string(from.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
-	if m.Parts = c.openOutput(from.Output); len(m.Parts) == 0 {
-		m.Parts = openDetails(content)
-	}
+	m.Parts = joinTexts(c.openOutput(from.Output), openDetails(content))
 	c.openSources(&m, append(from.Sources, from.Citations...))
 	for i := range from.Files {
 		if !c.openFile(&m, &from.Files[i]) {
@@ -179,6 +177,25 @@ func (c *Conversation) openOutput(output []openOutput) (parts []protocol.Part) {
 		}
 	}
 	return parts
+}
+
+// joinTexts returns the steps of an answer, and those of its texts that no step has. Without steps, it returns all parts of the text.
+func joinTexts(steps, ofText []protocol.Part) []protocol.Part {
+	if len(steps) == 0 {
+		return ofText
+	}
+	squeezed := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	var all strings.Builder
+	for i := range steps {
+		all.WriteString(squeezed(steps[i].Text))
+	}
+	has := all.String()
+	for i := range ofText {
+		if ofText[i].Type == protocol.PartText && !strings.Contains(has, squeezed(ofText[i].Text)) {
+			steps = append(steps, ofText[i])
+		}
+	}
+	return steps
 }
 
 // openBlock is a block in the text of an answer: reasoning, or the call of a tool.

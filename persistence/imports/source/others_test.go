@@ -13,7 +13,7 @@ const openWebUI = `[{"id":"ow","title":"Tides","pinned":true,"archived":false,"c
 		"1":{"id":"1","parentId":null,"childrenIds":["2","3"],"role":"user","content":"Why?","timestamp":1700000000,"files":[
 			{"type":"image","url":"data:image/png;base64,cGljdHVyZQ=="},{"type":"file","name":"notes.txt","file":{"filename":"notes.txt","data":{"content":"notes"}}},{"type":"file","name":"gone.pdf"}]},
 		"2":{"id":"2","parentId":"1","role":"assistant","model":"llama","content":"<details type=\"reasoning\" done=\"true\"><summary>Thought</summary>\n&gt; Moon &amp; sun</details>\nThe moon.","timestamp":1700000010,"sources":[{"source":{"name":"https://tides.example/"}}]},
-		"3":{"id":"3","parentId":"1","role":"assistant","model":"llama","timestamp":1700000020,"content":"x","output":[{"type":"reasoning","content":[{"type":"output_text","text":"Hm"}]},
+		"3":{"id":"3","parentId":"1","role":"assistant","model":"llama","timestamp":1700000020,"content":"Gravity. ","output":[{"type":"reasoning","content":[{"type":"output_text","text":"Hm"}]},
 			{"type":"function_call","call_id":"c","name":"weather","arguments":"{\"city\":\"Brest\"}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"Rain"}]},
 			{"type":"message","content":[{"type":"output_text","text":"Gravity."}]}]}}},"messages":[{"id":"1","parentId":null,"role":"user","content":"Why?","timestamp":1700000000}]}}]`
 
