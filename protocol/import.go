@@ -74,7 +74,7 @@ const MaxImportEntries = 200
 
 // ImportEntry is one line of a report.
 type ImportEntry struct {
-	Reason         ImportReason    `json:"reason"`
+	Reason         ImportReason    `json:"reason" enum:"already_imported,no_messages,unreadable,messages_cut,messages_unlinked,messages_skipped,branches_cut,text_cut,text_changed,parts_skipped,times_unreadable,roles_unknown,hidden_skipped,messages_added,messages_kept,messages_split,title_cut,attachments_absent,attachments_skipped,follow_ups_skipped,follow_ups_held,incomplete,project_absent,files_absent,files_damaged,files_refused,files_over_limit,files_failed,artifacts_absent,artifacts_over_limit,activities_skipped,artifacts_kept,memories_as_files,research_skipped,shares_skipped,account_kept,archive_limit,other_files_skipped"`
 	Title          string          `json:"title,omitempty" doc:"The title of the conversation in the export, or the name of a project or a file."`
 	ConversationID *ConversationID `json:"conversation_id,omitempty" doc:"The conversation of the account, if there is one."`
 	Count          int             `json:"count"`
