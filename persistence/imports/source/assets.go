@@ -98,7 +98,7 @@ func (a *assets) read(u *unpacking, to Handler, now time.Time) error {
 func (a *assets) readNames(from io.Reader) error {
 	size := 0
 	d := newDecoder(from, time.Time{})
-	_ = d.members(func(name string) error { //nolint:errcheck // a file without a name has that of the archive
+	_ = d.members(func(name string) error { // a file without a name has that of the archive
 		var original text
 		err := d.value(&original)
 		if size += len(name) + len(original); size <= maxAssetNames && original != "" {

@@ -114,11 +114,7 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message 
 	if from.Author.Role == "tool" && isPictureTool(string(from.Author.Name)) {
 		m.Parts = pictures(string(from.Author.Name), &m)
 	}
-	for i := range m.Parts {
-		if m.Parts[i].Type == protocol.PartText {
-			c.resolve(&m.Parts[i], from.Metadata.References, from.Metadata.Citations)
-		}
-	}
+	c.resolve(m.Parts, from.Metadata.References, from.Metadata.Citations)
 	for _, file := range from.Metadata.Attachments {
 		if !c.attach(&receiving{&m, files}, string(file.ID)) {
 			m.Parts = append(m.Parts, c.absent(string(file.Name)))
@@ -184,13 +180,15 @@ func isPictureTool(name string) bool {
 func pictures(name string, m *Message) []protocol.Part {
 	made := toolPart(name, "{}")
 	var rest []protocol.Part
+	var output []string
 	for _, part := range m.Parts {
 		if part.Type == protocol.PartCode {
-			made.Output = strings.TrimSpace(made.Output + "\n" + part.Code)
+			output = append(output, part.Code)
 			continue
 		}
 		rest = append(rest, part)
 	}
+	made.Output = strings.Join(output, "\n")
 	for i, id := range m.Attachments {
 		made.Sources = append(made.Sources, protocol.Source{Number: i + 1, FileID: id, Title: "Picture"})
 	}

@@ -15,6 +15,7 @@ import (
 const (
 	markStart, markEnd, markBetween = "\ue200", "\ue201", "\ue202"
 	maxCitations                    = 500 // of one text
+	maxCited                        = 50  // of one mark
 )
 
 // reference is an element of "content_references": what stands for a mark.
@@ -51,18 +52,28 @@ type oldReference struct {
 // privateMarks are the characters for marks. None of them is a text for people.
 var privateMarks = regexp.MustCompile("[\ue200-\ue20f]")
 
-// resolve replaces the marks in a text by citations and names.
-func (c *Conversation) resolve(p *protocol.Part, references []reference, old []oldReference) {
-	c.citeRanges(p, old)
-	if !privateMarks.MatchString(p.Text) {
-		return
-	}
-	r := resolving{part: p, references: make(map[string]*reference, len(references)), numbers: map[string]int{}}
+// resolve replaces the marks in the texts of a message by citations and names. The citations of ranges are those of the first text.
+func (c *Conversation) resolve(parts []protocol.Part, references []reference, old []oldReference) {
+	marks := make(map[string]*reference, len(references))
 	for i := range references {
-		if mark := string(references[i].Mark); r.references[mark] == nil {
-			r.references[mark] = &references[i]
+		if mark := string(references[i].Mark); marks[mark] == nil {
+			marks[mark] = &references[i]
 		}
 	}
+	for i := range parts {
+		if parts[i].Type != protocol.PartText {
+			continue
+		}
+		c.citeRanges(&parts[i], old)
+		old = nil
+		if privateMarks.MatchString(parts[i].Text) {
+			c.resolveMarks(&parts[i], marks)
+		}
+	}
+}
+
+func (c *Conversation) resolveMarks(p *protocol.Part, marks map[string]*reference) {
+	r := resolving{part: p, references: marks, numbers: map[string]int{}}
 	var out strings.Builder
 	rest := p.Text
 	for {
@@ -77,7 +88,11 @@ func (c *Conversation) resolve(p *protocol.Part, references []reference, old []o
 			r.lost++
 			break
 		}
-		out.WriteString(r.words(fields))
+		if words := r.words(fields); out.Len()+len(words) <= maxString { // a mark can stand for a text of any length
+			out.WriteString(words)
+		} else {
+			r.lost++
+		}
 		rest = after
 	}
 	text := out.String()
@@ -146,9 +161,10 @@ func (r *resolving) words(fields string) string {
 		return ""
 	}
 	var cited strings.Builder
-	for _, page := range from.Items {
+	r.lost += max(0, len(from.Items)-maxCited)
+	for _, page := range from.Items[:min(len(from.Items), maxCited)] {
 		cited.WriteString(r.cite(cmpText(page.Title), string(page.URL)))
-		for _, more := range page.Supporting {
+		for _, more := range page.Supporting[:min(len(page.Supporting), maxCited)] {
 			cited.WriteString(r.cite(cmpText(more.Title), string(more.URL)))
 		}
 	}

@@ -170,9 +170,13 @@ func (c *Conversation) claudeArtifact(m *Message, input jsontext.Value) *protoco
 
 // version returns the newest version of an artifact that has a text. Another branch may have written newer ones.
 func (c *Conversation) version(id, has string) *Artifact {
-	for i := len(c.Artifacts) - 1; i >= 0; i-- {
-		if v := c.Artifacts[i]; v.source == id && strings.Contains(v.Content, has) {
-			return v
+	versions := c.written.bySource[id]
+	for i := len(versions) - 1; i >= 0; i-- {
+		if c.written.work += len(versions[i].Content); c.written.work > maxPatternWork {
+			return nil
+		}
+		if strings.Contains(versions[i].Content, has) {
+			return versions[i]
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 
 // extras are what a value of an export of Claude has in place of a conversation: a project with its documents, or memories.
 type extras struct {
-	uuid         string
 	project      bool
 	instructions string
 	described    bool // the project has a description
@@ -25,16 +24,23 @@ type extras struct {
 // a kind of text gets one.
 func (c *Conversation) textFile(name, content string) (id protocol.FileID, added bool) {
 	f := newTextFile(c.Kind, name, content)
-	for _, known := range c.Files {
-		if known.ID == f.ID {
-			return f.ID, true
-		}
+	return f.ID, c.addFile(f, len(content))
+}
+
+// addFile adds a file of some bytes, once; false: there is no space for it.
+func (c *Conversation) addFile(f *File, size int) bool {
+	if c.hasFile[f.ID] {
+		return true
 	}
-	if need := messageOverhead + len(content); c.memory+need <= maxMemory {
-		c.Files, c.memory = append(c.Files, f), c.memory+need
-		return f.ID, true
+	need := messageOverhead + size
+	if c.memory+need > maxMemory {
+		return false
 	}
-	return id, false
+	if c.hasFile == nil {
+		c.hasFile = map[protocol.FileID]bool{}
+	}
+	c.Files, c.memory, c.hasFile[f.ID] = append(c.Files, f), c.memory+need, true
+	return true
 }
 
 func newTextFile(of protocol.ImportSource, name, content string) *File {

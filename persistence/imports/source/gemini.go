@@ -40,14 +40,15 @@ func (d *decoder) activityMember(a *activity, name string) (is bool, err error) 
 	case "header":
 		var header text
 		err := d.value(&header)
-		a.products += " " + string(header)
+		a.products += " " + clip(string(header), maxID)
 		return true, err
 	case "products":
 		a.is = true
 		var products []text
 		err := d.value(&products)
-		for _, product := range products {
-			a.products += " " + string(product)
+		const most = 20
+		for _, product := range products[:min(len(products), most)] {
+			a.products += " " + clip(string(product), maxID)
 		}
 		return true, err
 	case "time":
@@ -61,9 +62,11 @@ func (d *decoder) activityMember(a *activity, name string) (is bool, err error) 
 			HTML text `json:"html"`
 		}
 		err := d.value(&items)
+		var answer strings.Builder
 		for _, item := range items {
-			a.answer += string(item.HTML)
+			answer.WriteString(string(item.HTML))
 		}
+		a.answer = answer.String()
 		return true, err
 	case "attachedFiles", "imageFile":
 		var files jsontext.Value
@@ -342,7 +345,7 @@ func (h *htmlCell) token(kind html.TokenType, from *html.Tokenizer) (ended *acti
 	}
 	switch {
 	case h.in == "header" && kind == html.TextToken:
-		h.products += " " + html.UnescapeString(raw)
+		h.products = clip(h.products+" "+html.UnescapeString(clip(raw, maxID)), maxName)
 	case h.in == "content":
 		if string(name) == "div" {
 			if h.depth += map[html.TokenType]int{html.StartTagToken: 1, html.EndTagToken: -1}[kind]; h.depth < 0 {

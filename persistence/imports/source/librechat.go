@@ -84,7 +84,7 @@ func (d *decoder) anyMessages(c *Conversation) error {
 				return err
 			}
 			need := len(name) + len(value)
-			if c.memory+need > maxMemory {
+			if c.memory+need > maxMemory || held+need > maxValue {
 				c.note(protocol.ImportTextCut, 1)
 				return nil
 			}

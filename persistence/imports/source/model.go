@@ -55,6 +55,7 @@ type Conversation struct {
 	text    int // bytes of their parts, as JSON
 	memory  int // bytes of everything
 	written writings
+	hasFile map[protocol.FileID]bool
 	extras  extras
 
 	activity activity // in place of a conversation

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"mime"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -171,7 +172,9 @@ func (c *Conversation) openOutput(output []openOutput) (parts []protocol.Part) {
 				c.note(protocol.ImportPartsSkipped, 1)
 				continue
 			}
-			parts[at].Output += claudeOutput(step.Output)
+			if len(parts[at].Output) <= maxOutput { // more is cut later
+				parts[at].Output += claudeOutput(step.Output)
+			}
 		default:
 			c.note(protocol.ImportPartsSkipped, 1)
 		}
@@ -179,19 +182,26 @@ func (c *Conversation) openOutput(output []openOutput) (parts []protocol.Part) {
 	return parts
 }
 
-// joinTexts returns the steps of an answer, and those of its texts that no step has. Without steps, it returns all parts of the text.
+// joinTexts returns the steps of an answer, and its text if the steps do not have it. Without steps, it returns all parts of the text.
 func joinTexts(steps, ofText []protocol.Part) []protocol.Part {
 	if len(steps) == 0 {
 		return ofText
 	}
 	squeezed := func(text string) string { return strings.Join(strings.Fields(text), "") }
-	var all strings.Builder
-	for i := range steps {
-		all.WriteString(squeezed(steps[i].Text))
+	texts := func(parts []protocol.Part) string {
+		var all strings.Builder
+		for i := range parts {
+			if parts[i].Type == protocol.PartText {
+				all.WriteString(squeezed(parts[i].Text))
+			}
+		}
+		return all.String()
 	}
-	has := all.String()
+	if strings.Contains(texts(steps), texts(ofText)) {
+		return steps
+	}
 	for i := range ofText {
-		if ofText[i].Type == protocol.PartText && !strings.Contains(has, squeezed(ofText[i].Text)) {
+		if ofText[i].Type == protocol.PartText {
 			steps = append(steps, ofText[i])
 		}
 	}
@@ -276,8 +286,7 @@ func (c *Conversation) openFile(m *Message, from *openFile) bool {
 	}
 	content, err := base64.StdEncoding.DecodeString(data)
 	media, _, badType := mime.ParseMediaType(media)
-	need := messageOverhead + len(content)
-	if err != nil || badType != nil || len(content) == 0 || c.memory+need > maxMemory {
+	if err != nil || badType != nil || len(content) == 0 {
 		return false
 	}
 	name := string(from.Name)
@@ -285,7 +294,11 @@ func (c *Conversation) openFile(m *Message, from *openFile) bool {
 		name = "Picture"
 	}
 	f := newFile(c.Kind, clipRunes(name, maxName), filetype.Canonical(media), string(content))
-	c.Files, c.memory = append(c.Files, f), c.memory+need+absentNotice
-	m.Attachments = append(m.Attachments, f.ID)
+	if !c.addFile(f, len(content)) {
+		return false
+	}
+	if !slices.Contains(m.Attachments, f.ID) {
+		m.Attachments, c.memory = append(m.Attachments, f.ID), c.memory+absentNotice
+	}
 	return true
 }

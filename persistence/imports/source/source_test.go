@@ -281,7 +281,7 @@ func TestFieldsAreShortenedAndAddressesChecked(t *testing.T) {
 		{"type":"tool","tool_name":"`+long+`","kind":"`+long+`","title":"`+long+`","output":"`+long+`","input":{"a":"`+long+`"},"error":{"code":"x","detail":"`+long+`"},"state":"failed"},
 		{"type":"text","text":"See","citations":[{"index":1,"title":"a","url":"javascript:alert(1)"},{"index":2,"title":"b","url":"https://tides.example/1"},{"index":3,"title":"c"}]}]}]}`))
 	c := r.conversations[0]
-	encoded, err := json.Marshal(c)
+	encoded, err := json.Marshal([]any{c.Messages, c.Branches, c.Draft, c.Metadata, c.Title})
 	if err != nil || len(encoded) > maxOutput+2*4*protocol.MaxInputRunes {
 		t.Errorf("%d bytes are kept, %v", len(encoded), err)
 	}
@@ -517,6 +517,24 @@ func TestMemoryIsBounded(t *testing.T) {
 		"long branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"head_message_id":"` + strings.Repeat("h", 1000) + `","name":"` + strings.Repeat("n", 1<<20) + `"}`, 2 * most},
 		"long languages":        {`[{"format":"turnstone.conversation","messages":[0`, `,{"role":"user","parts":[{"type":"code","code":"x","language":"` + strings.Repeat("n", 1<<20) + `"}]}`, 2 * most},
 		"deep nesting":          {`[`, `[`, most},
+		"many attached texts":   {`[{"chat_messages":[{"sender":"human","attachments":[{}`, `,{"file_name":"a","extracted_content":"b"}`, 2 * most},
+		"many artifacts":        {`[{"chat_messages":[{"sender":"assistant","content":[{}`, `,{"type":"tool_use","name":"artifacts","input":{"id":"a","command":"update","old_str":"","new_str":"b"}}`, 2 * most},
+		"many calls":            {`[{"chat_messages":[{"sender":"assistant","content":[{}`, `,{"type":"tool_use","name":"a","input":{}}`, 3 * most},
+		"many documents":        {`[{"docs":[0`, `,{"filename":"a","content":"b"}`, 8 * most},
+		"many memories":         {`[{"project_memories":{"a":"b"`, `,"c":"d"`, 8 * most},
+		"many steps":            {`[{"chat":{"history":{"messages":{"a":{"role":"assistant","output":[{}`, `,{"type":"function_call"}`, 3 * most},
+		"many open messages":    {`[{"chat":{"messages":[{}`, `,{"role":"user","content":"hello"}`, 6 * most},
+		"many open files":       {`[{"chat":{"messages":[{"role":"user","files":[{}`, `,{"name":"a"}`, 2 * most},
+		"many members":          {`[{"messages":[{"sender":"User"`, `,"abcdefgh":0`, 4 * maxValue},
+		"many children":         {`[{"messages":[{"sender":"User","text":"a","children":[{}`, `,{"sender":"User","text":"abc","children":[]}`, 6 * most},
+		"deep children":         {`[{"messages":[`, `{"sender":"User","text":"abc","children":[`, 2 * most},
+		"many fragments":        {`[{"mapping":{"a":{"message":{"fragments":[{}`, `,{"type":"RESPONSE","content":"a"}`, 2 * most},
+		"many references":       {`[{"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["\ue200a\ue201"]},"metadata":{"content_references":[{}`, `,{"matched_text":"\ue200a\ue201","items":[{"title":"a"}]}`, 2 * most},
+		"many activities":       {`[{}`, `,{"header":"Gemini","title":"Prompted a","time":"2025-05-01T10:10:00Z","safeHtmlItem":[{"html":"b"}]}`, 2 * most},
+		"many cells":            {`<html>`, `<div class="outer-cell"><div class="header-cell">Gemini</div><div class="content-cell">Prompted a<br>May 1, 2025, 10:10:00 AM UTC<br>b</div></div>`, 2 * most},
+		"a long cell":           {`<html><div class="outer-cell"><div class="header-cell">Gemini</div><div class="content-cell">Prompted a<br>`, `<br>abcdefgh`, 6 * maxString},
+		"a long line":           {"{}\n{\"x\":\"", "x", 4 * maxString},
+		"many damaged lines":    {"{}\n", "{bad}\n", most},
 		"many names":            {`[{"a":0`, `,"abcdefgh":0`, most},
 		"many conversations":    {`[` + element, `,` + element, most},
 		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`, most},
@@ -533,6 +551,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			err := Read(t.Context(), endless{file.head, repeated(file.body), check}, size, time.Now(), Handler{
 				Conversation: func(*Conversation) error { return nil },
+				Project:      func(*Project) error { return nil },
+				Instructions: func(*Instructions) error { return nil },
+				File:         func(*File) error { return nil },
+				Artifact:     func(*Artifact) error { return nil },
 				Problem:      func(protocol.ImportReason, string, string, int) error { return nil },
 			})
 			if check(); err != nil || peak > file.most {
@@ -572,7 +594,9 @@ func TestAFailureOfTheSourceIsNoProblemOfTheFile(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	file := testdata(t, "claude.json")
-	err = Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{Conversation: func(*Conversation) error { return stop }})
+	err = Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{
+		File: func(*File) error { return nil }, Conversation: func(*Conversation) error { return stop },
+	})
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}

@@ -16,12 +16,13 @@ const (
 	updateTextdoc = "canmore.update_textdoc"
 )
 
-// maxPatternWork limits the work for the patterns of one conversation: the bytes that are searched, times those of the pattern.
+// maxPatternWork limits the work for the changes of artifacts of one conversation: the bytes that are searched, times those of a pattern.
 const maxPatternWork = 1 << 28
 
 // writings are the artifacts that a conversation of another service has written.
 type writings struct {
 	versions map[protocol.ArtifactID]int64
+	bySource map[string][]*Artifact
 	work     int
 }
 
@@ -35,8 +36,9 @@ func (c *Conversation) write(id string, v *Artifact) *protocol.Part {
 		return nil
 	}
 	if c.written.versions == nil {
-		c.written.versions = map[protocol.ArtifactID]int64{}
+		c.written.versions, c.written.bySource = map[protocol.ArtifactID]int64{}, map[string][]*Artifact{}
 	}
+	c.written.bySource[id] = append(c.written.bySource[id], v)
 	v.Version = count + 1
 	c.written.versions[v.ID] = v.Version
 	c.cleanText(&v.Content)
@@ -182,6 +184,9 @@ func (c *Conversation) update(content, pattern, replacement string, multiple boo
 	}
 	found, err := regexp.Compile(pattern)
 	if err != nil || regexp.QuoteMeta(pattern) == pattern {
+		if c.written.work += len(content); c.written.work > maxPatternWork || len(replacement)*strings.Count(content, pattern) > maxMemory {
+			return content, false
+		}
 		changed = strings.Replace(content, pattern, replacement, times)
 		return prefix(changed, protocol.MaxArtifactBytes+1), changed != content
 	}
