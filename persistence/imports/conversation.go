@@ -164,7 +164,12 @@ func (w *writing) skip(ctx context.Context, reason protocol.ImportReason, existi
 // noteAll moves the notes of the conversation to the report.
 func (w *writing) noteAll(id *protocol.ConversationID) {
 	for _, reason := range protocol.ImportReasons {
-		if n := w.c.Notes[reason]; n > 0 {
+		n := w.c.Notes[reason]
+		switch {
+		case n == 0:
+		case reason == protocol.ImportHiddenSkipped: // most conversations of some services have them
+			w.noteOnce(reason, n)
+		default:
 			w.note(protocol.ImportEntry{Reason: reason, Title: w.c.Title, ConversationID: id, Count: n})
 		}
 	}

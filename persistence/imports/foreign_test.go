@@ -206,3 +206,13 @@ func TestExportsOfOtherServicesAreImported(t *testing.T) {
 		}
 	}
 }
+
+func TestMessagesThatAreNotShownHaveOneLine(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const conversation = `{"id":"%d","title":"x","mapping":{"1":{"id":"1","message":{"author":{"role":"system"},"content":{"content_type":"text","parts":["Be kind."]}}},
+		"2":{"id":"2","parent":"1","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["Why?"]}}}}}`
+	done := upload(w, w.Account, fmt.Appendf(nil, `[`+conversation+`,`+conversation+`]`, 1, 2))
+	if len(done.Report.Entries) != 1 || done.Report.Entries[0].Count != 2 || done.Report.Reasons[protocol.ImportHiddenSkipped] != 2 {
+		t.Errorf("%+v", done.Report)
+	}
+}
