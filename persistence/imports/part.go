@@ -209,7 +209,7 @@ func (r *run) file(ctx context.Context, f *source.File) error {
 			return fmt.Errorf("finding a file of an export: %w", err)
 		}
 		if len(same) > 0 {
-			if !same[0] { // otherwise this import has it from another message
+			if !same[0] || r.archive { // otherwise this import has it from another message
 				r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
 			}
 			return r.countPart(ctx, nil)
