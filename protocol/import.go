@@ -10,6 +10,10 @@ const (
 	ImportFromTurnstone ImportSource = "turnstone"
 	ImportFromChatGPT   ImportSource = "chatgpt"
 	ImportFromClaude    ImportSource = "claude"
+	ImportFromOpenWebUI ImportSource = "openwebui"
+	ImportFromLibreChat ImportSource = "librechat"
+	ImportFromDeepSeek  ImportSource = "deepseek"
+	ImportFromGemini    ImportSource = "gemini"
 )
 
 // ImportReason says why something was left out or changed.
@@ -27,6 +31,11 @@ const (
 	ImportTextCut           ImportReason = "text_cut"             // texts were shortened: they are over a limit
 	ImportTextChanged       ImportReason = "text_changed"         // characters that cannot be stored were replaced
 	ImportPartsSkipped      ImportReason = "parts_skipped"        // parts of messages were left out: the service has no place for them, for example calls of tools
+	ImportTimesUnreadable   ImportReason = "times_unreadable"     // times were left out: they could not be read, and others of the conversation or of the import stand instead
+	ImportRolesUnknown      ImportReason = "roles_unknown"        // messages were left out: they are of neither the user nor the model
+	ImportHiddenSkipped     ImportReason = "hidden_skipped"       // messages were left out that the other service does not show, for example its instructions for the model
+	ImportMessagesAdded     ImportReason = "messages_added"       // a conversation of an earlier import got the messages that it has gained since
+	ImportMessagesKept      ImportReason = "messages_kept"        // messages of an earlier import stay as they are, although they have more parts in this export
 	ImportMessagesSplit     ImportReason = "messages_split"       // messages longer than 1 MiB became several
 	ImportTitleCut          ImportReason = "title_cut"            // a title was shortened
 	ImportAttachmentsAbsent ImportReason = "attachments_absent"   // attachments that the export names but does not have
@@ -42,6 +51,9 @@ const (
 	ImportFilesFailed       ImportReason = "files_failed"         // files were skipped: the service could not check or store them
 	ImportArtifactsAbsent   ImportReason = "artifacts_absent"     // artifacts were skipped: their conversation was not imported
 	ImportArtifactsLimit    ImportReason = "artifacts_over_limit" // versions of artifacts were skipped: over the quota of the account, or too many for one file
+	ImportActivitiesSkipped ImportReason = "activities_skipped"   // activities of Gemini were left out that are no prompts, or of other products
+	ImportArtifactsKept     ImportReason = "artifacts_kept"       // versions of artifacts were skipped: the account has written others in their place
+	ImportMemoriesAsFiles   ImportReason = "memories_as_files"    // memories became files of the library: the service gives them to no model by itself
 	ImportResearchSkipped   ImportReason = "research_skipped"     // research tasks are not created again; their reports are artifacts
 	ImportSharesSkipped     ImportReason = "shares_skipped"       // shares are not created again: their addresses are secret
 	ImportAccountKept       ImportReason = "account_kept"         // the account keeps its own name, address, settings and usage
@@ -52,8 +64,8 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportPartsSkipped, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportResearchSkipped, ImportSharesSkipped,
+	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesAdded, ImportMessagesKept, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportArtifactsKept, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 
@@ -62,7 +74,7 @@ const MaxImportEntries = 200
 
 // ImportEntry is one line of a report.
 type ImportEntry struct {
-	Reason         ImportReason    `json:"reason"`
+	Reason         ImportReason    `json:"reason" enum:"already_imported,no_messages,unreadable,messages_cut,messages_unlinked,messages_skipped,branches_cut,text_cut,text_changed,parts_skipped,times_unreadable,roles_unknown,hidden_skipped,messages_added,messages_kept,messages_split,title_cut,attachments_absent,attachments_skipped,follow_ups_skipped,follow_ups_held,incomplete,project_absent,files_absent,files_damaged,files_refused,files_over_limit,files_failed,artifacts_absent,artifacts_over_limit,activities_skipped,artifacts_kept,memories_as_files,research_skipped,shares_skipped,account_kept,archive_limit,other_files_skipped"`
 	Title          string          `json:"title,omitempty" doc:"The title of the conversation in the export, or the name of a project or a file."`
 	ConversationID *ConversationID `json:"conversation_id,omitempty" doc:"The conversation of the account, if there is one."`
 	Count          int             `json:"count"`
@@ -80,10 +92,11 @@ type ImportReport struct {
 type Import struct {
 	ImportID   ImportID      `json:"import_id"`
 	State      ImportState   `json:"state" enum:"receiving,queued,running,completed,failed,cancelled"`
-	Source     *ImportSource `json:"source" enum:"turnstone,chatgpt,claude" doc:"Null until the first conversation was read."`
+	Source     *ImportSource `json:"source" enum:"turnstone,chatgpt,claude,openwebui,librechat,deepseek,gemini" doc:"Null until the first conversation was read."`
 	Size       int64         `json:"size" doc:"The number of bytes that were received."`
 	ReadBytes  int64         `json:"read_bytes" doc:"The number of these bytes that were read: the progress."`
 	Imported   int64         `json:"imported" doc:"The number of conversations that were created."`
+	Updated    int64         `json:"updated" doc:"The number of conversations of earlier imports that got the messages which they have gained since."`
 	Skipped    int64         `json:"skipped" doc:"The number of conversations that were left out; the report has the reasons."`
 	Messages   int64         `json:"messages" doc:"The number of messages that were created."`
 	Projects   int64         `json:"projects" doc:"The number of projects that were created."`

@@ -3,7 +3,6 @@ package imports
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"time"
@@ -45,7 +44,7 @@ func (r *run) conversation(ctx context.Context, c *source.Conversation) error {
 		return err
 	}
 	if existing != nil {
-		return w.skip(ctx, protocol.ImportAlreadyImported, existing)
+		return w.grow(ctx, *existing)
 	}
 	for _, step := range []func(context.Context) error{w.link, w.findProject} {
 		if err := step(ctx); err != nil {
@@ -108,16 +107,6 @@ func (w *writing) findTitle() string {
 	return ""
 }
 
-// hash identifies the conversation in its source.
-func (w *writing) hash() []byte {
-	id := w.c.ID
-	if id == "" { // without an identifier, the same title and time are taken for the same conversation
-		id = w.c.Title + "\x00" + w.c.CreatedAt.Format(time.RFC3339Nano)
-	}
-	sum := sha256.Sum256([]byte(string(w.c.Kind) + "\x00" + id))
-	return sum[:]
-}
-
 // existingSQL finds the conversation of an earlier import, or of the account itself for an export of its own. A deleted
 // one does not count.
 const existingSQL = `
@@ -130,7 +119,7 @@ const existingSQL = `
 func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error) {
 	own, _ := w.own() // zero: it is no identifier of ours
 	found, err := pg.Rows(ctx, w.db, w.account, pgx.RowTo[protocol.ConversationID], existingSQL,
-		pgx.NamedArgs{"account": w.account, "hash": w.hash(), "own": own})
+		pgx.NamedArgs{"account": w.account, "hash": w.c.Key(), "own": own})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -140,14 +129,14 @@ func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error
 // countSQL counts a conversation as handled. It changes nothing if the import was cancelled or another run has started.
 const countSQL = `
 	update imports
-	set handled = handled + @handled, imported = imported + @imported, skipped = skipped + @skipped, messages = messages + @messages,
+	set handled = handled + @handled, imported = imported + @imported, updated = updated + @updated, skipped = skipped + @skipped, messages = messages + @messages,
 		report = coalesce(@report, report), source = coalesce(source, @source), unfinished_id = @unfinished, active_at = now(),
 		read_bytes = greatest(read_bytes, @read)
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 func (w *writing) count(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) error {
 	all := pgx.NamedArgs{
-		"handled": 0, "imported": 0, "skipped": 0, "messages": 0, "report": nil, "unfinished": nil,
+		"handled": 0, "imported": 0, "updated": 0, "skipped": 0, "messages": 0, "report": nil, "unfinished": nil,
 		"source": w.c.Kind, "read": w.spool.progress(),
 	}
 	maps.Copy(all, w.args)
@@ -175,7 +164,12 @@ func (w *writing) skip(ctx context.Context, reason protocol.ImportReason, existi
 // noteAll moves the notes of the conversation to the report.
 func (w *writing) noteAll(id *protocol.ConversationID) {
 	for _, reason := range protocol.ImportReasons {
-		if n := w.c.Notes[reason]; n > 0 {
+		n := w.c.Notes[reason]
+		switch {
+		case n == 0:
+		case reason == protocol.ImportHiddenSkipped: // most conversations of some services have them
+			w.noteOnce(reason, n)
+		default:
 			w.note(protocol.ImportEntry{Reason: reason, Title: w.c.Title, ConversationID: id, Count: n})
 		}
 	}
@@ -193,10 +187,11 @@ func (w *writing) prepare() {
 		}
 	}
 	w.messages = make([]protocol.MessageID, len(w.tree.Messages))
+	conversation := w.c.Key()
 	w.parts = make([]string, len(w.tree.Messages))
 	size := 0
 	for i := range w.messages {
-		w.messages[i] = protocol.NewMessageID()
+		w.messages[i] = messageIn(conversation, w.tree.Messages[i].ID)
 		var id protocol.MessageID
 		if w.c.Kind == protocol.ImportFromTurnstone && id.UnmarshalText([]byte(w.tree.Messages[i].ID)) == nil {
 			w.messages[i] = id.Renew()
@@ -474,7 +469,7 @@ func (w *writing) finish(ctx context.Context, tx *pg.Tx) error {
 	if err != nil {
 		return err
 	}
-	args := pgx.NamedArgs{"account": w.account, "conversation": w.id, "hash": w.hash()}
+	args := pgx.NamedArgs{"account": w.account, "conversation": w.id, "hash": w.c.Key()}
 	batch := &pgx.Batch{}
 	if !w.whole {
 		batch.Queue(showSQL, args)

@@ -38,7 +38,7 @@ func New(db *pg.DB, queue *jobs.Queue, objects objects.Store, stored *files.Stor
 	return &Store{db, queue, objects, stored, quota}
 }
 
-const importColumns = `import_id, state, source, size, read_bytes, imported, skipped, messages, projects, files, artifacts, report, failure, created_at, finished_at`
+const importColumns = `import_id, state, source, size, read_bytes, imported, updated, skipped, messages, projects, files, artifacts, report, failure, created_at, finished_at`
 
 const (
 	openImportsSQL = ` state in ('receiving', 'queued', 'running')`

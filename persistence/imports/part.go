@@ -43,13 +43,16 @@ func (r *run) part(write func() error) error {
 // countPartSQL counts a part as handled. As countSQL, it changes nothing if the import was cancelled or another run has started.
 const countPartSQL = `
 	update imports
-	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = coalesce(@report, report), source = coalesce(source, 'turnstone'),
+	set parts = parts + 1, projects = projects + @projects, files = files + @files, report = coalesce(@report, report), source = coalesce(source, @source),
 		active_at = now(), read_bytes = greatest(read_bytes, @read)
 	where account_id = @account and import_id = @import and run = @run and state = 'running'`
 
 // countPart runs the statements of a part and counts it, in one transaction. counts are the columns that grow by one.
 func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArgs), counts ...string) error {
-	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": nil, "read": r.spool.progress()}
+	args := pgx.NamedArgs{"projects": 0, "files": 0, "report": nil, "read": r.spool.progress(), "source": nil}
+	if r.archive {
+		args["source"] = protocol.ImportFromTurnstone
+	}
 	if r.noted { // a report may have many entries, and an export many parts
 		report, err := pg.JSONText(&r.report)
 		if err != nil {
@@ -190,8 +193,9 @@ func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
 // sameFileSQL finds a file of the account with the content of one of an export: its own, or what an import made of it. One that
 // was deleted from the library counts only for a file that was deleted in the export, too.
 const sameFileSQL = `
-	select f.file_id from files f
-	where f.account_id = @account and f.sha256 = @hash and (f.deleted_at is null or @deleted)
+	select exists (select from import_items i where i.account_id = @account and i.kind = 'file' and i.source_id = @source and i.item_id = f.file_id and i.import_id = @import)
+	from files f
+	where f.account_id = @account and (f.sha256 = @hash or @hash::bytea is null) and (f.deleted_at is null or @deleted)
 	  and f.file_id = any (array[
 		(select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source), @source::uuid])
 	limit 1`
@@ -199,13 +203,15 @@ const sameFileSQL = `
 // file imports a file.
 func (r *run) file(ctx context.Context, f *source.File) error {
 	return r.part(func() error {
-		same, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[protocol.FileID], sameFileSQL,
-			pgx.NamedArgs{"account": r.account, "hash": f.SHA256, "deleted": f.Deleted, "source": f.ID})
+		same, err := pg.Rows(ctx, r.db, r.account, pgx.RowTo[bool], sameFileSQL,
+			pgx.NamedArgs{"account": r.account, "import": r.id, "hash": f.SHA256, "deleted": f.Deleted, "source": f.ID})
 		if err != nil {
 			return fmt.Errorf("finding a file of an export: %w", err)
 		}
 		if len(same) > 0 {
-			r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
+			if !same[0] || r.archive { // otherwise this import has it from another message
+				r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: f.Name, Count: 1})
+			}
 			return r.countPart(ctx, nil)
 		}
 		if f.Open == nil {
@@ -294,7 +300,7 @@ func (r *run) receiveFile(ctx context.Context, f *source.File, spec *uploadlog.S
 		detail = upload.Failure.Detail
 	}
 	switch {
-	case upload.State == protocol.UploadReady && upload.SHA256 != nil && *upload.SHA256 == hex.EncodeToString(f.SHA256):
+	case upload.State == protocol.UploadReady && (f.SHA256 == nil || upload.SHA256 != nil && *upload.SHA256 == hex.EncodeToString(f.SHA256)):
 		return r.addFile(ctx, f, *upload.FileID)
 	case upload.State == protocol.UploadRejected:
 		return r.skipFile(ctx, f, protocol.ImportFilesRefused, detail)

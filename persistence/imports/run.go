@@ -240,6 +240,19 @@ func (r *run) note(entry protocol.ImportEntry) {
 	r.report.Entries = append(r.report.Entries, entry)
 }
 
+// noteOnce adds to the only entry of a reason.
+func (r *run) noteOnce(reason protocol.ImportReason, n int) {
+	for i := range r.report.Entries {
+		if entry := &r.report.Entries[i]; entry.Reason == reason {
+			entry.Count += n
+			r.report.Reasons[reason] += int64(n)
+			r.noted = true
+			return
+		}
+	}
+	r.note(protocol.ImportEntry{Reason: reason, Count: n})
+}
+
 const endSQL = `
 	update imports
 	set state = @state, failure = @failure, report = @report, source = coalesce(source, @source), read_bytes = size, finished_at = now()
@@ -260,7 +273,7 @@ func (r *run) end(ctx context.Context, failure string) error {
 	}
 	if r.archive {
 		args["source"] = protocol.ImportFromTurnstone
-	} else if failure == "" && r.seen == 0 {
+	} else if failure == "" && r.seen == 0 && r.parts == 0 {
 		failure = "The file has no conversations that can be imported."
 	}
 	if failure != "" {

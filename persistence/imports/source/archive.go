@@ -51,13 +51,13 @@ type Instructions struct {
 	CreatedAt time.Time
 }
 
-// File is a file of an archive of this service. Nothing in it was compared with its content.
+// File is a file of an archive. Nothing in it was compared with its content.
 type File struct {
 	ID         protocol.FileID // in the export
 	Name       string
 	MediaType  string
 	Size       int64
-	SHA256     []byte // 32 bytes
+	SHA256     []byte // 32 bytes; nil: the archive does not have it
 	ProjectIDs []protocol.ProjectID
 	Version    int64
 	Deleted    bool // from the library; messages have it
@@ -72,17 +72,19 @@ type File struct {
 	OverLimit bool
 }
 
-// Artifact is one version of an artifact of an archive of this service.
+// Artifact is one version of an artifact.
 type Artifact struct {
-	ID             protocol.ArtifactID     // in the export
-	ConversationID protocol.ConversationID // in the export
-	Kind           protocol.ArtifactKind
-	Language       *string
-	Version        int64
-	Title          string
-	CreatedBy      protocol.ArtifactAuthor
-	CreatedAt      time.Time
-	Content        string
+	ID        protocol.ArtifactID // in the export
+	Key       []byte              // of its conversation
+	Kind      protocol.ArtifactKind
+	Language  *string
+	Version   int64
+	Title     string
+	CreatedBy protocol.ArtifactAuthor
+	CreatedAt time.Time
+	Content   string
+
+	source string // what identifies it in another service
 }
 
 // artifacts reads the artifacts, after the conversations to which they belong.
@@ -125,8 +127,10 @@ func (d *decoder) artifact(now time.Time) (v *Artifact, valid bool, err error) {
 	if language := strings.ReplaceAll(clipRunes(string(from.Language), protocol.MaxArtifactLanguage), "\x00", ""); language != "" {
 		v.Language = &language
 	}
-	valid = v.ID.UnmarshalText([]byte(from.ID)) == nil && v.ConversationID.UnmarshalText([]byte(from.ConversationID)) == nil && v.Title != "" && v.Version == version(v.Version) &&
+	var conversation protocol.ConversationID
+	valid = v.ID.UnmarshalText([]byte(from.ID)) == nil && conversation.UnmarshalText([]byte(from.ConversationID)) == nil && v.Title != "" && v.Version == version(v.Version) &&
 		len(v.Content) <= protocol.MaxArtifactBytes && slices.Contains(protocol.ArtifactKinds, v.Kind) && (v.CreatedBy == protocol.ByModel || v.CreatedBy == protocol.ByUser)
+	v.Key = key(protocol.ImportFromTurnstone, conversation.String())
 	return v, valid, nil
 }
 
@@ -243,10 +247,15 @@ func (a *ownArchive) list(at, name string, most int, item func(*decoder) error) 
 				return item(d)
 			})
 		})
-		if failed := yielded(err); failed != nil || err == nil {
+		if failed := yielded(err); failed != nil {
 			return failed
 		}
-		return a.to.Problem(protocol.ImportUnreadable, at, "The file is damaged: "+brief(err), 1)
+		if err != nil {
+			if err := a.to.Problem(protocol.ImportUnreadable, at, "The file is damaged: "+brief(err), 1); err != nil {
+				return err
+			}
+		}
+		return d.reportChanged(at, a.to)
 	})
 	if err == nil && over > 0 {
 		err = a.to.Problem(protocol.ImportArchiveLimit, at, "", over)
@@ -389,13 +398,13 @@ func (a *ownArchive) file(d *decoder) error {
 	return yield(a.to.File(f))
 }
 
-// open opens the content of a file. Its size was compared with the list, so its ratio does not matter.
-func (a *ownArchive) open(entry *zip.File) (io.ReadCloser, error) {
+// open opens the content of a file. Its size is known and will be compared, so its ratio does not matter.
+func (u *unpacking) open(entry *zip.File) (io.ReadCloser, error) {
 	content, err := entry.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &opened{ReadCloser: content, from: unpacker{from: content, left: a.left, packed: math.MaxInt64}, left: &a.left}, nil
+	return &opened{ReadCloser: content, from: unpacker{from: content, left: u.left, packed: math.MaxInt64}, left: &u.left}, nil
 }
 
 // opened is the content of a file. Its Close counts what was unpacked.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -19,9 +20,10 @@ type chatGPTNode struct {
 			Role text `json:"role"`
 			Name text `json:"name"`
 		} `json:"author"`
+		Recipient  text           `json:"recipient"`
 		CreateTime when           `json:"create_time"`
 		Status     text           `json:"status"`
-		Content    chatGPTContent `json:"content"`
+		Value      jsontext.Value `json:"content"`
 		Metadata   struct {
 			Hidden      jsontext.Value `json:"is_visually_hidden_from_conversation"`
 			Model       text           `json:"model_slug"`
@@ -29,19 +31,25 @@ type chatGPTNode struct {
 				Name text `json:"name"`
 				ID   text `json:"id"`
 			} `json:"attachments"`
+			References []reference    `json:"content_references"`
+			Citations  []oldReference `json:"citations"`
 		} `json:"metadata"`
+		deepSeekMessage
+		Content chatGPTContent `json:"-"`
 	} `json:"message"`
 }
 
 // chatGPTContent is the content of a message. Its type determines the members.
 type chatGPTContent struct {
-	Type     text             `json:"content_type"`
-	Parts    []jsontext.Value `json:"parts"`
-	Text     text             `json:"text"`
-	Language text             `json:"language"`
-	Result   text             `json:"result"`
-	Content  text             `json:"content"`
-	Thoughts []struct {
+	Type         text             `json:"content_type"`
+	Parts        []jsontext.Value `json:"parts"`
+	Text         text             `json:"text"`
+	Language     text             `json:"language"`
+	Result       text             `json:"result"`
+	Content      text             `json:"content"`
+	Profile      text             `json:"user_profile"`
+	Instructions text             `json:"user_instructions"`
+	Thoughts     []struct {
 		Summary text `json:"summary"`
 		Content text `json:"content"`
 	} `json:"thoughts"`
@@ -56,15 +64,27 @@ func (d *decoder) chatGPTNodes(c *Conversation) error {
 		if node.ID == "" {
 			node.ID = text(name)
 		}
-		c.add(c.chatGPTMessage(&node))
+		if m := node.Message; m != nil && m.Value.Kind() == '{' && json.Unmarshal(m.Value, &m.Content, d.options) != nil {
+			d.mismatches++
+		}
+		c.add(c.chatGPTMessage(&node, d.assets))
 		return nil
 	})
 }
 
-func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
+func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message {
 	m := Message{ID: string(node.ID), Parent: string(node.Parent), Hidden: true}
 	from := node.Message
-	if from == nil || string(from.Metadata.Hidden) == "true" {
+	if from == nil {
+		return m
+	}
+	if from.Fragments != nil || c.Kind == protocol.ImportFromDeepSeek {
+		c.Kind = protocol.ImportFromDeepSeek
+		c.deepSeekMessage(&m, &from.deepSeekMessage, valueOf(from.Value))
+		return m
+	}
+	if string(from.Metadata.Hidden) == "true" {
+		c.noteHidden(&from.Content)
 		return m
 	}
 	switch from.Author.Role {
@@ -72,7 +92,11 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 		m.Role = protocol.RoleUser
 	case "assistant", "tool":
 		m.Role = protocol.RoleAssistant
-	default: // instructions of the system
+	case "system": // instructions, which the source does not show
+		c.noteHidden(&from.Content)
+		return m
+	default:
+		c.note(protocol.ImportRolesUnknown, 1)
 		return m
 	}
 	m.Hidden, m.CreatedAt, m.Status = false, from.CreateTime.Time, protocol.MessageComplete
@@ -82,11 +106,104 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode) Message {
 	if name := clip(string(from.Metadata.Model), maxModelName); name != "" && m.Role == protocol.RoleAssistant {
 		m.ModelID = &name
 	}
-	m.Parts = c.chatGPTParts(&from.Content, from.Author.Role == "tool")
+	if call := c.chatGPTCall(&from.Content, string(from.Recipient)); call != nil {
+		m.Parts = []protocol.Part{*call}
+	} else {
+		m.Parts = c.chatGPTParts(&from.Content, from.Author.Role == "tool", &receiving{&m, files})
+	}
+	if from.Author.Role == "tool" && isPictureTool(string(from.Author.Name)) {
+		m.Parts = pictures(string(from.Author.Name), &m)
+	}
+	c.resolve(m.Parts, from.Metadata.References, from.Metadata.Citations)
 	for _, file := range from.Metadata.Attachments {
-		m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		if !c.attach(&receiving{&m, files}, string(file.ID)) {
+			m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		}
 	}
 	return m
+}
+
+// receiving is a message that is read, with the files of its archive.
+type receiving struct {
+	*Message
+	files *assets
+}
+
+// attach attaches a file of the archive to a message, and reports whether that is possible. A file is attached once.
+func (c *Conversation) attach(m *receiving, pointer string) bool {
+	id, has := m.files.find(pointer)
+	switch {
+	case !has:
+		return false
+	case slices.Contains(m.Attachments, id):
+		return true
+	case len(m.Attachments) == protocol.MaxAttachments || c.memory+absentNotice > maxMemory:
+		return false
+	}
+	m.Attachments, c.memory = append(m.Attachments, id), c.memory+absentNotice
+	return true
+}
+
+// chatGPTCall returns the part for a call of a tool that has a counterpart here; nil: it is another message.
+func (c *Conversation) chatGPTCall(content *chatGPTContent, recipient string) *protocol.Part {
+	input := string(content.Text)
+	if len(content.Parts) > 0 {
+		var words text
+		_ = json.Unmarshal(content.Parts[0], &words, lenient) // an empty text if it fails
+		input += string(words)
+	}
+	switch {
+	case isPictureTool(recipient):
+		return toolPart(recipient, input)
+	case recipient == createTextdoc || recipient == updateTextdoc:
+		return &protocol.Part{Type: protocol.PartArtifact, ToolName: recipient, Code: input} // see textdocs
+	}
+	return nil
+}
+
+// toolPart is the part for a call of a tool of another service.
+func toolPart(name, input string) *protocol.Part {
+	id := protocol.ToolID(protocol.NewPartID())
+	value := jsontext.Value(input)
+	if !value.IsValid(lenient) || value.Kind() != '{' {
+		value, _ = json.Marshal(map[string]string{"prompt": input}, lenient)
+	}
+	return &protocol.Part{Type: protocol.PartTool, ToolID: &id, ToolName: name, Title: name, Input: []byte(value), State: protocol.ToolSucceeded, Outcome: protocol.ResultOK}
+}
+
+// isPictureTool reports whether a tool of ChatGPT makes pictures.
+func isPictureTool(name string) bool {
+	return name == "dalle.text2im" || strings.HasPrefix(name, "t2uay3k.") || strings.HasPrefix(name, "image_gen.")
+}
+
+// pictures is the result of a tool that makes pictures: they are the files of the message. Its part is joined with that of the call.
+func pictures(name string, m *Message) []protocol.Part {
+	made := toolPart(name, "{}")
+	var rest []protocol.Part
+	var output []string
+	for _, part := range m.Parts {
+		if part.Type == protocol.PartCode {
+			output = append(output, part.Code)
+			continue
+		}
+		rest = append(rest, part)
+	}
+	made.Output = strings.Join(output, "\n")
+	for i, id := range m.Attachments {
+		made.Sources = append(made.Sources, protocol.Source{Number: i + 1, FileID: id, Title: "Picture"})
+	}
+	return append([]protocol.Part{*made}, rest...)
+}
+
+// noteHidden notes a message that the source does not show, if it has a content.
+func (c *Conversation) noteHidden(content *chatGPTContent) {
+	empty := content.Text == "" && content.Content == "" && content.Result == "" && content.Profile == "" && content.Instructions == ""
+	for _, part := range content.Parts {
+		empty = empty && string(part) == `""`
+	}
+	if !empty {
+		c.note(protocol.ImportHiddenSkipped, 1)
+	}
 }
 
 // absent is the part in place of an attachment that the export names but does not have.
@@ -99,7 +216,7 @@ func (c *Conversation) absent(name string) protocol.Part {
 }
 
 // chatGPTParts converts the content of a message. Unknown types have texts in the same members, or nothing to show.
-func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []protocol.Part {
+func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool, m *receiving) []protocol.Part {
 	switch content.Type {
 	case "code":
 		language := string(content.Language)
@@ -123,7 +240,7 @@ func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []prot
 	}
 	var parts []protocol.Part
 	for _, value := range content.Parts {
-		parts = append(parts, c.chatGPTPart(value)...)
+		parts = append(parts, c.chatGPTPart(value, m)...)
 	}
 	if text := string(content.Text); len(parts) == 0 && text != "" {
 		parts = append(parts, protocol.Part{Type: protocol.PartText, Text: text})
@@ -139,7 +256,7 @@ func (c *Conversation) chatGPTParts(content *chatGPTContent, ofTool bool) []prot
 }
 
 // chatGPTPart converts an element of "parts": a text, or an object that names a file.
-func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
+func (c *Conversation) chatGPTPart(value jsontext.Value, m *receiving) []protocol.Part {
 	if value.Kind() == '"' {
 		var words text
 		_ = json.Unmarshal(value, &words, lenient) // an empty text if it fails
@@ -151,9 +268,19 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	var object struct {
 		Type text `json:"content_type"`
 		Text text `json:"text"`
+
+		Asset  text      `json:"asset_pointer"`
+		Audio  pointer   `json:"audio_asset_pointer"`
+		Frames []pointer `json:"frames_asset_pointers"`
 	}
 	_ = json.Unmarshal(value, &object, lenient) // a value that is not an object has no type
+	found := false
+	for _, asset := range append([]pointer{{object.Asset}, object.Audio}, object.Frames...) {
+		found = asset.Asset != "" && c.attach(m, string(asset.Asset)) || found
+	}
 	switch {
+	case found:
+		return nil
 	case object.Type == "audio_transcription" || object.Type == "" && object.Text != "":
 		return []protocol.Part{{Type: protocol.PartText, Text: string(object.Text)}}
 	case object.Type != "":
@@ -161,4 +288,9 @@ func (c *Conversation) chatGPTPart(value jsontext.Value) []protocol.Part {
 	}
 	c.note(protocol.ImportPartsSkipped, 1)
 	return nil
+}
+
+// pointer names a file of the archive.
+type pointer struct {
+	Asset text `json:"asset_pointer"`
 }

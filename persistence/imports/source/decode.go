@@ -26,7 +26,14 @@ type decoder struct {
 	limit *limiter
 	now   time.Time
 
+	assets *assets // nil: the file is not in an archive
+
 	mismatches int // values that had another type than expected
+	times      int // that could not be read
+	options    json.Options
+
+	// What was noted of limit.cut and limit.replaced.
+	notedCut, notedReplaced int
 
 	copied bytes.Buffer // the last value
 	to     *jsontext.Encoder
@@ -34,16 +41,45 @@ type decoder struct {
 
 func newDecoder(from io.Reader, now time.Time) *decoder {
 	limit := newLimiter(from)
-	return &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now, to: &jsontext.Encoder{}}
+	d := &decoder{Decoder: jsontext.NewDecoder(limit, lenient), limit: limit, now: now, to: &jsontext.Encoder{}}
+	d.options = json.JoinOptions(lenient, json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(d.readTime), json.UnmarshalFromFunc(d.readText))))
+	return d
 }
 
 // each calls yield with every conversation of the file, which has one JSON value or several, as a file of JSON lines has. An
 // error of the file is returned after the conversations before it; the one in which it occurred is passed on as far as it
-// was read.
-func (d *decoder) each(yield func(*Conversation) error) error {
+// was read. In a file of lines, an error ends its line only, and is passed to damaged.
+func (d *decoder) each(yield func(*Conversation) error, damaged func(error) error) error {
+	d.limit.findLines()
 	for {
-		if err := d.eachOfValue(yield); err != nil {
+		err := d.eachOfText(yield)
+		if !d.limit.lines.is || yielded(err) != nil {
 			return err
+		}
+		if err != nil {
+			if err := damaged(err); err != nil {
+				return yieldError{err}
+			}
+		}
+		if more, err := d.limit.nextLine(); !more {
+			return err
+		}
+		d.Reset(d.limit, lenient)
+	}
+}
+
+// eachOfText calls yield with the conversations of all values up to the end of the file, or of the line.
+func (d *decoder) eachOfText(yield func(*Conversation) error) error {
+	for {
+		if !d.limit.lines.is || d.PeekKind() != 0 {
+			if err := d.eachOfValue(yield); err != nil {
+				return err
+			}
+		}
+		if !d.limit.lines.is {
+			if d.limit.continueInLines(d.UnreadBuffer()); d.limit.lines.is {
+				return nil
+			}
 		}
 		if d.PeekKind() != 0 {
 			continue
@@ -79,13 +115,16 @@ func (e yieldError) Unwrap() error { return e.error }
 
 func (d *decoder) one(yield func(*Conversation) error) error {
 	c := &Conversation{}
-	cut, mismatches := d.limit.cut, d.mismatches
+	mismatches, times := d.mismatches, d.times
 	damaged := d.conversation(c)
-	c.note(protocol.ImportTextCut, d.limit.cut-cut)
-	c.note(protocol.ImportUnreadable, d.mismatches-mismatches)
 	if damaged != nil && len(c.Messages) == 0 {
 		return damaged
 	}
+	cut, replaced := d.changed()
+	c.note(protocol.ImportTextCut, cut)
+	c.note(protocol.ImportTextChanged, replaced)
+	c.note(protocol.ImportUnreadable, d.mismatches-mismatches)
+	c.note(protocol.ImportTimesUnreadable, d.times-times)
 	if damaged != nil {
 		c.note(protocol.ImportUnreadable, 1)
 	}
@@ -94,6 +133,13 @@ func (d *decoder) one(yield func(*Conversation) error) error {
 		return yieldError{err}
 	}
 	return damaged
+}
+
+// changed returns how many texts were cut and how many characters were replaced since it was last called.
+func (d *decoder) changed() (cut, replaced int) {
+	cut, replaced = d.limit.cut-d.notedCut, d.limit.replaced-d.notedReplaced
+	d.notedCut, d.notedReplaced = d.limit.cut, d.limit.replaced
+	return cut, replaced
 }
 
 // members calls member with the name of each member of an object; member reads the value. A value that is not an object
@@ -160,10 +206,29 @@ func (d *decoder) value(v any) error {
 	if err := c.value(); err != nil {
 		return err
 	}
-	if json.Unmarshal(d.copied.Bytes(), v, lenient) != nil {
+	if json.Unmarshal(d.copied.Bytes(), v, d.options) != nil {
 		d.mismatches++
 	}
 	return nil
+}
+
+// readTime reads a time, and counts one that cannot be read.
+func (d *decoder) readTime(from *jsontext.Decoder, to *when) error {
+	err := to.UnmarshalJSONFrom(from)
+	if to.unreadable {
+		d.times++
+	}
+	return err
+}
+
+// readText reads a text, and counts a value of another type. Identifiers can be numbers.
+func (d *decoder) readText(from *jsontext.Decoder, to *text) error {
+	switch from.PeekKind() {
+	case 'n', '"', '0':
+	default:
+		d.mismatches++
+	}
+	return to.UnmarshalJSONFrom(from)
 }
 
 // copying copies one value up to maxValue bytes and maxValues values: the memory that is needed for millions of small
@@ -228,7 +293,9 @@ func (d *decoder) conversation(c *Conversation) error {
 	err := d.members(func(name string) error {
 		switch name {
 		case "mapping":
-			c.Kind = protocol.ImportFromChatGPT
+			if c.Kind != protocol.ImportFromDeepSeek {
+				c.Kind = protocol.ImportFromChatGPT
+			}
 			return d.chatGPTNodes(c)
 		case "chat_messages":
 			c.Kind = protocol.ImportFromClaude
@@ -242,6 +309,32 @@ func (d *decoder) conversation(c *Conversation) error {
 			return err
 		case "title", "name":
 			return d.text(&c.Title)
+		case "chat":
+			return d.openChat(c)
+		case "history":
+			return d.openHistory(c)
+		case "messagesTree":
+			c.Kind = protocol.ImportFromLibreChat
+			return d.anyMessages(c)
+		case "conversationId":
+			c.Kind = protocol.ImportFromLibreChat
+			return d.text(&c.ID)
+		case "inserted_at":
+			c.Kind = protocol.ImportFromDeepSeek
+			return d.time(&c.CreatedAt)
+		case "messages":
+			switch c.Kind {
+			case protocol.ImportFromTurnstone:
+				return d.ownMessages(c)
+			case "", protocol.ImportFromLibreChat:
+				return d.anyMessages(c)
+			}
+			return d.skip()
+		case "pinned":
+			var pinned jsontext.Value
+			err := d.value(&pinned)
+			c.pinned = pinned.Kind() == 't'
+			return err
 		case "id", "conversation_id", "uuid":
 			return d.text(&c.ID)
 		case "current_node", "current_leaf_message_uuid":
@@ -250,10 +343,25 @@ func (d *decoder) conversation(c *Conversation) error {
 			return d.time(&c.CreatedAt)
 		case "update_time", "updated_at":
 			return d.time(&c.UpdatedAt)
-		case "is_archived":
+		case "project":
+			var project struct {
+				ID text `json:"uuid"`
+			}
+			err := d.value(&project)
+			if project.ID != "" {
+				c.ProjectID = claudeProject(clip(string(project.ID), maxID))
+			}
+			return err
+		case "is_archived", "archived":
 			var archived jsontext.Value
 			err := d.value(&archived)
 			c.archived = archived.Kind() == 't'
+			return err
+		}
+		if is, err := d.extra(c, name); is || err != nil {
+			return err
+		}
+		if is, err := d.activityMember(&c.activity, name); c.Kind == "" && (is || err != nil) {
 			return err
 		}
 		if c.Kind == "" || c.Kind == protocol.ImportFromTurnstone { // the format may be a later member
@@ -284,7 +392,7 @@ func (d *decoder) time(to *time.Time) error {
 	return err
 }
 
-// text is a string; another value is empty.
+// text is a string, or the digits of a number; another value is empty.
 type text string
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -295,6 +403,9 @@ func (t *text) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 		if json.Unmarshal(value, &s, lenient) == nil {
 			*t = text(s)
 		}
+	}
+	if err == nil && value.Kind() == '0' {
+		*t = text(value)
 	}
 	return err
 }

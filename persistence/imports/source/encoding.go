@@ -11,8 +11,8 @@ import (
 )
 
 // asUTF8 returns the text of a JSON file as UTF-8 without a byte order mark. JSON starts with a character of ASCII, so the
-// position of its zero byte tells UTF-16 without a mark.
-func asUTF8(from *bufio.Reader) *bufio.Reader {
+// position of its zero byte tells UTF-16 without a mark. replaced counts the units that are no characters.
+func asUTF8(from *bufio.Reader, replaced *int) *bufio.Reader {
 	const mark, unit = 3, 2
 	start, _ := from.Peek(mark) // an error comes again when the text is read
 	var order binary.ByteOrder
@@ -33,7 +33,7 @@ func asUTF8(from *bufio.Reader) *bufio.Reader {
 	default:
 		return from
 	}
-	return bufio.NewReader(&utf16Reader{from: from, order: order})
+	return bufio.NewReaderSize(&utf16Reader{from: from, order: order, replaced: replaced}, peeked)
 }
 
 // utf16Reader reads UTF-16 as UTF-8. What is not valid becomes U+FFFD.
@@ -41,6 +41,8 @@ type utf16Reader struct {
 	from  *bufio.Reader
 	order binary.ByteOrder
 	left  []byte // of the last character
+
+	replaced *int
 }
 
 // Read implements io.Reader.
@@ -70,6 +72,7 @@ func (u *utf16Reader) next() (rune, error) {
 			return 0, err
 		}
 		_, _ = u.from.Discard(1)
+		*u.replaced++
 		return utf8.RuneError, nil // half a character
 	}
 	r := rune(u.order.Uint16(first))
@@ -83,5 +86,6 @@ func (u *utf16Reader) next() (rune, error) {
 			return pair, nil
 		}
 	}
+	*u.replaced++
 	return utf8.RuneError, nil
 }

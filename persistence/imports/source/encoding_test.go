@@ -26,6 +26,7 @@ func titled(id, title string) string {
 func TestEveryValueOfAFileIsRead(t *testing.T) {
 	a, b := titled("a", "One 😀"), titled("b", "Zwei é")
 	both := a + "\n" + b
+	long := `{"uuid":"l","chat_messages":[` + message("m", "", `"`+strings.Repeat("x", 3*peeked)+`"`) + `]}`
 	for name, test := range map[string]struct {
 		file     string
 		ids      string
@@ -42,7 +43,15 @@ func TestEveryValueOfAFileIsRead(t *testing.T) {
 		"UTF-16, big":               {encoded(binary.BigEndian, both), "a b", 0},
 		"half a character":          {"\xff\xfe" + encoded(binary.LittleEndian, both) + "x", "a b", 1},
 		"other text at the end":     {a + "\nx", "a", 1},
-		"a damaged line":            {a + "\n{bad}\n" + b, "a", 1},
+		"a damaged line":            {a + "\n{bad}\n" + b, "a b", 1},
+		"a damaged first line":      {"{bad}\n" + a + "\n" + b, "a b", 1},
+		"a line that ends early":    {a[:len(a)-40] + "\n" + b + "\n" + a, "b a", 1},
+		"a line with an open text":  {a + "\n{\"uuid\":\"c\n" + b, "a b", 1},
+		"lines of other values":     {a + "\n5\n[]\nnull x\n" + b, "a b", 3},
+		"two values in a line":      {a + "\n" + b + a + "\n", "a b a", 0},
+		"a long damaged line":       {a + "\n{\"x\":\"" + strings.Repeat("x", 3*peeked) + "\n" + b, "a b", 1},
+		"a long line":               {long + "\n{bad}\n" + b, "l b", 1},
+		"values over several lines": {"{\n" + a[1:] + "\n{\n" + b[1:], "a b", 0},
 		"a value of another kind":   {a + "\n5\n" + b, "a b", 1},
 		"an array that ends early":  {a + "\n[" + b, "a b", 1},
 		"nothing":                   {"", "", 1},
@@ -110,6 +119,49 @@ func TestPartsThatAreLeftOutAreNoted(t *testing.T) {
 	} {
 		if got := read(t, []byte(file)).conversations[0].Notes[protocol.ImportPartsSkipped]; got != want {
 			t.Errorf("%s: %d parts are noted, want %d", file, got, want)
+		}
+	}
+}
+
+// What is left out or changed has a line in the report.
+func TestEveryLossHasALine(t *testing.T) {
+	const texts = `"content":{"content_type":"text","parts":["Tides"]}`
+	chatGPT := func(message string) string {
+		return `{"id":"x","title":"x","mapping":{"n":{"id":"n","message":{` + message + `}},"o":{"id":"o","message":{"author":{"role":"user"},` + texts + `}}}}`
+	}
+	claude := func(members string) string { return `{"uuid":"x","name":"x",` + members + `}` }
+	one := `"chat_messages":[` + message("m", "", `"Tides"`) + `]`
+	for file, want := range map[string]protocol.ImportReason{
+		claude(`"created_at":"yesterday",` + one): protocol.ImportTimesUnreadable,
+		claude(`"created_at":{},` + one):          protocol.ImportTimesUnreadable,
+		claude(`"chat_messages":[{"uuid":"m","sender":"human","text":"Tides","created_at":"soon"}]`):                        protocol.ImportTimesUnreadable,
+		claude(`"chat_messages":[{"uuid":"m","sender":"judge","text":"Tides"},{"uuid":"o","sender":"human","text":"x"}]`):   protocol.ImportRolesUnknown,
+		claude(`"chat_messages":[{"uuid":"m","sender":"human","text":["Tides"]},{"uuid":"o","sender":"human","text":"x"}]`): protocol.ImportUnreadable,
+		chatGPT(`"author":{"role":"judge"},` + texts):                                                                       protocol.ImportRolesUnknown,
+		chatGPT(texts): protocol.ImportRolesUnknown,
+		chatGPT(`"author":{"role":"system"},` + texts):                                                                                                                protocol.ImportHiddenSkipped,
+		chatGPT(`"author":{"role":"user"},"metadata":{"is_visually_hidden_from_conversation":true},` + texts):                                                         protocol.ImportHiddenSkipped,
+		claude(`"chat_messages":[` + message("m", "", "\"T\xffides\"") + `]`):                                                                                         protocol.ImportTextChanged,
+		claude(`"chat_messages":[` + message("m", "", `"T\ud83dides"`) + `]`):                                                                                         protocol.ImportTextChanged,
+		claude(`"chat_messages":[` + message("m", "", `"T\udc00ides"`) + `]`):                                                                                         protocol.ImportTextChanged,
+		claude(`"chat_messages":[` + message("m", "", "\"T\xe2\x82\"") + `]`):                                                                                         protocol.ImportTextChanged,
+		"\xff\xfe" + encoded(binary.LittleEndian, `{"uuid":"x","chat_messages":[{"sender":"human","text":"T`) + "\x00\xd8" + encoded(binary.LittleEndian, `ides"}]}`): protocol.ImportTextChanged,
+		`{"format":"turnstone.conversation","conversation":{"conversation_id":"c"},"messages":[{"message_id":"1","role":"judge"},{"message_id":"2","role":"user"}]}`:  protocol.ImportRolesUnknown,
+	} {
+		r := read(t, []byte(file))
+		if len(r.conversations) != 1 || len(r.problems) != 0 || r.conversations[0].Notes[want] != 1 || len(r.conversations[0].Notes) != 1 {
+			t.Errorf("%s: want %s, got %+v", file, want, r)
+			for _, c := range r.conversations {
+				t.Log(c.Notes)
+			}
+		}
+	}
+	for _, file := range []string{
+		claude(`"created_at":null,"updated_at":0,` + one), chatGPT(`"author":{"role":"system"},"content":{"content_type":"text","parts":[""]}`),
+		claude(`"chat_messages":[` + message("m", "", `"é 😀 \ud83d\ude00 \u00e9 �"`) + `]`),
+	} {
+		if c := read(t, []byte(file)).conversations[0]; len(c.Notes) != 0 {
+			t.Errorf("%s: %v", file, c.Notes)
 		}
 	}
 }

@@ -2,12 +2,15 @@ package source
 
 import (
 	"archive/zip"
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"regexp"
+	"strings"
 	"time"
 
 	"turnstone/protocol"
@@ -57,7 +60,7 @@ func Read(ctx context.Context, from io.ReaderAt, size int64, now time.Time, to H
 	if string(magic[:2]) == "PK" {
 		err = readArchive(tracked, size, maxUnpacked, now, to)
 	} else {
-		err = readJSON(io.NewSectionReader(tracked, 0, size), "", now, to)
+		err = readText(bufio.NewReaderSize(io.NewSectionReader(tracked, 0, size), maxOtherSize), "", now, to)
 	}
 	if tracked.err != nil {
 		return tracked.err
@@ -95,26 +98,84 @@ func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-func readJSON(from io.Reader, name string, now time.Time, to Handler) error {
-	err := newDecoder(from, now).each(func(c *Conversation) error {
-		if c.Kind == "" {
-			return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
+// readText reads a file that is no archive.
+func readText(from *bufio.Reader, name string, now time.Time, to Handler) error {
+	if start, _ := from.Peek(maxOtherSize); isHTML(start) { // an error comes again when the text is read
+		return readHTML(from, name, now, to)
+	}
+	return readJSON(from, name, nil, now, to)
+}
+
+// isHTML reports whether a text is an HTML page, which the JSON of no export is.
+func isHTML(start []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("<"))
+}
+
+func readJSON(from io.Reader, name string, files *assets, now time.Time, to Handler) error {
+	d := newDecoder(from, now)
+	d.assets = files
+	g := &activities{now: now}
+	yieldTo := func(c *Conversation) error { return deliver(c, to) }
+	err := d.each(func(c *Conversation) error {
+		if c.Kind != "" {
+			return yieldTo(c)
 		}
-		if err := to.Conversation(c); err != nil {
+		if c.activity.is || c.activity.isGemini() {
+			c.activity.title, c.activity.bad = c.Title, c.Notes[protocol.ImportTimesUnreadable]
+			return g.add(c.activity, yieldTo)
+		}
+		if is, err := c.readExtras(to, now); is || err != nil {
 			return err
 		}
-		for _, v := range c.Artifacts {
-			if err := to.Artifact(v); err != nil {
-				return err
-			}
-		}
-		return nil
+		return to.Problem(protocol.ImportUnreadable, name, "It is not a conversation.", 1)
+	}, func(err error) error {
+		return to.Problem(protocol.ImportUnreadable, name, "A line is damaged: "+brief(err), 1)
 	})
 	if failed := yielded(err); failed != nil {
 		return failed
 	}
 	if err != nil {
-		return to.Problem(protocol.ImportUnreadable, name, "The file is damaged: "+brief(err), 1)
+		if err := to.Problem(protocol.ImportUnreadable, name, "The file is damaged: "+brief(err), 1); err != nil {
+			return err
+		}
+	}
+	if err := g.flush(yieldTo); err != nil {
+		return err
+	}
+	if err := g.report(name, to); err != nil {
+		return err
+	}
+	return d.reportChanged(name, to)
+}
+
+// deliver passes a conversation to the handler, after the files that its messages have.
+func deliver(c *Conversation, to Handler) error {
+	for _, f := range c.Files {
+		if err := to.File(f); err != nil {
+			return err
+		}
+	}
+	if err := to.Conversation(c); err != nil {
+		return err
+	}
+	for _, v := range c.Artifacts {
+		if err := to.Artifact(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportChanged reports what was cut and replaced in parts of a file that are no conversation.
+func (d *decoder) reportChanged(name string, to Handler) error {
+	cut, replaced := d.changed()
+	if cut > 0 {
+		if err := to.Problem(protocol.ImportTextCut, name, "", cut); err != nil {
+			return err
+		}
+	}
+	if replaced > 0 {
+		return to.Problem(protocol.ImportTextChanged, name, "", replaced)
 	}
 	return nil
 }
@@ -159,10 +220,23 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 			return err
 		}
 	}
+	var files *assets
+	if own == nil {
+		files = u.findAssets()
+		if err := files.read(u, to, now); err != nil || from.err != nil {
+			return err
+		}
+	}
 	others := 0
+	if own == nil {
+		// What conversations belong to is first.
+		if others, err = u.readOthers(files, now, to); err != nil || from.err != nil {
+			return err
+		}
+	}
 	for _, file := range archive.File {
 		if !names.MatchString(path.Base(file.Name)) {
-			if own == nil || !own.isKnown(file.Name) {
+			if own != nil && !own.isKnown(file.Name) {
 				others++
 			}
 			continue
@@ -173,7 +247,7 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 			}
 			break
 		}
-		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, now, to) }); err != nil {
+		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, files, now, to) }); err != nil {
 			return err
 		}
 	}
@@ -187,6 +261,60 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 		return to.Problem(protocol.ImportFilesSkipped, "", "", others)
 	}
 	return nil
+}
+
+// Limits of the files whose names say nothing.
+const (
+	maxOthers    = 20_000    // of one archive
+	maxOtherSize = 256 << 10 // bytes that are looked at
+)
+
+// contents are members of the formats that are read.
+var contents = regexp.MustCompile(`"(mapping|chat_messages|prompt_template|conversations_memory|project_memories|chat|history|conversationId|messagesTree|safeHtmlItem)"\s*:`)
+
+// geminiPage is in an HTML file of activities; the name is in the names of products in every language.
+var geminiPage = regexp.MustCompile(`(?s)outer-cell.*(?i:gemini|bard)|(?i:gemini|bard).*outer-cell`)
+
+func mayHaveConversations(base string) bool {
+	switch strings.ToLower(path.Ext(base)) {
+	case ".json", ".jsonl", ".html", ".htm":
+		return true
+	}
+	return false
+}
+
+// readOthers reads the files of an archive whose contents are of a known format, although their names say nothing. It returns the
+// number of the others.
+func (u *unpacking) readOthers(files *assets, now time.Time, to Handler) (others int, err error) {
+	looked := 0
+	for _, file := range u.archive.File {
+		base := path.Base(file.Name)
+		if names.MatchString(base) || files.has(file) || file.FileInfo().IsDir() {
+			continue
+		}
+		if others++; strings.HasPrefix(base, ".") || !mayHaveConversations(base) || looked >= maxOthers || u.left <= 0 {
+			continue
+		}
+		looked++
+		err := u.unpack(file, to, func(content io.Reader) error {
+			text := bufio.NewReaderSize(content, maxOtherSize)
+			start, _ := text.Peek(maxOtherSize) // an error comes again when the text is read
+			page := isHTML(start)
+			switch {
+			case page && geminiPage.Match(start):
+				others--
+				return readHTML(text, file.Name, now, to)
+			case !page && contents.Match(start):
+				others--
+				return readJSON(text, file.Name, files, now, to)
+			}
+			return nil
+		})
+		if err != nil {
+			return others, err
+		}
+	}
+	return others, nil
 }
 
 // unpack calls read with the content of a file of the archive.

@@ -3,6 +3,8 @@ package source
 import (
 	"bufio"
 	"io"
+	"strconv"
+	"unicode/utf8"
 
 	"turnstone/protocol"
 )
@@ -38,36 +40,76 @@ var errLiteral = protocol.Errorf(protocol.CodeInvalid, "the file is not JSON")
 // limiter passes JSON through and cuts each string to maxString bytes. It fails at a number or name that is too long, so
 // that a decoder, which buffers them, needs bounded memory.
 type limiter struct {
-	from *bufio.Reader
-	err  error
-	cut  int // strings that were cut
+	from     *bufio.Reader
+	err      error
+	cut      int // strings that were cut
+	replaced int // characters that are not valid: they become U+FFFD
+	lines    lines
 
-	// The position in the text.
-	inString, escaped, cutting, space bool
-	hex, length                       int // of a \u escape that are left; of the string or the literal
+	position
+
+	// The character of a string, as far as it was read.
+	char  [utf8.UTFMax]byte
+	bytes int
+	code  rune // of a \u escape
+	high  bool // the last character is the first half of a pair
 }
+
+// position is the position in the text.
+type position struct {
+	inString, escaped, cutting bool
+	space, newline             bool // white space was passed on, and whether an end of line was
+	hex, length                int  // of a \u escape that are left; of the string or the literal
+}
+
+const peeked = 64 << 10 // bytes that are looked at before the text is read
 
 func newLimiter(from io.Reader) *limiter {
-	const size = 64 << 10
-	return &limiter{from: asUTF8(bufio.NewReaderSize(from, size))}
+	l := &limiter{}
+	l.from = asUTF8(bufio.NewReaderSize(from, peeked), &l.replaced)
+	return l
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. In a file of lines, it ends at the end of each line.
 func (l *limiter) Read(p []byte) (n int, err error) {
-	for n < len(p) && l.err == nil {
-		if n > 0 && l.from.Buffered() == 0 {
+	for n < len(p) && l.err == nil && !l.lines.ended {
+		if n > 0 && l.from.Buffered() == 0 && len(l.lines.ahead) == 0 {
 			break
 		}
-		var c byte
-		if c, l.err = l.from.ReadByte(); l.err == nil && l.keep(c) {
+		if c, keep := l.next(); keep {
 			p[n] = c
 			n++
 		}
 	}
-	if n > 0 {
+	switch {
+	case n > 0:
 		return n, nil
+	case l.lines.ended:
+		return 0, io.EOF
 	}
 	return 0, l.err
+}
+
+// next reads a byte, and reports whether it is passed on.
+func (l *limiter) next() (c byte, keep bool) {
+	if len(l.lines.ahead) > 0 {
+		c, keep = l.lines.ahead[0], true
+		l.lines.ahead = l.lines.ahead[1:]
+	} else {
+		if c, l.err = l.from.ReadByte(); l.err != nil {
+			return 0, false
+		}
+		keep = l.keep(c)
+	}
+	if c == '\n' {
+		l.lines.passed++
+		l.position = position{space: true, newline: true} // no string of JSON has an end of line
+		if l.lines.is {
+			l.lines.ended = true
+			return 0, false
+		}
+	}
+	return c, keep
 }
 
 // keep follows the text and reports whether a byte of it is passed on.
@@ -77,7 +119,8 @@ func (l *limiter) keep(c byte) bool {
 	}
 	switch c {
 	case ' ', '\t', '\r', '\n':
-		again := l.space
+		again := l.space && (l.newline || c != '\n')
+		l.newline = c == '\n' || l.space && l.newline
 		l.space, l.length = true, 0
 		return !again
 	case '"':
@@ -89,12 +132,15 @@ func (l *limiter) keep(c byte) bool {
 			l.err = errLiteral
 		}
 	}
-	l.space = false
+	l.space, l.newline = false, false
 	return true
 }
 
 func (l *limiter) keepInString(c byte) bool {
 	start := !l.escaped && l.hex == 0 // c starts a character or an escape, or continues a character
+	if !l.cutting {
+		l.validate(c, start)
+	}
 	switch {
 	case l.escaped:
 		if l.escaped = false; c == 'u' {
@@ -114,4 +160,50 @@ func (l *limiter) keepInString(c byte) bool {
 		l.cut++
 	}
 	return !l.cutting
+}
+
+// validate counts the characters of strings that are not valid. start: c is no part of an escape.
+func (l *limiter) validate(c byte, start bool) {
+	if l.high && (start && c != '\\' || l.escaped && c != 'u') {
+		l.replaced, l.high = l.replaced+1, false
+	}
+	if l.hex > 0 {
+		l.validateEscape(c)
+	}
+	const continuation, mask = 0x80, 0xc0
+	if l.bytes > 0 && c&mask != continuation {
+		l.replaced, l.bytes = l.replaced+1, 0
+	}
+	if c < utf8.RuneSelf {
+		return
+	}
+	l.char[l.bytes] = c
+	l.bytes++
+	if text := l.char[:l.bytes]; utf8.FullRune(text) {
+		if _, size := utf8.DecodeRune(text); size < l.bytes || l.bytes == 1 {
+			l.replaced++
+		}
+		l.bytes = 0
+	}
+}
+
+// validateEscape reads a digit of a \u escape. Half of a pair alone is no character.
+func (l *limiter) validateEscape(c byte) {
+	const digits, bits = 4, 4
+	if l.hex == digits {
+		l.code = 0
+	}
+	digit, err := strconv.ParseUint(string(rune(c)), 16, bits)
+	if err != nil {
+		return // the decoder fails
+	}
+	if l.code = l.code<<bits | rune(digit); l.hex > 1 { //nolint:gosec // a digit
+		return
+	}
+	const firstHigh, firstLow, afterLow = 0xd800, 0xdc00, 0xe000
+	isHigh, isLow := l.code >= firstHigh && l.code < firstLow, l.code >= firstLow && l.code < afterLow
+	if l.high != isLow { // one half without the other
+		l.replaced++
+	}
+	l.high = isHigh
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -39,17 +40,39 @@ type Conversation struct {
 	FollowUps        []FollowUp
 	Branches         []OwnBranch // in the order of their creation
 	ActiveBranch     string
-	Artifacts        []*Artifact // of a file that has nothing but this conversation
+
+	Artifacts []*Artifact // of a file that has nothing but this conversation, or of another service
+	Files     []*File     // of another service, with contents that the conversation has
 
 	// Notes count what was left out or changed.
 	Notes map[protocol.ImportReason]int
 
-	archived bool // at a time that the export does not have
+	archived, pinned bool            // at times that the export does not have
+	read             map[string]bool // the identifiers of messages of a format that has some of them twice
 
 	nodes   int // of the source
 	visible int // messages that are not hidden
 	text    int // bytes of their parts, as JSON
 	memory  int // bytes of everything
+	written writings
+	hasFile map[protocol.FileID]bool
+	extras  extras
+
+	activity activity // in place of a conversation
+}
+
+// Key identifies the conversation in its source. Without an identifier, the same title and time are taken for the same conversation.
+func (c *Conversation) Key() []byte {
+	id := c.ID
+	if id == "" {
+		id = c.Title + "\x00" + c.CreatedAt.Format(time.RFC3339Nano)
+	}
+	return key(c.Kind, id)
+}
+
+func key(of protocol.ImportSource, id string) []byte {
+	sum := sha256.Sum256([]byte(string(of) + "\x00" + id))
+	return sum[:]
 }
 
 // Message is one message of a conversation, or a node without one.
@@ -129,7 +152,7 @@ func (c *Conversation) add(m Message) {
 		m.Hidden, m.Parts = true, nil
 	}
 	parts := c.clean(m.Parts)
-	if m.Parts = nil; len(parts) == 0 && !c.own() {
+	if m.Parts = nil; len(parts) == 0 && len(m.Attachments) == 0 && !c.own() {
 		m.Hidden = true
 	}
 	if m.Hidden {
@@ -200,7 +223,7 @@ func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
 				p.PartID = protocol.NewPartID()
 			}
 			text, err := json.Marshal(p)
-			if err == nil && (c.own() || p.Type == protocol.PartTool || p.Text != "" || p.Code != "") {
+			if err == nil && (c.own() || p.Type == protocol.PartTool || p.ArtifactID != nil || p.Text != "" || p.Code != "") {
 				kept = append(kept, sizedPart{p, len(text)})
 			}
 		}
@@ -211,6 +234,13 @@ func (c *Conversation) clean(parts []protocol.Part) []sizedPart {
 func (c *Conversation) cleanPart(p *protocol.Part) {
 	for _, text := range []*string{&p.Text, &p.Code, &p.Output, &p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
 		c.cleanText(text)
+	}
+	if c.Kind == protocol.ImportFromChatGPT {
+		for _, text := range []*string{&p.Text, &p.Code, &p.Output} {
+			clean := privateMarks.ReplaceAllString(*text, "")
+			c.note(protocol.ImportTextChanged, utf8.RuneCountInString(*text)-utf8.RuneCountInString(clean))
+			*text = clean
+		}
 	}
 	cut := 0
 	for _, name := range []*string{&p.Language, &p.Filename, &p.Title, &p.ToolName, &p.Kind} {
@@ -273,8 +303,11 @@ func (c *Conversation) finish(now time.Time) {
 		c.note(protocol.ImportTextCut, 1)
 	}
 	c.ID, c.Active = clip(c.ID, maxID), clip(c.Active, maxID)
-	c.CreatedAt = bounded(c.CreatedAt, now, now)
+	c.CreatedAt = bounded(c.CreatedAt, c.firstTime(now), now)
 	c.UpdatedAt = bounded(c.UpdatedAt, c.CreatedAt, now)
+	if c.pinned && c.PinnedAt.IsZero() {
+		c.PinnedAt = c.UpdatedAt
+	}
 	if c.archived && c.ArchivedAt.IsZero() {
 		c.ArchivedAt = c.UpdatedAt
 	}
@@ -282,6 +315,28 @@ func (c *Conversation) finish(now time.Time) {
 	for i := range c.Messages {
 		c.Messages[i].CreatedAt = bounded(c.Messages[i].CreatedAt, c.CreatedAt, now)
 	}
+	if c.own() {
+		return
+	}
+	for _, f := range c.Files {
+		f.CreatedAt = bounded(f.CreatedAt, c.CreatedAt, now)
+		f.UpdatedAt = f.CreatedAt
+	}
+	c.textdocs()
+	for _, v := range c.Artifacts {
+		v.Key, v.CreatedAt = c.Key(), bounded(v.CreatedAt, c.CreatedAt, now)
+	}
+}
+
+// firstTime returns the time of the first message; now if none has one.
+func (c *Conversation) firstTime(now time.Time) time.Time {
+	first := now
+	for i := range c.Messages {
+		if at := bounded(c.Messages[i].CreatedAt, now, now); at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // finishOwn cleans the fields that only exports of this service have.

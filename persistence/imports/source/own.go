@@ -17,8 +17,6 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 		return d.own(c)
 	case "branches":
 		return d.ownBranches(c)
-	case "messages":
-		return d.ownMessages(c)
 	case "follow_ups":
 		return d.ownFollowUps(c)
 	case "draft":
@@ -254,6 +252,7 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 	}
 	if m.Role != protocol.RoleUser && m.Role != protocol.RoleAssistant {
 		m.Hidden = true
+		c.note(protocol.ImportRolesUnknown, 1)
 		return m
 	}
 	switch m.Status {

@@ -27,7 +27,13 @@ type result struct {
 	instructions  []*Instructions
 	files         []*File
 	contents      []string // of the files
+	artifacts     []*Artifact
 	problems      []string
+}
+
+func quoted(text string) string {
+	encoded, _ := json.Marshal(text) // a text has no error
+	return string(encoded)
 }
 
 func read(t *testing.T, file []byte) *result {
@@ -55,6 +61,7 @@ func (r *result) handler() Handler {
 			r.files, r.contents = append(r.files, f), append(r.contents, contentOf(f))
 			return nil
 		},
+		Artifact: func(v *Artifact) error { r.artifacts = append(r.artifacts, v); return nil },
 		Problem: func(reason protocol.ImportReason, name, detail string, n int) error {
 			r.problems = append(r.problems, fmt.Sprintf("%s %s %s %d", reason, name, detail, n))
 			return nil
@@ -183,8 +190,8 @@ func TestAClaudeExportIsReadWhole(t *testing.T) {
 			t.Fatalf("%s: %+v", name, r)
 		}
 		c := r.conversations[0]
-		want := `1/0 user text:Why two tides a day? code:notes notice:photo.jpg
-2/1 assistant reasoning_summary:Gravity gradient. text:Because of the gradient of gravity.
+		want := `1/0 user text:Why two tides a day? notice:photo.jpg
+2/1 assistant reasoning_summary:Gravity gradient. tool: text:Because of the gradient of gravity.
 2/0 assistant text:Another try
 `
 		if got := outline(c.Arrange()); got != want || c.Title != "Tides" || c.Notes[protocol.ImportMessagesUnlinked] != 0 {
@@ -213,7 +220,7 @@ func TestHostileTextsAreChangedAndNoted(t *testing.T) {
 	if len(r.conversations) != 4 {
 		t.Fatalf("%d conversations, %v", len(r.conversations), r.problems)
 	}
-	if got := r.conversations[0].Messages[0].Parts[0].Text; got != "a\uFFFDb \uFFFD c \uFFFD😀" || r.conversations[0].Notes[protocol.ImportTextChanged] != 1 {
+	if got := r.conversations[0].Messages[0].Parts[0].Text; got != "a\uFFFDb \uFFFD c \uFFFD😀" || r.conversations[0].Notes[protocol.ImportTextChanged] != 3 {
 		t.Errorf("%q %v", got, r.conversations[0].Notes)
 	}
 	second := r.conversations[1]
@@ -274,7 +281,7 @@ func TestFieldsAreShortenedAndAddressesChecked(t *testing.T) {
 		{"type":"tool","tool_name":"`+long+`","kind":"`+long+`","title":"`+long+`","output":"`+long+`","input":{"a":"`+long+`"},"error":{"code":"x","detail":"`+long+`"},"state":"failed"},
 		{"type":"text","text":"See","citations":[{"index":1,"title":"a","url":"javascript:alert(1)"},{"index":2,"title":"b","url":"https://tides.example/1"},{"index":3,"title":"c"}]}]}]}`))
 	c := r.conversations[0]
-	encoded, err := json.Marshal(c)
+	encoded, err := json.Marshal([]any{c.Messages, c.Branches, c.Draft, c.Metadata, c.Title})
 	if err != nil || len(encoded) > maxOutput+2*4*protocol.MaxInputRunes {
 		t.Errorf("%d bytes are kept, %v", len(encoded), err)
 	}
@@ -435,7 +442,7 @@ func TestABombIsNotUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := read(t, out.Bytes())
-	if len(r.conversations) != 1 || len(r.problems) != 1 || !strings.Contains(r.problems[0], "unpacks to too many bytes") {
+	if len(r.conversations) != 1 || len(r.problems) != 2 || !strings.Contains(r.problems[0], "unpacks to too many bytes") {
 		t.Errorf("%d conversations, %v", len(r.conversations), r.problems)
 	}
 	// An end that names more files than there can be.
@@ -510,6 +517,24 @@ func TestMemoryIsBounded(t *testing.T) {
 		"long branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"head_message_id":"` + strings.Repeat("h", 1000) + `","name":"` + strings.Repeat("n", 1<<20) + `"}`, 2 * most},
 		"long languages":        {`[{"format":"turnstone.conversation","messages":[0`, `,{"role":"user","parts":[{"type":"code","code":"x","language":"` + strings.Repeat("n", 1<<20) + `"}]}`, 2 * most},
 		"deep nesting":          {`[`, `[`, most},
+		"many attached texts":   {`[{"chat_messages":[{"sender":"human","attachments":[{}`, `,{"file_name":"a","extracted_content":"b"}`, 2 * most},
+		"many artifacts":        {`[{"chat_messages":[{"sender":"assistant","content":[{}`, `,{"type":"tool_use","name":"artifacts","input":{"id":"a","command":"update","old_str":"","new_str":"b"}}`, 2 * most},
+		"many calls":            {`[{"chat_messages":[{"sender":"assistant","content":[{}`, `,{"type":"tool_use","name":"a","input":{}}`, 3 * most},
+		"many documents":        {`[{"docs":[0`, `,{"filename":"a","content":"b"}`, 8 * most},
+		"many memories":         {`[{"project_memories":{"a":"b"`, `,"c":"d"`, 8 * most},
+		"many steps":            {`[{"chat":{"history":{"messages":{"a":{"role":"assistant","output":[{}`, `,{"type":"function_call"}`, 3 * most},
+		"many open messages":    {`[{"chat":{"messages":[{}`, `,{"role":"user","content":"hello"}`, 6 * most},
+		"many open files":       {`[{"chat":{"messages":[{"role":"user","files":[{}`, `,{"name":"a"}`, 2 * most},
+		"many members":          {`[{"messages":[{"sender":"User"`, `,"abcdefgh":0`, 4 * maxValue},
+		"many children":         {`[{"messages":[{"sender":"User","text":"a","children":[{}`, `,{"sender":"User","text":"abc","children":[]}`, 6 * most},
+		"deep children":         {`[{"messages":[`, `{"sender":"User","text":"abc","children":[`, 2 * most},
+		"many fragments":        {`[{"mapping":{"a":{"message":{"fragments":[{}`, `,{"type":"RESPONSE","content":"a"}`, 2 * most},
+		"many references":       {`[{"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["\ue200a\ue201"]},"metadata":{"content_references":[{}`, `,{"matched_text":"\ue200a\ue201","items":[{"title":"a"}]}`, 2 * most},
+		"many activities":       {`[{}`, `,{"header":"Gemini","title":"Prompted a","time":"2025-05-01T10:10:00Z","safeHtmlItem":[{"html":"b"}]}`, 2 * most},
+		"many cells":            {`<html>`, `<div class="outer-cell"><div class="header-cell">Gemini</div><div class="content-cell">Prompted a<br>May 1, 2025, 10:10:00 AM UTC<br>b</div></div>`, 2 * most},
+		"a long cell":           {`<html><div class="outer-cell"><div class="header-cell">Gemini</div><div class="content-cell">Prompted a<br>`, `<br>abcdefgh`, 6 * maxString},
+		"a long line":           {"{}\n{\"x\":\"", "x", 4 * maxString},
+		"many damaged lines":    {"{}\n", "{bad}\n", most},
 		"many names":            {`[{"a":0`, `,"abcdefgh":0`, most},
 		"many conversations":    {`[` + element, `,` + element, most},
 		"many branch names":     {`[{"format":"turnstone.conversation","branches":[0`, `,{"name":"abc","head_message_id":"abc"}`, most},
@@ -526,6 +551,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			err := Read(t.Context(), endless{file.head, repeated(file.body), check}, size, time.Now(), Handler{
 				Conversation: func(*Conversation) error { return nil },
+				Project:      func(*Project) error { return nil },
+				Instructions: func(*Instructions) error { return nil },
+				File:         func(*File) error { return nil },
+				Artifact:     func(*Artifact) error { return nil },
 				Problem:      func(protocol.ImportReason, string, string, int) error { return nil },
 			})
 			if check(); err != nil || peak > file.most {
@@ -565,7 +594,9 @@ func TestAFailureOfTheSourceIsNoProblemOfTheFile(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	file := testdata(t, "claude.json")
-	err = Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{Conversation: func(*Conversation) error { return stop }})
+	err = Read(t.Context(), bytes.NewReader(file), int64(len(file)), time.Now(), Handler{
+		File: func(*File) error { return nil }, Conversation: func(*Conversation) error { return stop },
+	})
 	if !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}

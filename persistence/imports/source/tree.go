@@ -125,8 +125,10 @@ func (a *arrangement) link() {
 	}
 }
 
-// isNoParent reports whether Claude uses an identifier for "no parent".
-func isNoParent(id string) bool { return id == "00000000-0000-4000-8000-000000000000" }
+// isNoParent reports whether Claude or LibreChat uses an identifier for "no parent".
+func isNoParent(id string) bool {
+	return id == "00000000-0000-4000-8000-000000000000" || id == "00000000-0000-0000-0000-000000000000"
+}
 
 // order walks the nodes from the roots. Nodes in a circle are not reached.
 func (a *arrangement) order() {
@@ -199,10 +201,36 @@ func (a *arrangement) merge() {
 		direct := a.visible[a.parent[i]]
 		into := a.merged[direct]
 		if nodes[i].Role == protocol.RoleAssistant && nodes[into].Role == protocol.RoleAssistant && below[direct] == 1 && nodes[into].size+nodes[i].size <= maxMessage {
-			nodes[into].Parts = append(nodes[into].Parts, nodes[i].Parts...)
+			nodes[into].Parts = joinParts(nodes[into].Parts, nodes[i].Parts)
+			a.joinFiles(&nodes[into], nodes[i].Attachments)
 			nodes[into].size += nodes[i].size
 			nodes[i].Parts = nil
 			a.merged[i] = into
+		}
+	}
+}
+
+// joinParts appends parts. The result of a call becomes a part of the call.
+func joinParts(parts, more []protocol.Part) []protocol.Part {
+	if len(parts) > 0 && len(more) > 0 {
+		call, result := &parts[len(parts)-1], &more[0]
+		if call.Type == protocol.PartTool && result.Type == protocol.PartTool && call.ToolName == result.ToolName && call.Output == "" && call.Sources == nil {
+			call.Output, call.Sources, call.Truncated = result.Output, result.Sources, result.Truncated
+			more = more[1:]
+		}
+	}
+	return append(parts, more...)
+}
+
+// joinFiles adds files to a message, up to the limit.
+func (a *arrangement) joinFiles(m *Message, more []protocol.FileID) {
+	for _, id := range more {
+		switch {
+		case slices.Contains(m.Attachments, id):
+		case len(m.Attachments) == protocol.MaxAttachments:
+			a.c.note(protocol.ImportAttachmentsAbsent, 1)
+		default:
+			m.Attachments = append(m.Attachments, id)
 		}
 	}
 }

@@ -11,7 +11,10 @@ import (
 )
 
 // when is a time: a number since 1970, also as a string, or a text in one of layouts. Another value is the zero time.
-type when struct{ time.Time }
+type when struct {
+	time.Time
+	unreadable bool // it is a value, but no time
+}
 
 // layouts are the texts that exports have. A time without a zone is taken as UTC.
 var layouts = []string{
@@ -25,18 +28,21 @@ func (w *when) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
+	w.unreadable = value.Kind() != 'n'
 	switch value.Kind() {
 	case '0':
 		var number float64
 		if json.Unmarshal(value, &number) == nil {
-			w.Time = since1970(number)
+			w.Time, w.unreadable = since1970(number), number != 0 // which stands for no time
 		}
 	case '"':
 		var s string
 		if json.Unmarshal(value, &s, lenient) == nil {
-			w.Time = timeOf(strings.TrimSpace(s))
+			s = strings.TrimSpace(s)
+			w.Time, w.unreadable = timeOf(s), s != ""
 		}
 	}
+	w.unreadable = w.unreadable && w.IsZero()
 	return nil
 }
 

@@ -123,7 +123,7 @@ export interface paths {
         put?: never;
         /**
          * Import an export
-         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive or a JSON file of Turnstone, ChatGPT or Claude. The service recognises the format. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.
+         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive, a JSON file (also JSON lines) or an HTML file of Turnstone, ChatGPT, Claude, Open WebUI, LibreChat, DeepSeek or Gemini (Takeout). The service recognises the format by the content. Files that are in the archive become files of the account, within its limits; documents that the model wrote become artifacts; what is left out or changed has a line in the report. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, or gets the messages that it has gained since, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.
          */
         post: operations["createImport"];
         delete?: never;
@@ -4523,9 +4523,14 @@ export interface components {
              * @description Null until the first conversation was read.
              * @enum {string|null}
              */
-            source: "turnstone" | "chatgpt" | "claude" | null;
+            source: "turnstone" | "chatgpt" | "claude" | "openwebui" | "librechat" | "deepseek" | "gemini" | null;
             /** @enum {string} */
             state: "receiving" | "queued" | "running" | "completed" | "failed" | "cancelled";
+            /**
+             * Format: int64
+             * @description The number of conversations of earlier imports that got the messages which they have gained since.
+             */
+            updated: number;
         };
         ImportEntry: {
             /** @description The conversation of the account, if there is one. */
@@ -4533,7 +4538,8 @@ export interface components {
             /** Format: int64 */
             count: number;
             detail?: string;
-            reason: string;
+            /** @enum {string} */
+            reason: "already_imported" | "no_messages" | "unreadable" | "messages_cut" | "messages_unlinked" | "messages_skipped" | "branches_cut" | "text_cut" | "text_changed" | "parts_skipped" | "times_unreadable" | "roles_unknown" | "hidden_skipped" | "messages_added" | "messages_kept" | "messages_split" | "title_cut" | "attachments_absent" | "attachments_skipped" | "follow_ups_skipped" | "follow_ups_held" | "incomplete" | "project_absent" | "files_absent" | "files_damaged" | "files_refused" | "files_over_limit" | "files_failed" | "artifacts_absent" | "artifacts_over_limit" | "activities_skipped" | "artifacts_kept" | "memories_as_files" | "research_skipped" | "shares_skipped" | "account_kept" | "archive_limit" | "other_files_skipped";
             /** @description The title of the conversation in the export, or the name of a project or a file. */
             title?: string;
         };
@@ -7866,7 +7872,7 @@ export interface operations {
                      *                 "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *                 "count": 1,
                      *                 "detail": "a detail",
-                     *                 "reason": "a reason",
+                     *                 "reason": "already_imported",
                      *                 "title": "Six times seven"
                      *               }
                      *             ],
@@ -7878,7 +7884,8 @@ export interface operations {
                      *           "size": 1,
                      *           "skipped": 1,
                      *           "source": "turnstone",
-                     *           "state": "receiving"
+                     *           "state": "receiving",
+                     *           "updated": 1
                      *         }
                      *       ],
                      *       "has_more": false,
@@ -8137,7 +8144,7 @@ export interface operations {
                      *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "count": 1,
                      *             "detail": "a detail",
-                     *             "reason": "a reason",
+                     *             "reason": "already_imported",
                      *             "title": "Six times seven"
                      *           }
                      *         ],
@@ -8149,7 +8156,8 @@ export interface operations {
                      *       "size": 1,
                      *       "skipped": 1,
                      *       "source": "turnstone",
-                     *       "state": "receiving"
+                     *       "state": "receiving",
+                     *       "updated": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Import"];
@@ -8463,7 +8471,7 @@ export interface operations {
                      *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "count": 1,
                      *             "detail": "a detail",
-                     *             "reason": "a reason",
+                     *             "reason": "already_imported",
                      *             "title": "Six times seven"
                      *           }
                      *         ],
@@ -8475,7 +8483,8 @@ export interface operations {
                      *       "size": 1,
                      *       "skipped": 1,
                      *       "source": "turnstone",
-                     *       "state": "receiving"
+                     *       "state": "receiving",
+                     *       "updated": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Import"];
@@ -8703,7 +8712,7 @@ export interface operations {
                      *             "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *             "count": 1,
                      *             "detail": "a detail",
-                     *             "reason": "a reason",
+                     *             "reason": "already_imported",
                      *             "title": "Six times seven"
                      *           }
                      *         ],
@@ -8715,7 +8724,8 @@ export interface operations {
                      *       "size": 1,
                      *       "skipped": 1,
                      *       "source": "turnstone",
-                     *       "state": "receiving"
+                     *       "state": "receiving",
+                     *       "updated": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Import"];

@@ -27,7 +27,15 @@ import { FormError } from "../../controls/form-error";
 /** How many entries of a report are listed at first, and how many more by each press of the button. */
 const listedEntries = 20;
 
-const sources = { turnstone: "Turnstone", chatgpt: "ChatGPT", claude: "Claude" } as const;
+const sources = {
+  turnstone: "Turnstone",
+  chatgpt: "ChatGPT",
+  claude: "Claude",
+  openwebui: "Open WebUI",
+  librechat: "LibreChat",
+  deepseek: "DeepSeek",
+  gemini: "Gemini",
+} as const;
 
 export function ImportList() {
   const { t } = useLocalization();
@@ -152,9 +160,10 @@ function stateOf({ state, size, read_bytes }: Import, t: Localization["t"]): str
   return t(`pages.data.imports.state.${size > 0 && read_bytes === size ? "nothing_found" : "upload_failed"}`);
 }
 
-function countsOf({ imported, messages, projects, files, skipped }: Import, t: Localization["t"]): string[] {
+function countsOf({ imported, updated, messages, projects, files, skipped }: Import, t: Localization["t"]): string[] {
   return [
     t("pages.data.imports.imported", { count: imported }),
+    ...(updated > 0 ? [t("pages.data.imports.updated", { count: updated })] : []),
     ...(messages > 0 ? [t("pages.data.imports.messages", { count: messages })] : []),
     ...(projects > 0 ? [t("pages.data.imports.projects", { count: projects })] : []),
     ...(files > 0 ? [t("pages.data.imports.files", { count: files })] : []),

@@ -50,7 +50,7 @@ export function UploadImport() {
             ref={chooser}
             type="file"
             hidden
-            accept=".zip,.json,application/zip,application/json"
+            accept=".zip,.json,.jsonl,.html,application/zip,application/json,text/html"
             onChange={(event) => {
               const file = event.target.files?.[0];
               if (file !== undefined) void uploadImport(file);
