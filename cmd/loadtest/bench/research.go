@@ -206,23 +206,40 @@ func (b researchBench) waitingApprovals(ctx context.Context) error {
 	}
 	text := load.Script{Tokens: 20, Interval: time.Millisecond, Approval: true}.String()
 	return b.waiting(ctx, "P16 approval", fmt.Sprintf("%d turns that wait for an approval", n), n, func(n int) (func() error, error) {
-		f, err := load.Launch(ctx, b.site.Public, n, time.Duration(n)*approvalRamp, load.NewRecorder(),
-			func(i int) []byte { return accounts[i%len(accounts)].ChatRequest(text, "") })
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() // a turn that waits needs no reader
-		if err := f.AwaitFirst(ctx, beginWithin); err != nil {
-			return nil, err
+		turns := make([]*load.Stream, 0, n)
+		for len(turns) < n {
+			started, err := b.startWaiting(ctx, accounts, text, len(turns), min(waitingAtOnce, n-len(turns)))
+			if err != nil {
+				return nil, err
+			}
+			turns = append(turns, started...)
 		}
 		return func() (err error) {
-			for i, s := range f.Streams {
+			for i, s := range turns {
 				_, failed := accounts[i%len(accounts)].API.Cancel(ctx, s.Turn, protocol.CancelTurn)
 				err = errors.Join(err, failed)
 			}
 			return err
-		}, b.awaitRows(ctx, n, `select count(*) from turns where owner is null and parked_until is not null`)
+		}, nil
 	})
+}
+
+// waitingAtOnce is the number of turns that start together. Each has a reader until all of them wait: the readers of all turns at
+// once would need more memory than the turns, which the service keeps for a while.
+const waitingAtOnce = 100
+
+// startWaiting starts turns that come to wait for an approval, after those that wait already.
+func (b researchBench) startWaiting(ctx context.Context, accounts []*load.Account, text string, before, count int) ([]*load.Stream, error) {
+	f, err := load.Launch(ctx, b.site.Public, count, time.Duration(count)*approvalRamp, load.NewRecorder(),
+		func(i int) []byte { return accounts[(before+i)%len(accounts)].ChatRequest(text, "") })
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // a turn that waits needs no reader
+	if err := f.AwaitFirst(ctx, beginWithin); err != nil {
+		return nil, err
+	}
+	return f.Streams, b.awaitRows(ctx, before+count, `select count(*) from turns where owner is null and parked_until is not null`)
 }
 
 // warmShare is the share of the things that wait before the memory at rest is measured, so that what is allocated once is not
