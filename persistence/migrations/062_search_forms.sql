@@ -1,0 +1,31 @@
+-- Texts are also found by other forms of their words: by their stems and, in German, by the ends of compounds. So all of them are
+-- indexed again, after those that change. Until then, each is found by its words.
+insert into search_backfill
+select kind, '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000'
+from unnest(array['conversation', 'message', 'file', 'artifact', 'task']) kind
+on conflict (kind) do update set after_account = excluded.after_account, after_id = excluded.after_id;
+
+-- search_known returns which of some queries find a text of the account, in their order, at most a number of them. Each reads the index
+-- only, so its work does not depend on how many texts the account has.
+create function search_known(queries tsquery[], most int) returns setof int
+    language plpgsql stable security definer set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    account constant uuid := nullif(current_setting('turnstone.account_id', true), '')::uuid;
+    found_one bool;
+begin
+    if account is null then
+        return;
+    end if;
+    for n in 1 .. coalesce(array_length(queries, 1), 0) loop
+        select exists (select from search_rows r where r.tokens @@ queries[n] and (r.account_id = account) is true) into found_one;
+        if found_one then
+            return next n;
+            most := most - 1;
+            exit when most = 0;
+        end if;
+    end loop;
+end
+$$;
+revoke execute on function search_known(tsquery[], int) from public;
+grant execute on function search_known(tsquery[], int) to turnstone_app;
