@@ -8,7 +8,7 @@ on conflict (kind) do update set after_account = excluded.after_account, after_i
 -- search_known returns which of some queries find a text of the account, in their order, at most a number of them. Each reads the index
 -- only, so its work does not depend on how many texts the account has.
 create function search_known(queries tsquery[], most int) returns setof int
-    language plpgsql stable security definer set search_path = pg_catalog, public, pg_temp
+    language plpgsql stable security definer set search_path = pg_catalog, public, pg_temp set enable_seqscan = off
 as $$
 declare
     account constant uuid := nullif(current_setting('turnstone.account_id', true), '')::uuid;
@@ -17,10 +17,10 @@ begin
     if account is null then
         return;
     end if;
-    for n in 1 .. coalesce(array_length(queries, 1), 0) loop
-        select exists (select from search_rows r where r.tokens @@ queries[n] and (r.account_id = account) is true) into found_one;
+    for number in 1 .. coalesce(array_length(queries, 1), 0) loop
+        select exists (select from search_rows r where r.tokens @@ queries[number] and (r.account_id = account) is true) into found_one;
         if found_one then
-            return next n;
+            return next number;
             most := most - 1;
             exit when most = 0;
         end if;

@@ -54,6 +54,10 @@ func BenchmarkLargeAccount(b *testing.B) {
 		_, _, err := db.Search.Find(b.Context(), account, &search.Query{Text: query, Limit: 25})
 		must(err)
 	}
+	suggest := func(query string) {
+		_, err := db.Search.Suggest(b.Context(), account, &search.Query{Text: query})
+		must(err)
+	}
 	random, words := rand.New(rand.NewPCG(1, 2)), prose(b)
 	messages := 100_000
 	if testing.Short() {
@@ -73,30 +77,36 @@ func BenchmarkLargeAccount(b *testing.B) {
 			from unnest($4::text[]) with ordinality u (t, n)`, account, conversation.ConversationID, conversation.ActiveBranchID, texts, n)
 		must(err)
 	}
+	figures := map[string]float64{} // reported at the end, because the loop removes them
 	begun := time.Now()
 	for count(`select count(*) from search_pending`) > 0 {
 		must(db.Search.Index(b.Context()))
 	}
-	b.ReportMetric(float64(time.Since(begun).Milliseconds())/float64(messages)*1000, "µs/text")
+	figures["µs/text"] = float64(time.Since(begun).Milliseconds()) / float64(messages) * 1000
 	database.Admin(b, `vacuum analyze search_rows`)
-	b.ReportMetric(float64(count(`select pg_relation_size('search_rows_tokens') >> 10`))/1024, "MiB-index")
-	b.ReportMetric(float64(count(`select pg_table_size('search_rows') >> 10`))/1024, "MiB-rows")
+	figures["MiB-index"] = float64(count(`select pg_relation_size('search_rows_tokens') >> 10`)) / 1024
+	figures["MiB-rows"] = float64(count(`select pg_table_size('search_rows') >> 10`)) / 1024
 	for class, queries := range map[string][]string{
 		"common": {"the", "message", "file"}, "medium": {"searches", "approval", "encoding"}, "rare": {"hijacked", "virama", "goleak"},
-		"form": {"hijacking", "measuring", "encodes"}, "absent": {"zzyzx", "qwrtp"}, "two-words": {"message encoding", "file searches"},
+		"form": {"hijacking", "measuring", "encodes"}, "absent": {"zzyzxw", "qwrtpx"}, "misspelled": {"mesages", "encodign", "wich ptaches"}, "two-words": {"message encoding", "file searches"},
 	} {
 		took := []float64{}
 		for range 40 {
 			for _, query := range queries {
 				begun := time.Now()
-				find(query)
+				if find(query); class == "misspelled" || class == "absent" {
+					suggest(query)
+				}
 				took = append(took, float64(time.Since(begun).Microseconds())/1000)
 			}
 		}
 		slices.Sort(took)
-		b.ReportMetric(took[len(took)*95/100], "p95-ms-"+class)
+		figures["p95-ms-"+class] = took[len(took)*95/100]
 	}
 	for b.Loop() {
 		find("message encoding")
+	}
+	for unit, figure := range figures {
+		b.ReportMetric(figure, unit)
 	}
 }

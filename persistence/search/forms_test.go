@@ -4,7 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"turnstone/persistence/pgtest"
+	"turnstone/persistence/search"
 	"turnstone/persistence/storetest"
+	"turnstone/protocol"
 )
 
 // messagesFound returns the excerpts of the messages that a query finds, in their order.
@@ -66,4 +69,47 @@ func TestAnOldTextWithTheWordItselfPrecedesManyNewOnesWithOtherForms(t *testing.
 			}
 		}
 	})
+}
+
+func TestAMistakenLetterIsCorrectedWhenNothingIsFound(t *testing.T) {
+	w := storetest.NewWorld(t)
+	conversation := say(w, nil, "The relations of the planets", textPart("Über die größte Erfindung"))
+	say(w, nil, "Планета Марс")
+	w.Must(w.DB.Search.Index(t.Context()))
+	suggested := func(query *search.Query) string {
+		text, err := w.DB.Search.Suggest(t.Context(), w.Account, query)
+		w.Must(err)
+		return text
+	}
+	for query, want := range map[string]string{
+		"palnets":                   "planets",           // exchanged
+		"plannets":                  "planets",           // too many
+		"plahnets relations":        "planets relations", // not the last word
+		"planes":                    "planets",           // missing: no word begins with it
+		"plamets of":                "planets of",        // another
+		"relatoins palnets":         "relations planets",
+		"größle":                    "größte",
+		"планеда":                   "планета",
+		"plate":                     "", // two letters
+		"relatoins palnets pkanets": "", // too many words
+		"thr":                       "", // short
+		"zebra":                     "",
+		"zebra palnets":             "", // would find nothing
+		`"palnets"`:                 "",
+		"-palnets":                  "",
+	} {
+		if got := suggested(&search.Query{Text: query}); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	if got := suggested(&search.Query{Text: "palnets", ConversationID: &conversation.ConversationID}); got != "planets" {
+		t.Errorf("in its conversation: %q", got)
+	}
+	if got := suggested(&search.Query{Text: "palnets", Kind: protocol.SearchFile}); got != "" {
+		t.Errorf("among the files: %q", got)
+	}
+	other := pgtest.Account(t, w.DB)
+	if text, err := w.DB.Search.Suggest(t.Context(), other, &search.Query{Text: "palnets"}); err != nil || text != "" {
+		t.Errorf("in another account: %q, %v", text, err)
+	}
 }

@@ -20,8 +20,9 @@ type query struct {
 // text.
 type term struct {
 	tokens []queryToken
-	width  int  // number of positions that it takes in a text
-	loose  bool // it also finds the other forms of its words
+	width  int    // number of positions that it takes in a text
+	loose  bool   // it also finds the other forms of its words
+	raw    string // as it was typed, of one word that is not in a phrase
 }
 
 type queryToken struct {
@@ -92,7 +93,8 @@ func (q *query) add(text string, excluded, prefix bool, languages []words.Langua
 	t := newTerm(tokens, prefix)
 	if len(t.tokens) == 1 && len(languages) > 0 {
 		last := tokens[len(tokens)-1]
-		t.tokens[0].forms = words.Forms(string([]rune(text)[last.Start:last.End]), languages)
+		t.raw = string([]rune(text)[last.Start:last.End])
+		t.tokens[0].forms = words.Forms(t.raw, languages)
 	}
 	switch {
 	case len(t.tokens) == 0:

@@ -3,6 +3,7 @@ package words
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Language is a language whose words have stems.
@@ -126,16 +127,12 @@ func QueryLanguages(query string) []Language {
 
 // writes reports whether a language is written with the alphabet of a word.
 func (l Language) writes(word string) bool {
-	for _, c := range word {
-		switch {
-		case unicode.Is(unicode.Latin, c):
-			return l < Russian
-		case unicode.Is(unicode.Cyrillic, c):
-			return l == Russian
-		case unicode.Is(unicode.Arabic, c):
-			return l == Arabic
-		}
-		return false
+	first, _ := utf8.DecodeRuneInString(word)
+	switch {
+	case unicode.Is(unicode.Latin, first):
+		return l < Russian
+	case unicode.Is(unicode.Cyrillic, first):
+		return l == Russian
 	}
-	return false
+	return l == Arabic && unicode.Is(unicode.Arabic, first)
 }
