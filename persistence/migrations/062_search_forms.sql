@@ -29,3 +29,8 @@ end
 $$;
 revoke execute on function search_known(tsquery[], int) from public;
 grant execute on function search_known(tsquery[], int) to turnstone_app;
+
+-- in: finds a project by its name in any case. Under row-level security, Postgres uses no index on an expression, so the name is stored
+-- in the form in which it is compared.
+alter table projects add column name_key text not null generated always as (lower(name)) stored;
+create index projects_by_name on projects (account_id, name_key, archived_at nulls first, project_id) where state <> 'deleted';
