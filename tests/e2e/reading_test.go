@@ -128,7 +128,7 @@ func readings(t *testing.T) []reading {
 	return []reading{
 		{name: "japanese.pdf", mediaType: "application/pdf", content: japanesePDF, state: protocol.TextDone, text: "潮汐の表"},
 		{name: "many.pdf", mediaType: "application/pdf", content: manyPagesPDF(5001), state: protocol.TextDone, text: "Ebb", shown: "*"},
-		{name: "sjis.txt", mediaType: "text/plain", content: encodedIn(t, japanese.ShiftJIS, japaneseText), state: protocol.TextDone, text: japaneseText, note: protocol.NoteEncoding, got: "Shift_JIS"},
+		{name: "sjis.txt", mediaType: "text/plain", content: encodedIn(t, japanese.ShiftJIS, japaneseText), state: protocol.TextDone, text: japaneseText, note: protocol.NoteEncoding, got: "shift_jis"},
 		{name: "eucjp.txt", mediaType: "text/plain", content: encodedIn(t, japanese.EUCJP, japaneseText), state: protocol.TextDone, text: japaneseText, note: protocol.NoteEncoding},
 		{name: "gb.txt", mediaType: "text/plain", content: encodedIn(t, simplifiedchinese.GB18030, chinese), state: protocol.TextDone, text: chinese, note: protocol.NoteEncoding},
 		{name: "euckr.txt", mediaType: "text/plain", content: encodedIn(t, korean.EUCKR, koreanText), state: protocol.TextDone, text: koreanText, note: protocol.NoteEncoding},
