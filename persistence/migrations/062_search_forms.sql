@@ -12,19 +12,15 @@ create function search_known(queries tsquery[], most int) returns setof int
 as $$
 declare
     account constant uuid := nullif(current_setting('turnstone.account_id', true), '')::uuid;
-    found_one bool;
 begin
     if account is null then
         return;
     end if;
-    for number in 1 .. coalesce(array_length(queries, 1), 0) loop
-        select exists (select from search_rows r where r.tokens @@ queries[number] and (r.account_id = account) is true) into found_one;
-        if found_one then
-            return next number;
-            most := most - 1;
-            exit when most = 0;
-        end if;
-    end loop;
+    return query
+        select q.n::int
+        from unnest(queries) with ordinality q (query, n)
+        cross join lateral (select from search_rows r where r.tokens @@ q.query and (r.account_id = account) is true limit 1) r
+        limit most;
 end
 $$;
 revoke execute on function search_known(tsquery[], int) from public;

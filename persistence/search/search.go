@@ -121,6 +121,7 @@ func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
 		db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID,
 		project: request.ProjectID, few: s.few, kinds: kinds, longTexts: s.longTexts, from: request.From, newest: Place{pg.Latest, pg.HighestID},
 	}
+	f.many = request.After != nil
 	if !request.To.IsZero() {
 		f.newest = Place{At: request.To}
 	}
@@ -145,6 +146,7 @@ type finder struct {
 	account      protocol.AccountID
 	query        query
 	loose        *query // for the words in any form; nil: they have no other forms
+	many         bool   // there may be many texts with the words themselves, which the index would also find for any form
 	conversation *protocol.ConversationID
 	project      *protocol.ProjectID
 	few          int                   // see fewRows
@@ -308,7 +310,10 @@ func (f *finder) windowArgs(at Position) pgx.NamedArgs {
 		"conversation": f.conversation, "at": before.At, "id": before.ID, "limit": windowMatches,
 	}
 	if at.Loose {
-		args["matching"], args["words"] = f.loose.tsquery(tag)+" & "+f.query.except(tag), f.loose.words(tag)
+		args["matching"] = f.loose.tsquery(tag) + " & " + f.query.except(tag)
+		if f.many || f.query.ordered() {
+			args["words"] = f.loose.words(tag)
+		}
 	} else {
 		f.query.rankArgs(tag, args)
 	}
@@ -384,6 +389,7 @@ func (f *finder) page(ctx context.Context, at Position, limit int) (found []rank
 	if err != nil || next != nil || at.Loose || f.loose == nil {
 		return found, next, err
 	}
+	f.many = f.many || len(found) == limit
 	at = Position{Kind: f.kinds[0], Loose: true}
 	batch := &pgx.Batch{}
 	f.queueWindows(batch, at)
