@@ -47,6 +47,7 @@ require (
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/descope/virtualwebauthn v1.0.3
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/gabriel-vasile/mimetype v1.4.16

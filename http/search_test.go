@@ -167,3 +167,25 @@ func TestASearchOfAProjectFindsOnlyWhatIsInItNow(t *testing.T) {
 	s.limiter.breakDown()
 	wantField(t, u.do(503, "GET", find, nil), "code", "unavailable")
 }
+
+func TestAMisspelledQueryIsAnsweredWithOneThatFindsSomething(t *testing.T) {
+	t.Parallel()
+	s, turns := conversationWorld(t)
+	u := signUp(t, s)
+	u.storeMessages(u.conversation("Sea"), "the old lighthouse", "Krankenversicherung ist nicht teuer", "die Häuser sind da")
+	if err := turns.db.Search.Index(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[string]any{
+		"lihgthouse":                  "lighthouse",
+		"old lighthuose kind:message": "old lighthouse kind:message",
+		"lighthuose kind:file":        nil,
+		"lighthouse":                  nil,
+		"zzyzx":                       nil,
+	} {
+		wantField(t, u.do(200, "GET", searchPath(q), nil), "did_you_mean", want)
+	}
+	for q, want := range map[string]string{"Versicherung": "Krankenversicherung ist nicht teuer", "Haus": "die Häuser sind da", "lighthouses": "the old lighthouse"} {
+		wantField(t, u.do(200, "GET", searchPath(q), nil), "data.0.snippet.text", want)
+	}
+}

@@ -21,6 +21,12 @@ const (
 	DefaultSearchLimit = 25
 )
 
+// SearchPage is a page of what a search found.
+type SearchPage struct {
+	List[SearchResult]
+	DidYouMean *string `json:"did_you_mean" doc:"If nothing was found: the query with its misspelled words, of five letters or more, corrected by one letter each, which finds something. null: there is none, or something was found."`
+}
+
 // SearchResult is an object that matches a search.
 type SearchResult struct {
 	Kind           SearchKind      `json:"kind" enum:"conversation,message,file,artifact,task" doc:"conversation: its title matches; message: its text matches; file: its name or its text matches; artifact: its title or the text of its current version matches; task: the question of the research task matches."`

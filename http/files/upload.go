@@ -144,6 +144,7 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 // checkHeader compares the header of a request with content with the upload.
 func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	media = filetype.Canonical(media)
 	switch {
 	case err != nil || media != upload.MediaType && media != filetype.OctetStream:
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be %s or %s.", upload.MediaType, filetype.OctetStream)

@@ -20,9 +20,9 @@ var filterKinds = map[string]protocol.SearchKind{
 
 var filterRoles = map[string]string{"me": "user", "user": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 
-// takeFilters applies the filters in the text of a query, and returns the rest of it. What only looks like a filter stays: from:alice.
+// takeFilters applies the filters in the text of a query, and returns the rest of it, and the filters. What only looks like a filter stays: from:alice.
 // nothing reports that the filters exclude one another, or what the parameters of the request ask for.
-func (h *Handlers) takeFilters(ctx context.Context, account protocol.AccountID, query *search.Query, text string) (rest string, nothing bool, err error) {
+func (h *Handlers) takeFilters(ctx context.Context, account protocol.AccountID, query *search.Query, text string) (rest string, filters []string, nothing bool, err error) {
 	rest = filterIn.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, `"`) {
 			return found
@@ -59,12 +59,13 @@ func (h *Handlers) takeFilters(ctx context.Context, account protocol.AccountID, 
 		}
 		nothing = nothing || !fits
 		if taken {
+			filters = append(filters, strings.TrimSpace(found))
 			return " "
 		}
 		return found
 	})
 	conflicting := query.Role != "" && query.Kind != "" && query.Kind != protocol.SearchMessage
-	return strings.TrimSpace(rest), nothing || conflicting, err
+	return strings.TrimSpace(rest), filters, nothing || conflicting, err
 }
 
 // take sets a field to a value. taken: the value exists. fits: the field did not have another one.

@@ -15,9 +15,10 @@ import (
 	"turnstone/protocol"
 )
 
-// Store finds texts. Its method is documented in persistence/search.
+// Store finds texts. Its methods are documented in persistence/search.
 type Store interface {
 	Find(ctx context.Context, account protocol.AccountID, query *search.Query) (page []protocol.SearchResult, next *search.Position, err error)
+	Suggest(ctx context.Context, account protocol.AccountID, query *search.Query) (text string, err error)
 }
 
 // Projects reads projects. Its methods are documented in persistence/projects.
@@ -46,6 +47,8 @@ func (h *Handlers) Routes() []route.Route {
 				"Text is found as soon as it is stored; the text of an answer, when its turn has ended. " +
 				"Case, accents and forms of characters do not matter. In q, words are separated by spaces, and all of them must occur; " +
 				"the last word also matches words that begin with it. Quotation marks make a phrase, and a hyphen before a word or a phrase excludes it. " +
+				"Other forms of the words are found after the words themselves: by their stems in the language of the text, Müller also as Mueller, and German compounds by their ends (Versicherung finds Krankenversicherung); a phrase has its words as they are. " +
+				"If nothing is found because of a misspelled word, did_you_mean has a query that finds something. " +
 				"Languages without spaces between words, and Korean, match by any part of a text. " +
 				"Names with signs (C++, C#, .NET) are words, and so are the parts of a name like HttpServer; one Latin letter matches only itself. " +
 				"Filters in q: from:me or from:assistant, kind:message (or conversation, file, artifact, task), in:\"name of a project\" or in: with the identifier of a project or a conversation, " +
@@ -80,7 +83,7 @@ type accountInput struct {
 	Kind           string                  `query:"kind" enum:"conversation,message,file,artifact,task" doc:"Find objects of this kind only. Default: all kinds."`
 }
 
-func (h *Handlers) search(ctx context.Context, in *accountInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+func (h *Handlers) search(ctx context.Context, in *accountInput) (*resource.Body[protocol.SearchPage], error) {
 	query, scope := &search.Query{Kind: protocol.SearchKind(in.Kind)}, "search "+in.Kind+" "
 	if !in.ConversationID.IsZero() {
 		query.ConversationID = &in.ConversationID
@@ -95,7 +98,7 @@ type projectInput struct {
 	Kind      string             `query:"kind" enum:"conversation,message,file,artifact,task" doc:"Find objects of this kind only. Default: all kinds."`
 }
 
-func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resource.Body[protocol.SearchPage], error) {
 	if _, err := h.projects.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
 		return nil, err
 	}
@@ -104,7 +107,7 @@ func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resour
 }
 
 // find returns a page of results. Its cursors belong to the scope with the text of the query.
-func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, scope string) (*resource.Body[protocol.List[protocol.SearchResult]], error) {
+func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, scope string) (*resource.Body[protocol.SearchPage], error) {
 	text, err := queryText(in.Query)
 	if err != nil {
 		return nil, err
@@ -124,18 +127,34 @@ func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, sco
 	if query.After, err = resource.OpenCursor[search.Position](caller, h.keys, in.Cursor, scope); err != nil {
 		return nil, err
 	}
+	var filters []string
 	var nothing bool
-	if query.Text, nothing, err = h.takeFilters(ctx, caller.AccountID, query, text); err != nil {
+	if query.Text, filters, nothing, err = h.takeFilters(ctx, caller.AccountID, query, text); err != nil {
 		return nil, err
 	}
+	page := protocol.SearchPage{List: protocol.List[protocol.SearchResult]{Data: []protocol.SearchResult{}}}
 	if nothing {
-		return resource.Listed[protocol.SearchResult, search.Position](caller, h.keys, scope, []protocol.SearchResult{}, nil), nil
+		return resource.OK(page), nil
 	}
-	page, next, err := h.store.Find(ctx, caller.AccountID, query)
+	found, next, err := h.store.Find(ctx, caller.AccountID, query)
 	if err != nil {
 		return nil, err
 	}
-	return resource.Listed(caller, h.keys, scope, page, next), nil
+	page.List = resource.Listed(caller, h.keys, scope, found, next).Body
+	if len(found) == 0 && next == nil && query.After == nil {
+		page.DidYouMean, err = h.suggest(ctx, caller.AccountID, query, filters)
+	}
+	return resource.OK(page), err
+}
+
+// suggest returns a query that finds something, with the filters of one that finds nothing.
+func (h *Handlers) suggest(ctx context.Context, account protocol.AccountID, query *search.Query, filters []string) (*string, error) {
+	text, err := h.store.Suggest(ctx, account, query)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	text = strings.Join(append([]string{text}, filters...), " ")
+	return &text, nil
 }
 
 // queryText returns a query without the spaces around it.

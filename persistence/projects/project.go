@@ -82,9 +82,11 @@ func (s *Store) Project(ctx context.Context, account protocol.AccountID, id prot
 }
 
 const namedSQL = `
-	select project_id from projects
-	where account_id = @account and state <> 'deleted' and (lower(name) = lower(@name) or project_id = @project)
-	order by archived_at nulls first, project_id limit 1`
+	(select project_id from projects where account_id = @account and project_id = @project and state <> 'deleted')
+	union all
+	(select project_id from projects where account_id = @account and name_key = lower(@name) and state <> 'deleted'
+	order by archived_at nulls first, project_id limit 1)
+	limit 1`
 
 // Named returns the project with a name, in any case, or with an identifier; nil: there is none. Active projects come first.
 func (s *Store) Named(ctx context.Context, account protocol.AccountID, name string) (*protocol.ProjectID, error) {

@@ -1,6 +1,8 @@
 package projects_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -587,4 +589,53 @@ func eventsOf(t *testing.T, db *persistence.Stores, account protocol.AccountID) 
 		t.Fatal(err)
 	}
 	return events
+}
+
+func TestAProjectIsFoundByItsNameAmongOneHundredThousandWithoutReadingTheirNames(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	kept := newProject(t, db, account, "Sea and Shore")
+	archived := newProject(t, db, account, "ÉTUDE")
+	database.Admin(t, `alter table projects disable trigger user`) // no triggers: the rows are only read
+	database.Admin(t, `insert into projects (account_id, project_id, name)
+		select $1, gen_random_uuid(), case when n % 2 = 0 then 'Project ' || n else 'The same' end from generate_series(1, 100000) n`, pg.UUIDText(account))
+	database.Admin(t, `analyze projects`)
+	for name, want := range map[string]*protocol.ProjectID{"sea AND shore": &kept.ProjectID, "étude": &archived.ProjectID, kept.ProjectID.String(): &kept.ProjectID, "nowhere": nil} {
+		got, err := db.Projects.Named(t.Context(), account, name)
+		if err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"the same", "nowhere", "project 500"} {
+		var pages int
+		err := db.DB.InTx(t.Context(), account, func(ctx context.Context, tx *pg.Tx) error {
+			rows, err := tx.Query(ctx, "explain (analyze, buffers, timing off, format json) "+projects.NamedSQL, pgx.QueryExecModeSimpleProtocol,
+				pgx.NamedArgs{"account": pg.UUIDText(account), "name": name, "project": nil})
+			if err != nil {
+				return err
+			}
+			plan, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+			if err != nil {
+				return err
+			}
+			var explained []struct {
+				Plan struct {
+					Hit  int `json:"Shared Hit Blocks"`
+					Read int `json:"Shared Read Blocks"`
+				}
+			}
+			err = json.Unmarshal([]byte(plan), &explained)
+			if pages = explained[0].Plan.Hit + explained[0].Plan.Read; pages > 30 {
+				t.Error(plan)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pages > 30 {
+			t.Errorf("%s: %d pages are read", name, pages)
+		}
+	}
 }

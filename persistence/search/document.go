@@ -179,7 +179,10 @@ func (v *vector) add(tokens []words.Token) {
 			v.order = append(v.order, t.Text)
 			v.size += entryBytes + len(v.tag) + len(t.Text)
 		}
-		if len(known) < maxPositions {
+		switch {
+		case words.IsForm(t.Text): // no phrase has it, so it needs no positions
+			v.positions[t.Text] = nil
+		case len(known) < maxPositions:
 			v.positions[t.Text] = append(known, uint16(min(t.At+1, maxPosition-1))) //nolint:gosec // it is below maxPosition
 			v.size += 2
 		}
@@ -215,7 +218,7 @@ type indexing struct {
 }
 
 func newIndexing(ctx context.Context, d *document) *indexing {
-	i := &indexing{flow{ctx: ctx}, newVector(d.AccountID, d.Kind)}
+	i := &indexing{flow{ctx: ctx, t: words.Tokenizer{Stems: &words.Stems{}}}, newVector(d.AccountID, d.Kind)}
 	i.consume = func([]byte, bool) error {
 		i.vector.add(i.t.Tokens)
 		i.t.Tokens = i.t.Tokens[:0]

@@ -25,7 +25,7 @@ func (s *Store) Explain(ctx context.Context, account protocol.AccountID, project
 	}
 	f := s.finder(account, &Query{Text: text, ProjectID: project})
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		sql, args, err := f.windowArgs(protocol.SearchMessage, nil).RewriteQuery(ctx, nil, f.windowSQL(protocol.SearchMessage), nil)
+		sql, args, err := f.windowArgs(Position{Kind: protocol.SearchMessage}).RewriteQuery(ctx, nil, f.windowSQL(protocol.SearchMessage), nil)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,9 @@ type flow struct {
 	t       words.Tokenizer
 	consume func(normalized []byte, end bool) error // takes t.Tokens after each piece, and once at the end
 
+	sampled bool   // the language of the current part is known, or not needed
+	sample  []byte // the beginning of the part until then
+
 	parts  int
 	form   io.WriteCloser // writes the normal form of the current part to normalized
 	broken []byte         // the beginning of a character that the last piece has cut
@@ -29,8 +32,28 @@ func (n normalized) Write(text []byte) (int, error) {
 	if err := n.f.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n.f.t.Feed(text)
-	return len(text), n.f.consume(text, false)
+	return len(text), n.f.feed(text)
+}
+
+// feed passes a piece of a text on. If the stems of words are needed, the language of each part is detected first.
+func (f *flow) feed(text []byte) error {
+	if !f.sampled {
+		if f.sample = append(f.sample, text...); len(f.sample) < words.SampleBytes {
+			return nil
+		}
+		return f.endSample()
+	}
+	f.t.Feed(text)
+	return f.consume(text, false)
+}
+
+func (f *flow) endSample() error {
+	f.sampled = true
+	if language, certain := words.Detect(string(f.sample)); certain || f.t.Stems.Language == words.NoLanguage {
+		*f.t.Stems = words.Stems{Language: language}
+	}
+	f.t.Feed(f.sample)
+	return f.consume(f.sample, false)
 }
 
 // part begins a part of the text.
@@ -45,6 +68,7 @@ func (f *flow) part() error {
 		}
 	}
 	f.form = norm.NFC.Writer(normalized{f})
+	f.sampled, f.sample = f.t.Stems == nil, f.sample[:0]
 	return nil
 }
 
@@ -58,6 +82,9 @@ func (f *flow) endPart() error {
 		err = closed
 	}
 	f.form = nil
+	if !f.sampled && err == nil {
+		err = f.endSample()
+	}
 	f.t.End()
 	return err
 }

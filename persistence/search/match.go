@@ -58,10 +58,24 @@ func newScan(ctx context.Context, terms []term, most int) *scan {
 			} else {
 				s.texts[token.text] = true
 			}
+			if t.loose {
+				s.wantForms(token.forms)
+			}
 		}
 	}
 	s.t.Wants, s.consume = s.wants, s.match
 	return s
+}
+
+func (s *scan) wantForms(forms []words.Form) {
+	for _, form := range forms {
+		if form.Prefix {
+			s.prefixes = append(s.prefixes, []byte(form.Text))
+		} else {
+			s.texts[form.Text] = true
+		}
+	}
+	s.t.Stems = &words.Stems{}
 }
 
 // wants reports whether a term has a token with this text.
@@ -102,16 +116,20 @@ type scoring struct {
 	scan
 	q               *query
 	whole, adjacent int // indexes of wanted; -1: they would not distinguish texts that match
+	loose           int // index of the terms in any form; -1: they have no other form
 }
 
 func (q *query) scoring(ctx context.Context) *scoring {
-	s := &scoring{q: q, whole: -1, adjacent: -1}
+	s := &scoring{q: q, whole: -1, adjacent: -1, loose: -1}
 	terms := slices.Concat(q.terms, q.excluded)
 	if whole, distinguishes := q.whole(); distinguishes {
 		s.whole, terms = len(terms), append(terms, whole)
 	}
 	if adjacent, distinguishes := q.together(); distinguishes {
 		s.adjacent, terms = len(terms), append(terms, adjacent)
+	}
+	if loose, distinguishes := q.loose(); distinguishes {
+		s.loose, terms = len(terms), append(terms, loose.terms...)
 	}
 	s.scan = *newScan(ctx, terms, 1)
 	s.t.Wants, s.consume = s.wants, s.decide
@@ -138,27 +156,33 @@ func (s *scoring) decide(text []byte, end bool) error {
 	return nil
 }
 
-// score returns how well the text matches; 0: not at all. The function search_window in the migrations decides the same
-// for texts of the index.
-func (s *scoring) score() int {
-	for i := range s.q.terms {
-		if s.wanted[i].left > 0 {
-			return 0
-		}
-	}
+// score returns how well the text matches; 0: not at all. loose: only in other forms. The function search_window in the migrations
+// decides the same for texts of the index.
+func (s *scoring) score() (score int, loose bool) {
 	for i := range s.q.excluded {
 		if s.wanted[len(s.q.terms)+i].left == 0 {
-			return 0
+			return 0, false
 		}
 	}
-	score := scoreMatch
+	if !s.has(0) {
+		if s.loose >= 0 && s.has(s.loose) {
+			return scoreMatch, true
+		}
+		return 0, false
+	}
+	score = scoreMatch
 	if s.whole >= 0 && s.wanted[s.whole].left == 0 {
 		score += scoreWhole
 	}
 	if s.adjacent >= 0 && s.wanted[s.adjacent].left == 0 {
 		score += scoreAdjacent
 	}
-	return score
+	return score, false
+}
+
+// has reports whether the text has all terms, of which the first one has an index of wanted.
+func (s *scoring) has(first int) bool {
+	return !slices.ContainsFunc(s.wanted[first:first+len(s.q.terms)], func(w wanted) bool { return w.left > 0 })
 }
 
 // at reports whether the term is in a text from its token i on, and where it ends, in code points. Tokens that no term has
@@ -171,7 +195,7 @@ func (t term) at(tokens []words.Token, i int) (end int, found bool) {
 		}
 		found = false
 		for ; i < len(tokens) && tokens[i].At == first+want.offset && !found; i++ {
-			if end, found = want.in(&tokens[i]); n == 0 && !found {
+			if end, found = want.in(&tokens[i], t.loose); n == 0 && !found {
 				return 0, false // the place begins with this token, and with no other one at its position
 			}
 		}
@@ -182,12 +206,16 @@ func (t term) at(tokens []words.Token, i int) (end int, found bool) {
 	return end, true
 }
 
-// in reports whether a token of a text is this one, and where it ends, in code points.
-func (want *queryToken) in(has *words.Token) (end int, is bool) {
+// in reports whether a token of a text is this one, or another form of it, and where it ends, in code points.
+func (want *queryToken) in(has *words.Token, loose bool) (end int, is bool) {
 	switch {
 	case want.prefix && strings.HasPrefix(has.Text, want.text):
 		return has.Mid, true
 	case has.Text == want.text:
+		return has.End, true
+	case loose && slices.ContainsFunc(want.forms, func(form words.Form) bool {
+		return has.Text == form.Text || form.Prefix && strings.HasPrefix(has.Text, form.Text)
+	}):
 		return has.End, true
 	}
 	return 0, false

@@ -20,13 +20,16 @@ type query struct {
 // text.
 type term struct {
 	tokens []queryToken
-	width  int // number of positions that it takes in a text
+	width  int    // number of positions that it takes in a text
+	loose  bool   // it also finds the other forms of its words
+	raw    string // as it was typed, of one word that is not in a phrase
 }
 
 type queryToken struct {
 	text   string
 	offset int // positions after the first token
 	prefix bool
+	forms  []words.Form // by which a loose term finds the word, too
 }
 
 const quotes = `"“”„«»`
@@ -36,6 +39,7 @@ const quotes = `"“”„«»`
 // else that is no word is left out; a query that has no words has no terms.
 func parse(text string) query {
 	var q query
+	languages := words.QueryLanguages(text)
 	rest := []rune(words.Normalize(text))
 	for len(rest) > 0 {
 		if unicode.IsSpace(rest[0]) {
@@ -47,16 +51,20 @@ func parse(text string) query {
 			rest = rest[1:]
 		}
 		quoted := isQuote(rest[0])
-		var words string
+		var found string
 		if quoted {
-			words, rest = cut(rest[1:], isQuote)
+			found, rest = cut(rest[1:], isQuote)
 			if len(rest) > 0 {
 				rest = rest[1:]
 			}
 		} else {
-			words, rest = cut(rest, func(c rune) bool { return unicode.IsSpace(c) || isQuote(c) })
+			found, rest = cut(rest, func(c rune) bool { return unicode.IsSpace(c) || isQuote(c) })
 		}
-		q.add(words, excluded, !quoted && !excluded && len(rest) == 0)
+		if quoted || excluded {
+			q.add(found, excluded, false, nil)
+		} else {
+			q.add(found, false, len(rest) == 0, languages)
+		}
 	}
 	return q
 }
@@ -79,8 +87,15 @@ func cut(text []rune, end func(rune) bool) (head string, tail []rune) {
 	return string(text), nil
 }
 
-func (q *query) add(text string, excluded, prefix bool) {
-	t := newTerm(words.Tokenize(text), prefix)
+// add adds a word or a phrase. A word has other forms in some languages.
+func (q *query) add(text string, excluded, prefix bool, languages []words.Language) {
+	tokens := words.Tokenize(text)
+	t := newTerm(tokens, prefix)
+	if len(t.tokens) == 1 && len(languages) > 0 {
+		last := tokens[len(tokens)-1]
+		t.raw = string([]rune(text)[last.Start:last.End])
+		t.tokens[0].forms = words.Forms(t.raw, languages)
+	}
 	switch {
 	case len(t.tokens) == 0:
 	case excluded:
@@ -137,6 +152,26 @@ func (q *query) whole() (last term, distinguishes bool) {
 	return last, true
 }
 
+// loose returns the query for texts that have the words in any form.
+func (q *query) loose() (loose query, distinguishes bool) {
+	loose.excluded = q.excluded
+	for _, t := range q.terms {
+		t.loose = len(t.tokens) == 1 && len(t.tokens[0].forms) > 0
+		distinguishes = distinguishes || t.loose
+		loose.terms = append(loose.terms, t)
+	}
+	return loose, distinguishes
+}
+
+// except writes a query of Postgres for texts that do not have all terms.
+func (q *query) except(tag string) string {
+	parts := make([]string, 0, len(q.terms))
+	for _, t := range q.terms {
+		parts = append(parts, "("+t.tsquery(tag, true)+")")
+	}
+	return "!(" + strings.Join(parts, " & ") + ")"
+}
+
 // ordered reports whether the index alone cannot decide the query: the order of its words matters, or the absence of
 // some.
 func (q *query) ordered() bool {
@@ -179,10 +214,24 @@ func (t term) tsquery(tag string, inOrder bool) string {
 		default:
 			b.WriteString(" & ")
 		}
-		b.WriteString("'" + tag + token.text + "'")
-		if token.prefix {
-			b.WriteString(":*")
+		if t.loose {
+			b.WriteByte('(')
+		}
+		writeToken(&b, tag, token.text, token.prefix)
+		if t.loose {
+			for _, form := range token.forms {
+				b.WriteString(" | ")
+				writeToken(&b, tag, form.Text, form.Prefix)
+			}
+			b.WriteByte(')')
 		}
 	}
 	return b.String()
+}
+
+func writeToken(b *strings.Builder, tag, text string, prefix bool) {
+	b.WriteString("'" + tag + text + "'")
+	if prefix {
+		b.WriteString(":*")
+	}
 }

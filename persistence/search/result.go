@@ -7,9 +7,9 @@ import (
 )
 
 // result returns the result for a text that matches.
-func (f *finder) result(ctx context.Context, d *document) (result protocol.SearchResult, err error) {
+func (f *finder) result(ctx context.Context, d *document, loose bool) (result protocol.SearchResult, err error) {
 	if d.Kind == protocol.SearchFile {
-		return f.fileResult(ctx, d)
+		return f.fileResult(ctx, d, loose)
 	}
 	conversation := protocol.ConversationID(d.ContainerID)
 	result = protocol.SearchResult{
@@ -27,7 +27,7 @@ func (f *finder) result(ctx context.Context, d *document) (result protocol.Searc
 		task := protocol.TaskID(d.ID)
 		result.TaskID = &task
 	}
-	e := f.query.excerpt(ctx)
+	e := f.excerpt(ctx, loose)
 	if err := f.readText(d, &e.flow); err != nil {
 		return result, err
 	}
@@ -35,12 +35,20 @@ func (f *finder) result(ctx context.Context, d *document) (result protocol.Searc
 	return result, nil
 }
 
+// excerpt cuts the excerpt of a text that has the words, or other forms of them.
+func (f *finder) excerpt(ctx context.Context, loose bool) *excerpt {
+	if loose {
+		return f.loose.excerpt(ctx)
+	}
+	return f.query.excerpt(ctx)
+}
+
 // fileResult returns the result for a section of a file, with an excerpt of its text, or of its name if only that matches.
-func (f *finder) fileResult(ctx context.Context, d *document) (result protocol.SearchResult, err error) {
+func (f *finder) fileResult(ctx context.Context, d *document, loose bool) (result protocol.SearchResult, err error) {
 	file := protocol.FileID(d.ContainerID)
 	result = protocol.SearchResult{Kind: d.Kind, FileID: &file, ProjectID: f.project, Title: d.Title, At: d.At}
 	for _, text := range []string{d.Text, d.Title} {
-		e := f.query.excerpt(ctx)
+		e := f.excerpt(ctx, loose)
 		if err := readWhole(&e.flow, []string{text}); err != nil {
 			return result, err
 		}

@@ -45,9 +45,11 @@ type Query struct {
 	Limit          int
 }
 
-// Position is a position in the results: of one kind, in one window, after one result.
+// Position is a position in the results: with the words themselves or with other forms of them, of one kind, in one window, after one
+// result.
 type Position struct {
 	Kind   protocol.SearchKind `json:"k"`
+	Loose  bool                `json:"l,omitempty"` // all texts with the words themselves were returned: what follows has other forms of them
 	Before *Place              `json:"b,omitempty"` // the window starts before it; nil: at the newest object
 	Score  int                 `json:"s,omitempty"`
 	After  *Place              `json:"a,omitempty"` // the last result that was returned; nil: none of this window
@@ -68,6 +70,7 @@ type match struct {
 	Place
 	container [16]byte // the conversation or the file
 	score     int
+	loose     bool      // it has another form of a word
 	pending   *document // nil: read from the index
 }
 
@@ -79,6 +82,7 @@ func compareRank(a, b match) int {
 // window is a range of the objects of a kind, newest first, with its matches.
 type window struct {
 	kind    protocol.SearchKind
+	loose   bool
 	from    time.Time // what is older does not count
 	matches []match
 	next    *Place // where the next window starts; nil: there is none
@@ -86,6 +90,7 @@ type window struct {
 
 // Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages,
 // messages before files, files before artifacts, and those before research tasks. A file is found once, by the section that matches best.
+// What has the words themselves, of all kinds, comes before what has other forms of them.
 // Within a kind, the newest windowMatches matches are ranked, then the next ones, and so on. A search ends after a bounded
 // amount of work. If its words are so common and their order so rare that few of the objects match, a page has fewer
 // results than its limit and a position from which the search continues.
@@ -116,8 +121,12 @@ func (s *Store) finder(account protocol.AccountID, request *Query) *finder {
 		db: s.db, account: account, query: parse(request.Text), conversation: request.ConversationID,
 		project: request.ProjectID, few: s.few, kinds: kinds, longTexts: s.longTexts, from: request.From, newest: Place{pg.Latest, pg.HighestID},
 	}
+	f.many = request.After != nil
 	if !request.To.IsZero() {
 		f.newest = Place{At: request.To}
+	}
+	if loose, distinguishes := f.query.loose(); distinguishes {
+		f.loose = &loose
 	}
 	if request.Past {
 		f.kinds = pastKinds
@@ -136,6 +145,8 @@ type finder struct {
 	db           *pg.DB
 	account      protocol.AccountID
 	query        query
+	loose        *query // for the words in any form; nil: they have no other forms
+	many         bool   // there may be many texts with the words themselves, which the index would also find for any form
 	conversation *protocol.ConversationID
 	project      *protocol.ProjectID
 	few          int                   // see fewRows
@@ -191,14 +202,19 @@ func (f *finder) start(ctx context.Context, at Position) error {
 	batch.Queue(readPendingSQL, pgx.NamedArgs{
 		"account": f.account, "conversation": f.conversation, "project": f.project, "role": f.role, "limit": pendingRows, "bytes": pendingBytes,
 	}).Query(func(rows pgx.Rows) error { return f.readPending(ctx, rows) })
+	f.queueWindows(batch, at)
+	return f.db.Send(ctx, f.account, batch)
+}
+
+// queueWindows queues the first window of each kind from a position on.
+func (f *finder) queueWindows(batch *pgx.Batch, at Position) {
 	f.windows = map[protocol.SearchKind]*window{}
 	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
 		w := &window{}
 		f.windows[kind] = w
-		f.queueWindow(batch, kind, at.Before, w)
+		f.queueWindow(batch, Position{Kind: kind, Loose: at.Loose, Before: at.Before}, w)
 		at.Before = nil
 	}
-	return f.db.Send(ctx, f.account, batch)
 }
 
 func (f *finder) readPending(ctx context.Context, rows pgx.Rows) error {
@@ -224,7 +240,8 @@ func (f *finder) score(ctx context.Context, d *document) error {
 	if err := f.readText(d, &s.flow); err != nil {
 		return err
 	}
-	f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{Place: Place{d.At, d.ID}, container: d.ContainerID, score: s.score(), pending: d}}
+	score, loose := s.score()
+	f.pending[d.object()] = &pendingText{kind: d.Kind, match: match{Place: Place{d.At, d.ID}, container: d.ContainerID, score: score, loose: loose, pending: d}}
 	return nil
 }
 
@@ -262,10 +279,10 @@ func (f *finder) readText(d *document, to *flow) error {
 	return err
 }
 
-func (f *finder) queueWindow(batch *pgx.Batch, kind protocol.SearchKind, before *Place, w *window) {
+func (f *finder) queueWindow(batch *pgx.Batch, at Position, w *window) {
 	f.read++
-	w.kind, w.from = kind, f.from
-	batch.Queue(f.windowSQL(kind), f.windowArgs(kind, before)).Query(w.read)
+	w.kind, w.from, w.loose = at.Kind, f.from, at.Loose
+	batch.Queue(f.windowSQL(at.Kind), f.windowArgs(at)).Query(w.read)
 }
 
 // windowSQL returns the statement that reads a window.
@@ -282,28 +299,41 @@ func (f *finder) windowSQL(kind protocol.SearchKind) string {
 }
 
 // windowArgs returns the arguments of windowSQL.
-func (f *finder) windowArgs(kind protocol.SearchKind, before *Place) pgx.NamedArgs {
+func (f *finder) windowArgs(at Position) pgx.NamedArgs {
+	before := at.Before
 	if before == nil {
 		before = &f.newest
 	}
-	tag := tag(f.account, kind)
+	tag := tag(f.account, at.Kind)
 	args := pgx.NamedArgs{
-		"kind": kind, "matching": f.query.tsquery(tag), "words": nil, "whole": nil, "adjacent": nil,
+		"kind": at.Kind, "matching": f.query.tsquery(tag), "words": nil, "whole": nil, "adjacent": nil,
 		"conversation": f.conversation, "at": before.At, "id": before.ID, "limit": windowMatches,
 	}
-	if f.query.ordered() {
-		args["words"] = f.query.words(tag)
+	if at.Loose {
+		args["matching"] = f.loose.tsquery(tag) + " & " + f.query.except(tag)
+		if f.many || f.query.ordered() {
+			args["words"] = f.loose.words(tag)
+		}
+	} else {
+		f.query.rankArgs(tag, args)
 	}
-	if whole, distinguishes := f.query.whole(); distinguishes {
-		args["whole"] = whole.tsquery(tag, true)
-	}
-	if adjacent, distinguishes := f.query.together(); distinguishes {
-		args["adjacent"] = adjacent.tsquery(tag, true)
-	}
-	if f.project != nil || f.conversation != nil && kind == protocol.SearchFile {
+	if f.project != nil || f.conversation != nil && at.Kind == protocol.SearchFile {
 		args["account"], args["project"], args["few"], args["wide"] = f.account, f.project, f.few, wideMatches
 	}
 	return args
+}
+
+// rankArgs sets the arguments of windowSQL that rank the matches.
+func (q *query) rankArgs(tag string, args pgx.NamedArgs) {
+	if q.ordered() {
+		args["words"] = q.words(tag)
+	}
+	if whole, distinguishes := q.whole(); distinguishes {
+		args["whole"] = whole.tsquery(tag, true)
+	}
+	if adjacent, distinguishes := q.together(); distinguishes {
+		args["adjacent"] = adjacent.tsquery(tag, true)
+	}
 }
 
 // read reads a window. A row without a score is the position of the next one. If there is none, but as many matches as a
@@ -318,7 +348,7 @@ func (w *window) read(rows pgx.Rows) error {
 			w.next = &Place{at, id}
 			return nil
 		}
-		w.matches = append(w.matches, match{Place: Place{at, id}, container: *container, score: score})
+		w.matches = append(w.matches, match{Place: Place{at, id}, container: *container, score: score, loose: w.loose})
 		return nil
 	})
 	if w.next == nil && len(w.matches) == windowMatches {
@@ -352,11 +382,28 @@ func (w *window) skipFound() {
 	}
 }
 
-// page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more.
+// page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more. What has
+// other forms of the words is only read when everything with the words themselves was found.
 func (f *finder) page(ctx context.Context, at Position, limit int) (found []rankedMatch, next *Position, err error) {
+	found, next, err = f.collect(ctx, at, limit, nil)
+	if err != nil || next != nil || at.Loose || f.loose == nil {
+		return found, next, err
+	}
+	f.many = f.many || len(found) == limit
+	at = Position{Kind: f.kinds[0], Loose: true}
+	batch := &pgx.Batch{}
+	f.queueWindows(batch, at)
+	if err := f.db.Send(ctx, f.account, batch); err != nil {
+		return nil, nil, err
+	}
+	return f.collect(ctx, at, limit, found)
+}
+
+// collect adds the matches from a position on, which have the words themselves or other forms of them, as those of the position.
+func (f *finder) collect(ctx context.Context, at Position, limit int, found []rankedMatch) (all []rankedMatch, next *Position, err error) {
 	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
 		if kind != at.Kind {
-			at = Position{Kind: kind}
+			at = Position{Kind: kind, Loose: at.Loose}
 		}
 		for w := f.windows[kind]; ; {
 			for _, m := range f.rank(w, at) {
@@ -370,13 +417,13 @@ func (f *finder) page(ctx context.Context, at Position, limit int) (found []rank
 			if w.next == nil {
 				break
 			}
-			at = Position{Kind: kind, Before: w.next}
+			at = Position{Kind: kind, Loose: at.Loose, Before: w.next}
 			if f.read >= maxWindows {
 				return found, &at, nil
 			}
 			w = &window{}
 			batch := &pgx.Batch{}
-			f.queueWindow(batch, kind, at.Before, w)
+			f.queueWindow(batch, at, w)
 			if err := f.db.Send(ctx, f.account, batch); err != nil {
 				return nil, nil, err
 			}
@@ -395,7 +442,7 @@ func (f *finder) rank(w *window, at Position) []match {
 	}
 	for _, p := range f.pending {
 		inWindow := (at.Before == nil || p.compare(*at.Before) < 0) && (w.next == nil || p.compare(*w.next) >= 0)
-		if p.kind == at.Kind && p.score > 0 && inWindow {
+		if p.kind == at.Kind && p.score > 0 && p.loose == at.Loose && inWindow {
 			matches = append(matches, p.match)
 		}
 	}
@@ -457,7 +504,7 @@ func (f *finder) results(ctx context.Context, found []rankedMatch, next *Positio
 		case d.Cut, d.Long && f.slices >= pageLong:
 			return page, &found[i-1].after, nil
 		default:
-			result, err := f.result(ctx, d)
+			result, err := f.result(ctx, d, m.loose)
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading what was found: %w", err)
 			}

@@ -22,7 +22,11 @@ func IndexSection(batch *pgx.Batch, account protocol.AccountID, file protocol.Fi
 		return
 	}
 	v := newVector(account, protocol.SearchFile)
-	v.add(words.Tokenize(words.Normalize(text)))
+	text = words.Normalize(text)
+	language, _ := words.Detect(text)
+	t := words.Tokenizer{Stems: &words.Stems{Language: language}}
+	t.Add(text)
+	v.add(t.Tokens)
 	tokens := v.String()
 	if tokens == "" {
 		return

@@ -15,6 +15,7 @@ var aliases = map[string]string{
 	"application/excel": "application/vnd.ms-excel", "application/msexcel": "application/vnd.ms-excel", "application/x-msexcel": "application/vnd.ms-excel", "application/xls": "application/vnd.ms-excel", "application/x-excel": "application/vnd.ms-excel",
 	"application/powerpoint": "application/vnd.ms-powerpoint", "application/mspowerpoint": "application/vnd.ms-powerpoint", "application/x-mspowerpoint": "application/vnd.ms-powerpoint",
 	"text/rtf": "application/rtf", "application/x-rtf": "application/rtf", "text/richtext": "application/rtf",
+	"application/msoutlook": "application/vnd.ms-outlook", "application/x-msg": "application/vnd.ms-outlook",
 	"application/eml": "message/rfc822", "message/x-emlx": "message/rfc822", "message/global": "message/rfc822",
 	"application/x-mimearchive": "multipart/related", "message/mhtml": "multipart/related",
 	"application/vnd.jupyter": "application/x-ipynb+json", "application/x-ipynb": "application/x-ipynb+json",
@@ -66,7 +67,7 @@ var extensions = map[string]string{
 	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4",
 	".zip": "application/zip", ".gz": "application/gzip", ".tar": "application/x-tar",
 
-	".rtf": "application/rtf", ".eml": "message/rfc822", ".mht": "multipart/related", ".mhtml": "multipart/related", ".ipynb": "application/x-ipynb+json",
+	".rtf": "application/rtf", ".eml": "message/rfc822", ".msg": "application/vnd.ms-outlook", ".mht": "multipart/related", ".mhtml": "multipart/related", ".ipynb": "application/x-ipynb+json",
 	".html": "text/html", ".htm": "text/html", ".xhtml": "text/html",
 	".txt": "text/plain", ".text": "text/plain", ".log": "text/plain", ".env": "text/plain", ".ini": "text/plain", ".cfg": "text/plain", ".conf": "text/plain", ".properties": "text/plain", ".dxf": "text/plain", ".srt": "text/plain", ".ps": "text/plain", ".eps": "text/plain",
 	".md": "text/markdown", ".markdown": "text/markdown", ".rst": "text/x-rst", ".adoc": "text/asciidoc", ".tex": "text/x-tex", ".bib": "text/x-bibtex",

@@ -35,6 +35,7 @@ var Types = []Type{
 	{"application/vnd.ms-powerpoint", protocol.FileDocument},
 	{"application/rtf", protocol.FileDocument},
 	{"message/rfc822", protocol.FileDocument},
+	{"application/vnd.ms-outlook", protocol.FileDocument},
 	{"multipart/related", protocol.FileDocument}, // a web page that was saved with its pictures
 	{"application/x-ipynb+json", protocol.FileDocument},
 	{"application/json", protocol.FileText},

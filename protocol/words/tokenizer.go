@@ -30,6 +30,7 @@ type Token struct {
 // Tokenizer cuts a text into tokens. It does the same for texts and for queries. Its zero value is ready to use.
 type Tokenizer struct {
 	Wants  func(text []byte) bool // which tokens are kept; nil: all. text is only valid during the call
+	Stems  *Stems                 // nil: words have no tokens of their other forms
 	Tokens []Token
 	Next   int // position of the next token
 	offset int // of the current character, in code points
@@ -49,6 +50,7 @@ type Tokenizer struct {
 	run       []unspacedRune // the current run of a script without spaces
 	scratch   []byte
 	named     []byte // the last word with signs
+	raw       []byte // the current word in lower case, if there are stems
 }
 
 type unspacedRune struct {
@@ -134,16 +136,25 @@ func (t *Tokenizer) ascii(c byte) {
 		if t.cases[0] == lowerCase && t.signs == 0 && t.wordRunes < MaxRunes && len(t.word) > 0 { // most letters: no part begins here
 			t.word = append(t.word, c)
 			t.wordRunes++
+			t.keepRaw(c)
 		} else {
 			t.letter(rune(c), lowerCase)
+			t.keepRaw(c)
 		}
 	case 'A' <= c && c <= 'Z':
 		t.letter(rune(c+'a'-'A'), upperCase)
+		t.keepRaw(c + 'a' - 'A')
 	case '0' <= c && c <= '9':
 		t.letter(rune(c), otherCase)
 		t.number = true
 	default:
 		t.separate(c)
+	}
+}
+
+func (t *Tokenizer) keepRaw(c byte) {
+	if t.Stems != nil {
+		t.raw = append(t.raw, c)
 	}
 }
 
@@ -175,6 +186,7 @@ func (t *Tokenizer) End() {
 
 func (t *Tokenizer) character(c rune) {
 	t.scratch = Fold(t.scratch[:0], c)
+	kept := false
 	for rest := t.scratch; len(rest) > 0; {
 		folded, size := utf8.DecodeRune(rest)
 		rest = rest[size:]
@@ -193,6 +205,10 @@ func (t *Tokenizer) character(c rune) {
 			t.endRun()
 			t.letter(folded, caseOf(c))
 			t.virama = t.virama || folded == virama
+			if t.Stems != nil && !kept {
+				t.raw = append(t.raw, string(unicode.ToLower(c))...)
+				kept = true
+			}
 		default:
 			t.endRun()
 			t.separate(' ')
@@ -218,7 +234,7 @@ func (t *Tokenizer) letter(folded rune, of letterCase) {
 	here := wordPart{len(t.word), t.offset}
 	switch {
 	case len(t.word) == 0:
-		t.wordStart, t.wordRunes = t.offset, 0
+		t.wordStart, t.wordRunes, t.raw = t.offset, 0, t.raw[:0]
 		t.dotted = t.before == oneDot && of != otherCase
 		t.cases = [2]letterCase{}
 	case of == upperCase && t.cases[0] == lowerCase: // httpServer
@@ -265,6 +281,7 @@ func (t *Tokenizer) finish(signed bool) {
 	}
 	if len(t.parts) == 0 && !t.virama && !t.dotted && t.signs == 0 { // most words
 		end := max(t.offset, t.wordStart+1) // a character may be folded to several words: "½"
+		t.keepForms(end)
 		t.keep(t.word, Token{At: t.Next, Start: t.wordStart, Mid: end, End: end})
 		t.Next++
 		t.word, t.number, t.before = t.word[:0], false, another
@@ -284,6 +301,16 @@ func (t *Tokenizer) finish(signed bool) {
 	t.Next++
 	t.word, t.number, t.before = t.word[:0], false, another
 	t.parts, t.signs, t.virama, t.dotted = t.parts[:0], 0, false, false
+}
+
+// keepForms appends the tokens of the other forms of a word.
+func (t *Tokenizer) keepForms(end int) {
+	if t.Stems == nil || t.number || t.wordRunes > MaxRunes {
+		return
+	}
+	for _, text := range t.Stems.of(t.raw, t.word) {
+		t.keep([]byte(text), Token{Part: true, At: t.Next, Start: t.wordStart, Mid: end, End: end})
+	}
 }
 
 // keepParts appends the tokens of the parts of a word.

@@ -51,3 +51,89 @@ func TestTextsAreComparedWithoutCaseAccentsAndCompatibilityForms(t *testing.T) {
 		t.Errorf("a long word has %d characters", len(got[0]))
 	}
 }
+
+func TestOtherFormsOfWordsAreFoundByTheirStems(t *testing.T) {
+	for _, c := range []struct {
+		text, query string
+		found       bool
+	}{
+		{"He was running in the park", "run", true},
+		{"He was running in the park", "runs", true},
+		{"This is the relation of them", "relations", true},
+		{"Die Häuser sind groß und alt", "Haus", true},
+		{"Das Haus ist nicht da", "Häuser", true},
+		{"Les chevaux sont dans la rue", "chevaux", true},
+		{"Nous avons continué pour vous", "continuer", true},
+		{"Las canciones que son muy buenas", "canción", true},
+		{"Le ragazze sono nella casa", "ragazza", true},
+		{"As meninas que não são ricas", "menina", true},
+		{"De lichamelijke oefening is niet voor het kind", "lichamelijk", true},
+		{"Flickorna är inte här och det är bra", "flicka", true},
+		{"Новые книги стоят на полке", "книга", true},
+		{"Новые книги стоят на полке", "новый", true},
+		{"هذه المدرسة كبيرة", "مدرسة", true},
+		{"Meine Krankenversicherung ist nicht teuer", "Versicherung", true},
+		{"Die Krankenversicherungen sind nicht teuer", "Versicherung", true},
+		{"Die Bestellung ist nicht da", "Stellung", false}, // a prefix makes no compound
+		{"The overlordships of them", "lordship", false},   // nor does English
+		{"Frau Mueller ist da", "Müller", true},
+		{"Write to Mr Müller", "Mueller", true},
+		{"The Universe is big", "banana", false},
+	} {
+		language, _ := Detect(c.text)
+		tokenizer := Tokenizer{Stems: &Stems{Language: language}}
+		tokenizer.Add(Normalize(c.text))
+		forms := append(Forms(c.query, QueryLanguages(c.query)), Form{Text: foldWord(strings.ToLower(c.query))})
+		got := slices.ContainsFunc(tokenizer.Tokens, func(token Token) bool {
+			return slices.ContainsFunc(forms, func(f Form) bool { return f.Text == token.Text || f.Prefix && strings.HasPrefix(token.Text, f.Text) })
+		})
+		if got != c.found {
+			t.Errorf("%s in %s: %v; %v, %v", c.query, c.text, got, textsOf(tokenizer.Tokens), forms)
+		}
+	}
+}
+
+func TestTheLanguageOfATextIsDetected(t *testing.T) {
+	for text, want := range map[string]Language{
+		"":                         NoLanguage,
+		"東京都の天気":                   NoLanguage,
+		"Fixing bugs":              English, // nothing tells another language
+		"Rezept für den Kuchen":    German,
+		"Où est la gare pour vous": French,
+		"¿Cómo está el tiempo?":    Spanish,
+		"Che cosa è nel cielo":     Italian,
+		"O que não é para mim":     Portuguese,
+		"Ik weet het niet":         Dutch,
+		"Jag vet inte vad det är":  Swedish,
+		"Как это работает":         Russian,
+		"Що це є і як їх":          NoLanguage, // Ukrainian
+		"ما هذا الشيء":             Arabic,
+		"این چه چیزی است":          NoLanguage, // Persian
+	} {
+		if got, _ := Detect(text); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func FuzzStems(f *testing.F) {
+	for _, seed := range []string{"running", "ÄÖÜß", "qu'il", "книга", "المدرسة", "y", "aeaeue", "\xff", "ıİ"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, language := range append([]Language{NoLanguage}, Languages...) {
+			tokenizer := Tokenizer{Stems: &Stems{Language: language}}
+			tokenizer.Add(Normalize(text))
+			for _, token := range tokenizer.Tokens {
+				if strings.ContainsAny(token.Text, "'\\ \x00:") {
+					t.Fatalf("%q is written into a tsvector without escapes", token.Text)
+				}
+			}
+			for _, form := range Forms(text, []Language{language}) {
+				if form.Text == "" || strings.ContainsAny(form.Text, "'\\ \x00:") {
+					t.Fatalf("%q is written into a tsquery without escapes", form.Text)
+				}
+			}
+		}
+	})
+}

@@ -241,6 +241,13 @@ func (m *mailReader) attachment(name, mediaType string, body []byte, label strin
 	switch {
 	case mediaType == mailType:
 		return m.message(body, depth+1)
+	case mediaType == outlookType:
+		inner, err := outlookStreams(m.text, content{bytes.NewReader(body), int64(len(body))})
+		if err != nil {
+			m.note(protocol.NoteUnreadMembers, 1)
+			return nil //nolint:nilerr // it is noted
+		}
+		return m.outlook(inner, depth+1)
 	case isDocument:
 		before := m.truncated
 		if err := read(m.text, content{bytes.NewReader(body), int64(len(body))}); err != nil {

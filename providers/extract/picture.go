@@ -41,6 +41,32 @@ func decodeJPEG(r io.Reader) (image.Image, error) {
 	return jpeg.Decode(io.MultiReader(r, strings.NewReader(end)))
 }
 
+// decodeCut decodes a JPEG that ends within its data, as browsers do: what is missing has the color of what precedes it. Zeros decode as
+// pixels without a change.
+func decodeCut(r io.Reader, header image.Config) (image.Image, error) {
+	const bytesPerPixel, further = 4, 1 << 16 // more than any picture needs
+	missing := io.LimitReader(zeros{}, int64(header.Width)*int64(header.Height)*bytesPerPixel+further)
+	return decodeJPEG(io.MultiReader(r, missing))
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// whole decodes a picture; cut: its end is missing.
+func (f *pictureFormat) whole(c content, mediaType string, header image.Config) (whole image.Image, cut bool, err error) {
+	whole, err = f.decode(c.reader())
+	if err != nil && mediaType == "image/jpeg" && !isUnsupported(err) {
+		if completed, failed := decodeCut(c.reader(), header); failed == nil {
+			return completed, true, nil
+		}
+	}
+	return whole, false, err
+}
+
 // readPicture reads the size of a picture, as it is shown, and makes its renditions. A picture that is too large, or that
 // has a feature without a reader, has a size only.
 func readPicture(c content, mediaType string) *protocol.Extraction {
@@ -66,7 +92,10 @@ func readPicture(c content, mediaType string) *protocol.Extraction {
 	if max(x.Width, x.Height) > maxSide || x.Width*x.Height > maxPixels {
 		return x
 	}
-	whole, err := format.decode(c.reader())
+	whole, cut, err := format.whole(c, mediaType, header)
+	if cut {
+		x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteMissingParts, Count: 1})
+	}
 	switch {
 	case isUnsupported(err):
 		return x
@@ -116,7 +145,7 @@ func prepared(c content, mediaType string, to io.Writer) error {
 	if format.turn != nil {
 		turn = format.turn(c)
 	}
-	whole, err := format.decode(c.reader())
+	whole, _, err := format.whole(c, mediaType, header)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ func readerOf(mediaType string) func(*text, content) error {
 		return readMail
 	case pageType:
 		return readPage
+	case outlookType:
+		return readOutlook
 	}
 	return documents[mediaType]
 }

@@ -70,14 +70,14 @@ func failure(code protocol.UploadFailureCode, detail string) *protocol.UploadFai
 	return &protocol.UploadFailure{Code: code, Detail: detail}
 }
 
-// oldOffice returns the type of a document of Office before 2007 whose first bytes say only that it may be one; "" if neither the
+// oldOffice returns the type of a document of Office before 2007, or of a mail of Outlook, whose first bytes say only that it may be one; "" if neither the
 // name nor the declared type says so.
 func oldOffice(filename, declared string) string {
 	byName := filetype.ByName(filename)
-	if slices.Contains(misnamed, byName) && (declared == filetype.OctetStream || slices.Contains(misnamed, declared)) {
+	if slices.Contains(compound, byName) && (declared == filetype.OctetStream || slices.Contains(compound, declared)) {
 		return byName
 	}
-	if byName == "" && slices.Contains(misnamed, declared) {
+	if byName == "" && slices.Contains(compound, declared) {
 		return declared
 	}
 	return ""
@@ -172,6 +172,9 @@ var plainTypes = []string{"text/plain", "application/json"}
 
 // misnamed are the types of Office before 2007, which systems with these programs also give to texts, such as CSV.
 var misnamed = []string{"application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"}
+
+// compound are the types of documents in the container of Office before 2007.
+var compound = append([]string{"application/vnd.ms-outlook"}, misnamed...)
 
 // textDocuments are the documents whose contents are text.
 var textDocuments = []string{"text/html", "application/rtf", "message/rfc822", "multipart/related", "application/x-ipynb+json"}

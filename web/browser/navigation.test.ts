@@ -226,6 +226,26 @@ describe("the palette", () => {
     await visit.close();
   });
 
+  test("names the filters and proposes a query for a misspelled one, which can be chosen", async () => {
+    const account = await Account.register();
+    await account.chat("The lighthouse stands on a rock");
+    // The corrected words are looked up in the index, which has a new text after some seconds.
+    await expect
+      .poll(async () => (await (await account.request("GET", "/search?q=lihgthouse")).json()).did_you_mean, {
+        timeout: 30_000,
+      })
+      .toBe("lighthouse");
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("dialog").getByText("kind:file").waitFor();
+    await page.getByRole("combobox").fill("lihgthouse");
+    await page.getByRole("option", { name: "Did you mean “lighthouse”?" }).click();
+    await page.getByRole("group", { name: "Messages" }).getByRole("option").first().waitFor();
+    expect(await page.getByRole("combobox").inputValue()).toBe("lighthouse");
+    await visit.close();
+  });
+
   async function create(account: Account, ...titles: string[]): Promise<void> {
     for (const title of titles) await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title });
   }

@@ -94,22 +94,6 @@ async function newestConversations(cursor: string | null = null) {
   return { ...page, data: page.data.map(withPendingTitle) };
 }
 
-/** The messages, artifacts and files that match a query; the previous ones while a longer query is searched. */
-export const searchQuery = (query: string) =>
-  queryOptions({
-    queryKey: ["search", query],
-    queryFn: async () => {
-      const first = await body(api.GET("/search", { params: { query: { q: query, limit: 20 } } }));
-      const found = first.data.filter((result) => result.kind !== "conversation");
-      if (!first.has_more || found.some((result) => result.kind === "file")) return found;
-      // Files come last, so the page may have none although some match.
-      const files = await body(api.GET("/search", { params: { query: { q: query, kind: "file", limit: 10 } } }));
-      return [...found, ...files.data];
-    },
-    enabled: query !== "",
-    placeholderData: (before) => (query === "" ? undefined : before),
-  });
-
 /** The archived conversations of the account. */
 export const archiveQuery = pagedQuery(
   ["archive"],

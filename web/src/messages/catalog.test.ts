@@ -3,6 +3,7 @@ import { chooseLanguage, english, languages } from "./catalog";
 import { consentMessages } from "./consents";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
+import { searchingMessages } from "./searching";
 
 describe("messages of the app", () => {
   for (const [tag, language] of Object.entries(languages)) {
@@ -12,12 +13,14 @@ describe("messages of the app", () => {
         ...consentMessages[tag],
         ...researchMessages[tag],
         ...readingMessages[tag],
+        ...searchingMessages[tag],
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
         ...consentMessages["en"],
         ...researchMessages["en"],
         ...readingMessages["en"],
+        ...searchingMessages["en"],
       };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {

@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
 import type { Schemas } from "../../api/client";
 import { addressOf } from "../../api/message-address";
-import { searchQuery } from "../../api/queries";
 import { viewFile } from "../../controls/viewed-file";
 import { useLocalization } from "../../messages/localization";
 import { Group, Item, type ResultProps } from "./palette-item";
+import { searchQuery } from "./search-query";
 
 type Result = Schemas["SearchResult"];
 
@@ -16,8 +16,15 @@ const pause = 250;
 /** The longest query of the service, in code points. */
 const longest = 160;
 
+interface Found {
+  results: readonly Result[];
+  /** A query that finds something, if this one finds nothing because of a misspelled word. */
+  proposed: string | null;
+  failed: boolean;
+}
+
 /** Returns the messages, artifacts, files and research tasks that match a typed text, and whether the search failed. */
-export function useFound(typed: string): { results: readonly Result[]; failed: boolean } {
+export function useFound(typed: string): Found {
   const [query, setQuery] = useState("");
   useEffect(() => {
     const wanted = [...typed.trim()].slice(0, longest).join("").trim();
@@ -25,7 +32,8 @@ export function useFound(typed: string): { results: readonly Result[]; failed: b
     return () => clearTimeout(timer);
   }, [typed]);
   const { data, isError } = useQuery(searchQuery(query));
-  return { results: typed.trim() === "" ? [] : (data ?? []), failed: isError && typed.trim() !== "" };
+  if (typed.trim() === "") return { results: [], proposed: null, failed: false };
+  return { results: data?.found ?? [], proposed: data?.proposed ?? null, failed: isError };
 }
 
 /** An excerpt of a text with its matches marked. The offsets of matches count code points. */

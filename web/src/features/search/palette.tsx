@@ -8,7 +8,8 @@ import type { Conversation } from "../../api/client";
 import { useKnownConversation } from "../../api/known-conversation";
 import { conversationsQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { searchingMessages } from "../../messages/searching";
 import { useListedParts } from "../sidebar";
 import { useActions } from "./palette-actions";
 import { Group, Item, type ResultProps } from "./palette-item";
@@ -63,8 +64,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 {t("pages.palette.none")}
               </Command.Empty>
-              <Results typed={typed} choose={choose} />
+              <Results typed={typed} onType={setTyped} choose={choose} />
             </Command.List>
+            <FilterHint />
           </Command>
         </Dialog.Content>
       </Dialog.Portal>
@@ -72,14 +74,42 @@ export function Palette({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Results({ typed, choose }: { typed: string } & ResultProps) {
+const filters = ["from:me", "kind:file", 'in:"…"', "after:2026-01", "before:2026"];
+
+/** Names the filters that a typed text may have. They are the same in every language. */
+function FilterHint() {
+  const t = useMessages(searchingMessages);
+  return (
+    <p className="flex flex-wrap gap-x-2.5 gap-y-1 border-t border-line px-4 py-2 text-xs text-soft [@media(max-height:30rem)]:hidden">
+      {t("search.filters")}
+      {filters.map((filter) => (
+        <code key={filter} dir="ltr">
+          {filter}
+        </code>
+      ))}
+    </p>
+  );
+}
+
+interface ResultsProps extends ResultProps {
+  typed: string;
+  onType: (text: string) => void;
+}
+
+function Results({ typed, onType, choose }: ResultsProps) {
   const { t } = useLocalization();
+  const searching = useMessages(searchingMessages);
   const matches = useMemo(() => matcher(typed), [typed]);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const actions = useActions(current);
-  const { results, failed } = useFound(typed);
+  const { results, proposed, failed } = useFound(typed);
   return (
     <>
+      {proposed !== null && (
+        <Item value="did-you-mean" icon="search" onSelect={() => onType(proposed)}>
+          <span dir="auto">{searching("search.did_you_mean", { query: proposed })}</span>
+        </Item>
+      )}
       <Conversations
         matches={matches}
         most={typed.trim() === "" ? maxRecent : maxListed}

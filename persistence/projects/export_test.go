@@ -1,0 +1,4 @@
+package projects
+
+// NamedSQL looks for a project by its name.
+const NamedSQL = namedSQL

@@ -1,0 +1,20 @@
+// What the service finds for a text, and the text that it proposes when it finds nothing.
+import { queryOptions } from "@tanstack/react-query";
+import { api, body } from "../../api/client";
+
+/** The messages, artifacts and files that match a query; the previous ones while a longer query is searched. */
+export const searchQuery = (query: string) =>
+  queryOptions({
+    queryKey: ["search", query],
+    queryFn: async () => {
+      const first = await body(api.GET("/search", { params: { query: { q: query, limit: 20 } } }));
+      const found = first.data.filter((result) => result.kind !== "conversation");
+      const proposed = first.did_you_mean;
+      if (!first.has_more || found.some((result) => result.kind === "file")) return { found, proposed };
+      // Files come last, so the page may have none although some match.
+      const files = await body(api.GET("/search", { params: { query: { q: query, kind: "file", limit: 10 } } }));
+      return { found: [...found, ...files.data], proposed };
+    },
+    enabled: query !== "",
+    placeholderData: (before) => (query === "" ? undefined : before),
+  });
