@@ -10,7 +10,8 @@ import (
 
 // manyConversationsSQL gives an account $2 conversations. Conversation n was created and changed in minute n and has the
 // external_id n; all of them have the same app.
-var manyConversationsSQL = []string{`
+var manyConversationsSQL = []string{
+	`
 	insert into conversations (account_id, conversation_id, active_branch_id, created_at, updated_at, last_activity_at, metadata)
 	select $1, md5('many' || n)::uuid, md5('many' || n)::uuid, '2026-01-01'::timestamptz + n * interval '1 minute', '2026-01-01'::timestamptz + n * interval '1 minute',
 	       '2026-01-01'::timestamptz + ($2 - n) * interval '1 minute', jsonb_build_object('app', 'notes', 'external_id', n::text)

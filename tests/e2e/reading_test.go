@@ -152,7 +152,7 @@ func readings(t *testing.T) []reading {
 		{name: "C# notes.md", mediaType: "text/markdown", content: "Notes on sharp tides", state: protocol.TextDone, text: "Notes on sharp tides", got: "C# notes.md"},
 		{name: "50% off & more.txt", mediaType: "text/plain", content: "Half of the tides", state: protocol.TextDone, text: "Half of the tides"},
 		{name: ".env", mediaType: "application/octet-stream", content: "TIDES=two", state: protocol.TextDone, text: "TIDES=two"},
-		{name: "می‌خواهم 👩‍👧.txt", mediaType: "text/plain", content: "Joined tides", state: protocol.TextDone, text: "Joined tides"},
+		{name: "می\u200cخواهم 👩\u200d👧.txt", mediaType: "text/plain", content: "Joined tides", state: protocol.TextDone, text: "Joined tides"},
 		{name: "table.csv", mediaType: "application/vnd.ms-excel", content: "harbour,ebb\nNorth,6\n", state: protocol.TextDone, text: "North,6"},
 		{name: "data.jsonld", mediaType: "application/ld+json", content: `{"tide": "two"}`, state: protocol.TextDone, text: `{"tide": "two"}`},
 		{name: "code.ts", mediaType: "video/mp2t", content: "const tides: number = 2;\n", state: protocol.TextDone, text: "const tides: number = 2;"},
