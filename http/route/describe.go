@@ -52,7 +52,6 @@ var headerDocs = map[string]headerDoc{
 	"X-Accel-Buffering":   {"no: a proxy must pass on each event at once.", "string", "no", true},
 	"Location":            {"The address of the new resource or of the turn, or the target of a redirect.", "string", "/conversations/conv_01h2xcejqtf2nbrexx3vqjhp41", true},
 	"ETag":                {"The version of the resource, for use in If-Match.", "string", `"v3"`, true},
-	"Allow":               {"The methods that the path has.", "string", "GET, HEAD, POST", true},
 	"Content-Disposition": {"attachment, with a name for the file.", "string", `attachment; filename=turnstone-export-2026-03-01.zip`, true},
 	"Content-Range":       {"The range of bytes in the response, and the size of the content.", "string", "bytes 0-1023/48213", true},
 	"Last-Modified":       {"When the content was stored.", "string", "Sun, 01 Mar 2026 12:30:15 GMT", true},
@@ -209,7 +208,6 @@ func (t Route) describeHeaders(op, response map[string]any, status int) {
 	add("X-Turn-Id", streams && t.tag() == "chat")
 	add("Location", streams && t.tag() == "chat")
 	add("Content-Range", status == stdhttp.StatusRequestedRangeNotSatisfiable)
-	add("Allow", status == stdhttp.StatusMethodNotAllowed)
 	add("Set-Cookie", slices.Contains(t.cookies, status) || status == stdhttp.StatusUnauthorized && !t.Policy.Public)
 	headers := asMap(response["headers"])
 	if headers == nil {

@@ -54,6 +54,7 @@ var changed = map[string]func(l *largest, body map[string]any){
 	"POST /conversations/{conversation_id}/research-tasks": func(_ *largest, body map[string]any) {
 		body["sources"] = []string{"files"}
 		delete(body, "file_ids")
+		delete(body, "connectors")
 	},
 	"POST /chat/steering": func(l *largest, body map[string]any) {
 		clear(body)

@@ -6284,11 +6284,6 @@ export interface components {
          */
         "Accept-Ranges": string;
         /**
-         * @description The methods that the path has.
-         * @example GET, HEAD, POST
-         */
-        Allow: string;
-        /**
          * @description The browser forgets what it has stored of the service.
          * @example "cache","storage"
          */
