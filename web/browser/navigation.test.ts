@@ -237,7 +237,7 @@ describe("the palette", () => {
       .toBe("lighthouse");
     const visit = await BrowserWindow.open("/", account);
     const { page } = visit;
-    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.getByRole("dialog").getByText("kind:file").waitFor();
     await page.getByRole("combobox").fill("lihgthouse");
     await page.getByRole("option", { name: "Did you mean “lighthouse”?" }).click();
