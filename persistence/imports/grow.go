@@ -76,6 +76,7 @@ type growth struct {
 	here  map[protocol.MessageID]int // the stored messages, and those that are added
 	heads map[int]bool               // branches whose heads have moved
 	added int
+	cut   int // messages that have no place
 }
 
 // grow imports the messages that a conversation has gained since an earlier import. What the account has written stays.
@@ -109,7 +110,7 @@ func (w *writing) grow(ctx context.Context, existing protocol.ConversationID) er
 func (g *growth) step(ctx context.Context, before int) (more bool, err error) {
 	noted := false
 	err = g.db.InTx(ctx, g.account, func(ctx context.Context, tx *pg.Tx) error {
-		g.at, g.added = position{begun: true}, 0
+		g.at, g.added, g.cut = position{begun: true}, 0, 0
 		_, err := conversations.LockConversation(ctx, tx, g.account, g.id)
 		gone := protocol.CodeOf(err) == protocol.CodeNotFound
 		if err != nil && !gone {
@@ -141,13 +142,16 @@ func (g *growth) step(ctx context.Context, before int) (more bool, err error) {
 
 // noteGrowth notes what was added, and what was not.
 func (g *growth) noteGrowth(added, kept int) {
-	if added == 0 && kept == 0 {
+	if added == 0 && kept == 0 && g.cut == 0 {
 		g.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: g.c.Title, ConversationID: &g.id, Count: 1})
 		return
 	}
 	if added > 0 {
 		g.noteAll(&g.id)
 		g.note(protocol.ImportEntry{Reason: protocol.ImportMessagesAdded, Title: g.c.Title, ConversationID: &g.id, Count: added})
+	}
+	if g.cut > 0 {
+		g.note(protocol.ImportEntry{Reason: protocol.ImportMessagesCut, Title: g.c.Title, ConversationID: &g.id, Count: g.cut})
 	}
 	if kept > 0 {
 		g.note(protocol.ImportEntry{Reason: protocol.ImportMessagesKept, Title: g.c.Title, ConversationID: &g.id, Count: kept})
@@ -261,7 +265,7 @@ func (g *growth) place() (more bool) {
 			continue
 		}
 		if len(g.messages) >= maxGrown {
-			g.c.Notes[protocol.ImportMessagesCut]++
+			g.cut++
 			continue
 		}
 		if g.added >= batchMessages || size >= batchBytes {
@@ -271,7 +275,7 @@ func (g *growth) place() (more bool) {
 		p := source.Placed{Message: from.Message, ParentIndex: -1, Depth: 1}
 		if from.ParentIndex >= 0 {
 			if p.ParentIndex = at[from.ParentIndex]; p.ParentIndex < 0 {
-				g.c.Notes[protocol.ImportMessagesCut]++
+				g.cut++
 				continue
 			}
 			p.Depth = g.tree.Messages[p.ParentIndex].Depth + 1
