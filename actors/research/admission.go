@@ -31,19 +31,26 @@ type Settings interface {
 	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
 }
 
+// Budget limits the model tokens that an account may use in a day. Package persistence/limits implements it.
+type Budget interface {
+	// Check returns protocol.CodeBudgetReached when nothing is left.
+	Check(ctx context.Context, account protocol.AccountID) error
+}
+
 // Admission decides whether a task may start, and what it may search. Its method may be called from any goroutine.
 type Admission struct {
 	Consents      Consents
 	Files         Files
 	Conversations Conversations
 	Settings      Settings
+	Budget        Budget                             // nil: no limit
 	Unavailable   map[protocol.ResearchSource]string // why a place cannot be searched, a sentence
 }
 
 // Admit checks the specification of a new task, and completes it. Before, Sources has the places that were asked for; if there are
 // none, the web is searched. The errors are
-// protocol.CodeNotFound for the conversation, protocol.CodeSourceUnavailable, and a validation error for the question, the sources or
-// the files.
+// protocol.CodeNotFound for the conversation, protocol.CodeSourceUnavailable, protocol.CodeBudgetReached, and a validation error for the
+// question, the sources or the files.
 func (a *Admission) Admit(ctx context.Context, spec *researchlog.Spec) error {
 	conversation, err := a.Conversations.Conversation(ctx, spec.AccountID, spec.ConversationID)
 	if err != nil {
@@ -65,7 +72,10 @@ func (a *Admission) Admit(ctx context.Context, spec *researchlog.Spec) error {
 		return err
 	}
 	spec.Language = settings.Language
-	return nil
+	if a.Budget == nil {
+		return nil
+	}
+	return a.Budget.Check(ctx, spec.AccountID)
 }
 
 // choosePlaces checks the places that a task is to search, and the consents that they need.

@@ -318,12 +318,12 @@ func (s *service) everyRouteAcceptsPictures() bool {
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
 	s.admission = &research.Admission{
-		Consents: s.db.Memory, Files: s.db.Files, Conversations: s.db.Conversations, Settings: s.db.Accounts,
+		Consents: s.db.Memory, Files: s.db.Files, Conversations: s.db.Conversations, Settings: s.db.Accounts, Budget: s.metered.Budget,
 		Unavailable: map[protocol.ResearchSource]string{protocol.ResearchWeb: s.web.Unavailable},
 	}
 	all := append(tool.All(&tool.Stores{
 		Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Kept: s.db.Research,
-		Research: tool.Research{Admission: s.admission, Create: func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error) {
+		Research: tool.Research{Admission: s.admission, Find: s.db.Research.Task, Create: func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error) {
 			return s.research.Create(ctx, spec) // the host is created after the tools
 		}, CanCreate: s.db.Research.CanCreate},
 		Web: s.web, Code: s.code,

@@ -27,7 +27,7 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("POST", below, "createResearchTask", "Start a research task", creates, h.create).WithMaxBody(route.MaxBody).
 			DescribedAs(createDescription).
 			WithExample(route.Object{"question": "Why are the tides at Saint-Malo so high?", "depth": "quick", "sources": []any{"web"}}).
-			WithCodes(protocol.CodeConflict, protocol.CodeTooManyTasks, protocol.CodeSourceUnavailable).WithStatus(stdhttp.StatusAccepted),
+			WithCodes(protocol.CodeConflict, protocol.CodeTooManyTasks, protocol.CodeBudgetReached, protocol.CodeSourceUnavailable).WithStatus(stdhttp.StatusAccepted),
 		route.Call("GET", below, "listResearchTasks", "List research tasks", route.Lists.Unstored(), h.list).
 			DescribedAs("Lists the research tasks of a conversation, the newest first."),
 		route.Call("GET", "/research-tasks", "listAccountResearchTasks", "List the research tasks of the account", route.Lists.Unstored(), h.listAll).

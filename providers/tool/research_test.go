@@ -20,6 +20,19 @@ type begun struct {
 	specs   []*researchlog.Spec
 	granted []protocol.MemorySource
 	err     error // of Create
+	spent   error // of Check
+}
+
+// Check implements research.Budget.
+func (b *begun) Check(context.Context, protocol.AccountID) error { return b.spent }
+
+func (b *begun) find(_ context.Context, _ protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
+	for _, spec := range b.specs {
+		if spec.TaskID == id {
+			return &protocol.ResearchTask{TaskID: id, State: protocol.ResearchRunning}, nil
+		}
+	}
+	return nil, protocol.Errorf(protocol.CodeNotFound, "no such task")
 }
 
 func (b *begun) Granted(context.Context, protocol.AccountID) ([]protocol.MemorySource, error) {
@@ -44,7 +57,7 @@ func (b *begun) create(_ context.Context, spec *researchlog.Spec) (*protocol.Res
 }
 
 func researchOn(b *begun) Research {
-	return Research{Admission: &research.Admission{Consents: b, Files: b, Conversations: b, Settings: b}, Create: b.create, CanCreate: b.canCreate}
+	return Research{Admission: &research.Admission{Consents: b, Files: b, Conversations: b, Settings: b, Budget: b}, Find: b.find, Create: b.create, CanCreate: b.canCreate}
 }
 
 func (b *begun) canCreate(context.Context, *researchlog.Spec) error { return b.err }
@@ -86,8 +99,7 @@ func TestACallStartsOneResearchTaskAndAsksForIt(t *testing.T) {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	}
-	first, second := b.specs[0], b.specs[1]
-	if first.TaskID != second.TaskID || first.Question != "Why do tides differ?" || *first.TurnID != call.TurnID || first.Language != "ja" || first.Budget != protocol.ResearchBudgets[protocol.ResearchQuick] {
+	if first := b.specs[0]; len(b.specs) != 1 || first.Question != "Why do tides differ?" || *first.TurnID != call.TurnID || first.Language != "ja" || first.Budget != protocol.ResearchBudgets[protocol.ResearchQuick] {
 		t.Errorf("%+v", first)
 	}
 }
@@ -120,6 +132,26 @@ func TestACallThatMayNotStartResearchSaysWhy(t *testing.T) {
 	spec := tool.Spec()
 	if failure := toolbox.Check(t.Context(), &spec, researchCall(`{"question":"Why?","depth":"quick","sources":["web"]}`)); failure != nil {
 		t.Errorf("a call that cannot be checked fails: %+v", failure)
+	}
+}
+
+func TestResearchIsNotAskedAboutWhenTheTokensOfTheDayAreUsed(t *testing.T) {
+	b := &begun{}
+	tool, call := StartResearch{researchOn(b)}, researchCall(`{"question":"Why?","depth":"quick","sources":["web"]}`)
+	spec := tool.Spec()
+	if _, err := tool.Run(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	b.spent = &protocol.Error{Code: protocol.CodeBudgetReached, Detail: "The tokens of the day are used up."}
+	if result, err := tool.Run(t.Context(), call); err != nil || !strings.Contains(result.Output, "is running") {
+		t.Errorf("a repeat of a call that has started a task: %+v, %v", result, err)
+	}
+	next := researchCall(string(call.Input))
+	if failure := toolbox.Check(t.Context(), &spec, next); failure == nil || failure.Code != "daily_limit" || failure.Detail != "The tokens of the day are used up." {
+		t.Errorf("before it is asked about: %+v", failure)
+	}
+	if _, err := tool.Run(t.Context(), next); err == nil || len(b.specs) != 1 {
+		t.Errorf("%d tasks, %v", len(b.specs), err)
 	}
 }
 

@@ -20,10 +20,11 @@ import (
 //go:embed start_research.md
 var startResearchDescription string
 
-// Research starts research tasks. Create stores a task; of two with the same identifier, it stores the first one and returns it.
-// CanCreate returns the error that Create would return.
+// Research starts research tasks. Find reads a task. Create stores a task; of two with the same identifier, it stores the first one
+// and returns it. CanCreate returns the error that Create would return.
 type Research struct {
 	Admission *research.Admission
+	Find      func(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
 	Create    func(ctx context.Context, spec *researchlog.Spec) (*protocol.ResearchTask, error)
 	CanCreate func(ctx context.Context, spec *researchlog.Spec) error
 }
@@ -112,17 +113,31 @@ func (s StartResearch) admitted(ctx context.Context, call *toolbox.Call) (*resea
 
 // Run implements toolbox.Tool.
 func (s StartResearch) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, error) {
-	spec, err := s.admitted(ctx, call)
+	task, err := s.start(ctx, call)
 	if err != nil {
 		return toolbox.Result{}, err
-	}
-	task, err := s.Create(ctx, spec)
-	if err != nil {
-		return toolbox.Result{}, notStarted(err)
 	}
 	return toolbox.Result{
 		Output: fmt.Sprintf("The research task %s is %s. The user sees its progress and gets the report in this conversation.", task.TaskID, task.State),
 	}, nil
+}
+
+// start starts the task of a call. A task that the call has started before a crash is not admitted again: by now it may have used the
+// tokens of the day.
+func (s StartResearch) start(ctx context.Context, call *toolbox.Call) (*protocol.ResearchTask, error) {
+	earlier, err := s.Find(ctx, call.AccountID, protocol.DeriveTaskID(call.ToolID))
+	if protocol.CodeOf(err) != protocol.CodeNotFound {
+		return earlier, err
+	}
+	spec, err := s.admitted(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	task, err := s.Create(ctx, spec)
+	if err != nil {
+		return nil, notStarted(err)
+	}
+	return task, nil
 }
 
 // notStarted returns why a task does not start, as a failure of the call if the model or the user can do something about it.
@@ -130,6 +145,9 @@ func notStarted(err error) error {
 	var known *protocol.Error
 	if !errors.As(err, &known) || known.Code == protocol.CodeUnavailable || known.Code == protocol.CodeInternal {
 		return err
+	}
+	if known.Code == protocol.CodeBudgetReached {
+		return &toolbox.Failure{Code: "daily_limit", Detail: known.Detail}
 	}
 	detail := known.Detail
 	for _, wrong := range known.Fields {

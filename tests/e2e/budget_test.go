@@ -30,11 +30,18 @@ func TestATurnOverTheBudgetOfTokensEndsAndTheNextStartsAreRefusedUntilTheDayEnds
 	if messages := u.Messages(t, conversation); len(messages) != 2 || messages[1].Status != protocol.MessageIncomplete {
 		t.Errorf("messages: %+v", messages)
 	}
-	for name, body := range map[string]sitetest.ChatBody{
-		"in the conversation": sitetest.NewChatBody("again").In(conversation), "in a new one": sitetest.NewChatBody("again"),
+	u.Do(t, http.MethodPut, "/memory-sources/files/consent", map[string]bool{"granted": true}).Want(t, http.StatusOK, nil)
+	for name, start := range map[string]struct {
+		path string
+		body any
+	}{
+		"in the conversation": {"/chat", sitetest.NewChatBody("again").In(conversation)},
+		"in a new one":        {"/chat", sitetest.NewChatBody("again")},
+		"a follow-up":         {"/conversations/" + conversation + "/follow-ups", map[string]string{"content": "again"}},
+		"a research task":     {"/conversations/" + conversation + "/research-tasks", map[string]any{"question": "again", "sources": []string{"files"}}},
 	} {
 		before := time.Now()
-		refused := u.Do(t, http.MethodPost, "/chat", body, "Idempotency-Key", "over-the-budget")
+		refused := u.Do(t, http.MethodPost, start.path, start.body, "Idempotency-Key", "over-the-budget")
 		problem := refused.WantProblem(t, http.StatusTooManyRequests, protocol.CodeBudgetReached)
 		wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
 		if err != nil || wait > untilTomorrow(before) || wait < untilTomorrow(time.Now()) {

@@ -1417,7 +1417,7 @@ export interface paths {
          *
          *     `files` and `conversations` need the consent of the account (`PUT /memory-sources/{source}/consent`), unless `file_ids` names the files; without it, the response is 422 for `sources`. A temporary conversation searches neither. Without a search engine, `web` gets 503 `source_unavailable`.
          *
-         *     When a budget is used up, the report is written with what there is and says so. A task with fewer than 12,000 tokens fails.
+         *     When a budget is used up, the report is written with what there is and says so. A task with fewer than 12,000 tokens fails. When the account has used its model tokens of the day, no task starts: 429 `budget_reached`.
          */
         post: operations["createResearchTask"];
         delete?: never;
@@ -30273,7 +30273,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`, `too_many_tasks`. */
+            /** @description Too Many Requests. Codes: `budget_reached`, `rate_limited`, `too_many_requests`, `too_many_tasks`. */
             429: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -30285,7 +30285,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "code": "rate_limited",
+                     *       "code": "budget_reached",
                      *       "detail": "A human-readable explanation of the error.",
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 429,
