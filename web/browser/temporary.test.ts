@@ -2,6 +2,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { expectAccessibleOnDesktopAndPhone } from "./axe";
+import { textFile } from "./chosen-file";
 import { composer, expectFocus, fast, intercept, messages, send, sidebar, waitForAnswerEnd } from "./conversation-page";
 import { Account, BrowserWindow, sharedAccount, url, withBrowser } from "./harness";
 
@@ -84,6 +85,22 @@ describe("temporary chats", () => {
     await page.reload();
     await badge(page).waitFor();
     await expect.poll(() => composer(page).inputValue()).toBe("Not for long");
+    await visit.close();
+  });
+
+  test("35 a file that is uploaded in a temporary chat ends with it, although no message and no draft names it", async () => {
+    const { account, visit, page } = await openStart();
+    await newTemporaryChat(page);
+    const created = await intercept(page, "POST", /\/files\/uploads$/);
+    const drafts = await intercept(page, "PUT", /\/draft$/);
+    await page.locator('input[type="file"]').setInputFiles(textFile("tides.txt"));
+    await expect.poll(() => created.length).toBe(1);
+    const { conversation_id } = created[0]!.request().postDataJSON() as { conversation_id: string };
+    expect((await read(account, conversation_id)).temporary).toBe(true);
+    await created[0]!.continue();
+    await expect.poll(() => drafts.length).toBe(1); // it is not stored
+    const { data } = await account.read<{ data: { filename: string; kept: boolean }[] }>("/files");
+    expect(data).toMatchObject([{ filename: "tides.txt", kept: false }]);
     await visit.close();
   });
 

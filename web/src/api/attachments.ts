@@ -27,6 +27,17 @@ let receive: Receiver = () => {};
 /** Sets what stores the files that are added. */
 export const onAttach = (receiver: Receiver): void => void (receive = receiver);
 
+type Finder = (conversation: string) => Promise<string | null>;
+let find: Finder = async (conversation) => conversation;
+/** Sets what returns the conversation that the service has. */
+export const onUpload = (finder: Finder): void => void (find = finder);
+
+/**
+ * Returns the conversation that the upload of a file names, which is for the next message of a conversation: null if the service
+ * does not have it yet. A temporary one is created first, because the file ends with it. Throws a Refusal.
+ */
+export const conversationOfUpload = (conversation: string): Promise<string | null> => find(conversation);
+
 /** Adds files to the message that is being written in a conversation. A name is empty if it is not known. */
 export function attach(conversation: string, added: readonly Attachment[]): void {
   if (added.length === 0) return;

@@ -92,6 +92,17 @@ test("a new chat is created with its first draft", async () => {
   expect(drafts.pendingCreation("conv_1")).toBeUndefined();
 });
 
+test("an upload names a conversation that the service has, and a temporary one is created for it", async () => {
+  const drafts = page(service, copies);
+  drafts.open("conv_1", { profile: null });
+  expect(await drafts.conversationOfUpload("conv_1")).toBeNull();
+  expect(service.created).toEqual([]);
+  drafts.open("conv_1", { profile: null, temporary: true });
+  expect(await drafts.conversationOfUpload("conv_1")).toBe("conv_1");
+  expect(service.created).toEqual(["conv_1"]);
+  expect(await drafts.conversationOfUpload("conv_2")).toBe("conv_2");
+});
+
 test("a draft that cannot be saved is kept on the device, and the save is repeated", async () => {
   const drafts = page(service, copies);
   drafts.open("conv_1");

@@ -160,6 +160,12 @@ export class Drafts {
     this.#notCreated.delete(id);
   }
 
+  /** Returns the conversation if the service has it, otherwise null. A temporary one is created. Throws a Refusal. */
+  async conversationOfUpload(id: string): Promise<string | null> {
+    if (this.#notCreated.get(id)?.temporary === true) await this.createConversation(id);
+    return this.#notCreated.has(id) ? null : id;
+  }
+
   /** Saves an unsaved draft now. */
   save(id: string): void {
     this.#schedule(id, 0);

@@ -1,7 +1,7 @@
 // The drafts of this page. They are saved when the page is hidden or left, when the network or the session is back, and after
 // a message was sent.
 import { useStore } from "zustand";
-import { onAttach } from "../../api/attachments";
+import { onAttach, onUpload } from "../../api/attachments";
 import { api, body, Refusal, send, type Draft } from "../../api/client";
 import { onMessageSettled, useOutbox } from "../../api/outbox";
 import { alreadyExists, creationBody } from "../../api/outbox-message";
@@ -57,4 +57,5 @@ export function startDrafts(): void {
   useOutbox.subscribe(({ loaded }, before) => loaded && !before.loaded && drafts.addSentMessages());
   onMessageSettled((...end) => drafts.settle(...end));
   onAttach((id, files) => drafts.attach(id, files));
+  onUpload((id) => drafts.conversationOfUpload(id));
 }

@@ -1,6 +1,6 @@
 // The uploads of this page, and their requests.
 import { useStore } from "zustand";
-import { attach, setUploading } from "../../api/attachments";
+import { attach, conversationOfUpload, setUploading } from "../../api/attachments";
 import { api, body } from "../../api/client";
 import { filesChanged } from "../../api/files";
 import { queryClient, sessionQuery } from "../../api/queries";
@@ -13,7 +13,7 @@ import { Uploads, type UploadRequests, type UploadsState } from "./uploads";
 const longestWait = "20s";
 
 const requests: UploadRequests = {
-  create: ({ name, size, to, key }, file) =>
+  create: ({ name, size, to, key, names }, file) =>
     body(
       api.POST("/files/uploads", {
         params: { header: { "Idempotency-Key": key } },
@@ -24,6 +24,7 @@ const requests: UploadRequests = {
           ...(to.project === null
             ? { purpose: to.conversation === null ? "library" : "attachment" }
             : { purpose: "project", project_id: to.project }),
+          ...(names == null ? {} : { conversation_id: names }),
         },
       }),
     ),
@@ -44,6 +45,7 @@ const storageKey = (): string =>
 export const uploads = new Uploads({
   requests,
   attach,
+  conversationOfUpload,
   setUploading,
   filesChanged,
   noticeSignOut,

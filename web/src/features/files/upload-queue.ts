@@ -55,6 +55,11 @@ export interface QueuedUpload {
   readonly to: Destination;
   /** The Idempotency-Key of the request that creates it on the service. */
   readonly key: string;
+  /**
+   * The conversation that the request to create it names; null: none; undefined: that is not decided yet. It stays the same with
+   * the key.
+   */
+  readonly names?: string | null | undefined;
   /** Its identifier on the service; null: it has none yet. */
   readonly uploadID: string | null;
   readonly state: "waiting" | "sending" | "checking" | "cancelling" | "stopped";
@@ -165,7 +170,7 @@ export function retryOf({ problem, file }: Pick<QueuedUpload, "problem" | "file"
 /** Returns an upload that waits for another try. newKey creates an Idempotency-Key. */
 export const restarted = (upload: QueuedUpload, newKey: () => string): QueuedUpload => ({
   ...upload,
-  ...(retryOf(upload) === "again" ? { uploadID: null, key: newKey() } : {}),
+  ...(retryOf(upload) === "again" ? { uploadID: null, key: newKey(), names: undefined } : {}),
   state: "waiting",
   sent: 0,
   problem: null,

@@ -11,8 +11,12 @@ function page(stored: string | null = null) {
   const sending = new Map<string, { accept: () => void; refuse: (error: unknown) => void }>();
   const uploadOf = (id: string, state: string) =>
     ({ upload_id: id, state, file_id: `file_${id}`, filename: id }) as unknown as ServiceUpload;
+  const known: (string | null)[] = []; // the conversation that the service has when an upload asks, if not that of the upload
   const requests: UploadRequests = {
-    create: async ({ name }) => (calls.push(`create ${name}`), uploadOf(name, "pending")),
+    create: async ({ name, names }) => (
+      calls.push(`create ${name}${names == null ? "" : ` for ${names}`}`),
+      uploadOf(name, "pending")
+    ),
     get: async (id) => (calls.push(`get ${id}`), uploadOf(id, "pending")),
     send: (id, _, { signal }) => {
       calls.push(`send ${id}`);
@@ -26,6 +30,7 @@ function page(stored: string | null = null) {
   const uploads = new Uploads({
     requests,
     attach: (conversation, files) => void attached.push(`${conversation} ${files.map(({ id }) => id).join()}`),
+    conversationOfUpload: async (id) => (known.length > 0 ? known.shift()! : id),
     setUploading: () => {},
     filesChanged: async () => {},
     noticeSignOut: () => {},
@@ -33,8 +38,10 @@ function page(stored: string | null = null) {
     stored: () => stored,
   });
   return {
+    requests,
     uploads,
     calls,
+    known,
     attached,
     stored: () => stored,
     accept: (id: string) => sending.get(id)!.accept(),
@@ -93,6 +100,25 @@ test("an upload that has stopped is reported, and a retry continues it", async (
   await expect.poll(() => calls.slice(-2)).toEqual(["get a", "send a"]);
   accept("a");
   await until("empty stopped");
+});
+
+test("an upload names the conversation that the service has, and a repeat of its request the same one", async () => {
+  const { uploads, calls, known, requests, list, until } = page();
+  const { create } = requests;
+  requests.create = async (upload, content) => {
+    await create(upload, content);
+    throw new Refusal(0, "unreachable", "", null, 0);
+  };
+  known.push(null);
+  uploads.add([file("a")], toConversation);
+  await until("a stopped");
+  uploads.add([file("b")], toConversation);
+  uploads.add([file("c")], { project: null, conversation: null });
+  await until("a stopped, b stopped, c stopped");
+  for (const { id } of list()) uploads.retry(id);
+  await expect.poll(() => calls.length).toBe(6);
+  const once = ["create a", "create b for conv_1", "create c"];
+  expect(calls.toSorted()).toEqual([...once, ...once].toSorted());
 });
 
 test("a page continues the uploads that its reload has interrupted, without their files", async () => {

@@ -56,6 +56,8 @@ export interface UploadsDependencies {
   requests: UploadRequests;
   /** Adds a file to the message that is being written in a conversation. */
   attach(conversation: string, files: readonly Attachment[]): void;
+  /** Returns the conversation that an upload for its next message names; null: none, because the service does not have it. */
+  conversationOfUpload(conversation: string): Promise<string | null>;
   /** Reports the conversations whose messages wait for uploads. */
   setUploading(conversations: readonly string[]): void;
   /** Refetches the files of the account. */
@@ -214,7 +216,7 @@ export class Uploads {
     if (upload === undefined) throw new Error("the upload was removed");
     let known =
       upload.uploadID === null
-        ? await requests.create(upload, fileOf(upload))
+        ? await requests.create(await this.#named(upload), fileOf(upload))
         : await requests.get(upload.uploadID, false, signal);
     this.#change(id, { uploadID: known.upload_id });
     for (let conflicts = 0; ;) {
@@ -244,6 +246,15 @@ export class Uploads {
           return known;
       }
     }
+  }
+
+  /** Returns an upload with the conversation that the request to create it names. */
+  async #named(upload: QueuedUpload): Promise<QueuedUpload> {
+    const { to, file, names: known } = upload;
+    if (to.conversation === null || known !== undefined || file === null) return upload;
+    const names = await this.#deps.conversationOfUpload(to.conversation);
+    this.#change(upload.id, { names });
+    return { ...upload, names };
   }
 
   /** Ends an upload that the user has cancelled. */
