@@ -117,7 +117,7 @@ func (x *trial) follow(task *protocol.ResearchTask) (ended chan struct{}, failed
 }
 
 func (c chain) play(t *testing.T) {
-	world := newCorpus(t, topicNames[:1], smallCorpus)
+	world := newCorpus(t, english, english.names[:1], smallCorpus)
 	x := newTrial(t, sitetest.NewSite(t, world.settings(t, modeltest.Chat, false)...), world, c.nodes)
 	over := x.user.Ledger.Plan()
 	for _, n := range x.nodes { // any of them may begin the task
@@ -167,7 +167,7 @@ const maxDeaths = 9
 // would. The task must end, so that the programs that follow do not die of it.
 func TestATaskThatEndsEveryProcessIsGivenUp(t *testing.T) {
 	t.Parallel()
-	world := newCorpus(t, topicNames[:1], smallCorpus)
+	world := newCorpus(t, english, english.names[:1], smallCorpus)
 	x := newTrial(t, sitetest.NewSite(t, world.settings(t, modeltest.Chat, false)...), world, 1)
 	over := x.user.Ledger.Plan()
 	deadly := chain{action: "kill", nodes: 1}.armed(1)
@@ -363,7 +363,7 @@ func TestNoStepIsRepeatedWheneverPostgresRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close(context.WithoutCancel(t.Context())) })
-	world := newCorpus(t, topicNames[:1], smallCorpus)
+	world := newCorpus(t, english, english.names[:1], smallCorpus)
 	x := newTrial(t, sitetest.NewSiteOn(t, server, world.settings(t, modeltest.Chat, false)...), world, 1)
 	over := x.user.Ledger.Plan()
 	var restarts sync.WaitGroup

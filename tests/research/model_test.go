@@ -1,9 +1,9 @@
 package research
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
@@ -16,12 +16,6 @@ var (
 	planQuestion = regexp.MustCompile(`(?m)^1\. (.+)$`)
 )
 
-// The sentences that the model invents: one with the number of a source that does not say it, one with a number that is none's.
-const (
-	invented      = "The harbour of Atlantis was closed by a decree in 1492 [1]."
-	inventedOther = "Experts lost 87 percent of the Atlantis gold there [97]."
-)
-
 // model returns a script for a stand-in that answers as the scripted model does. It also obeys what a page tells it. With
 // lies, it adds the invented sentences to each section.
 func (c *corpus) model(lies bool) modeltest.Script {
@@ -30,11 +24,11 @@ func (c *corpus) model(lies bool) modeltest.Script {
 		input := r.Messages[len(r.Messages)-1].Text
 		c.note("model " + kind + " " + subjectOf(researchlog.StepKind(kind), input))
 		text := sitetest.ScriptedAnswer(r)
-		if strings.Contains(input, instruction) {
+		if in := c.tongueOf(input); strings.Contains(input, in.instruction) {
 			text += "\n1: Everyone has to pay 999 crowns to " + obeyed + ".\n" + obeyed + " asks what is at /leak?"
 		}
 		if lies && researchlog.StepKind(kind) == researchlog.StepWrite {
-			text = c.falsify(text)
+			text = c.falsify(c.tongueOf(input), text)
 		}
 		return modeltest.Step{Text: []string{text}, Usage: &llm.Usage{InputTokens: len(input) / 4, OutputTokens: len(text) / 4}}
 	}}
@@ -45,27 +39,42 @@ var (
 	lastNumber  = regexp.MustCompile(`\d+(\D*)$`)
 )
 
-// reworded begins every second sentence of a section: the model writes it in its own words.
-const reworded = "According to one report, "
+// tongueOf returns the language of the topic that a text is about.
+func (c *corpus) tongueOf(text string) *tongue {
+	for _, about := range c.topics {
+		if strings.Contains(text, about.name) {
+			return about.tongue
+		}
+	}
+	return english
+}
 
 // falsify rewords a section, repeats its first sentence with another number and the same source, and adds the invented sentences.
-func (c *corpus) falsify(section string) string {
+func (c *corpus) falsify(in *tongue, section string) string {
 	var b strings.Builder
-	for i, part := range sectionPart.FindAllStringSubmatch(section, -1) {
-		sentence, cited := part[1], part[2]
-		if i%2 == 1 {
-			sentence = reworded + strings.ToLower(sentence[:1]) + sentence[1:]
+	write := func(sentence, cited string) {
+		if in.unspaced {
+			b.WriteString(sentence + cited + in.stop)
+		} else {
+			b.WriteString(sentence + " " + cited + in.stop + " ")
 		}
-		fmt.Fprintf(&b, "%s %s. ", sentence, cited)
+	}
+	for i, part := range sectionPart.FindAllStringSubmatch(section, -1) {
+		sentence, cited := strings.TrimRight(part[1], " "+in.stop), part[2]
+		if i%2 == 1 {
+			first, size := utf8.DecodeRuneInString(sentence)
+			sentence = in.reworded + strings.ToLower(string(first)) + sentence[size:]
+		}
+		write(sentence, cited)
 		if i == 0 {
 			changed := lastNumber.ReplaceAllString(sentence, "7351$1")
 			c.mu.Lock()
 			c.falsified = append(c.falsified, changed)
 			c.mu.Unlock()
-			fmt.Fprintf(&b, "%s %s. ", changed, cited)
+			write(changed, cited)
 		}
 	}
-	return b.String() + invented + " " + inventedOther
+	return b.String() + in.invented[0] + " " + in.invented[1]
 }
 
 // subjectOf returns what tells two steps of one kind apart.

@@ -30,7 +30,7 @@ const (
 // TestReportsHoldAgainstTheTruth runs a task about each topic, twice, with a model that invents sentences and obeys pages.
 func TestReportsHoldAgainstTheTruth(t *testing.T) {
 	t.Parallel()
-	c := newCorpus(t, topicNames, wholeCorpus)
+	c := newCorpus(t, english, english.names, wholeCorpus)
 	if len(c.byURL) < 120 {
 		t.Fatalf("the corpus has %d pages", len(c.byURL))
 	}
@@ -58,6 +58,38 @@ func TestReportsHoldAgainstTheTruth(t *testing.T) {
 	}
 	if share := total.share(total.merged, total.duplicates); share < leastMerged {
 		t.Errorf("%.1f %% of the duplicates are merged", 100*share)
+	}
+}
+
+// otherCorpus are the kinds of the pages of a topic in another language.
+var otherCorpus = []kind{plain, contradicts, paper, paper, injection, plain, contradicts, paper, plain, plain, paper, plain, paper, plain, plain}
+
+// TestReportsHoldInOtherLanguages runs a task in each language.
+func TestReportsHoldInOtherLanguages(t *testing.T) {
+	t.Parallel()
+	c := &corpus{byURL: map[string]*page{}}
+	for i, in := range others {
+		c.addTopic(i, in, in.names[0], otherCorpus)
+	}
+	c.serve(t)
+	s := sitetest.NewSite(t, c.settings(t, modeltest.Chat, true)...)
+	s.Build = sitetest.Failpoints
+	s.Start()
+	users := []*sitetest.User{sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)}
+	results := c.run(t, users)
+	c.checkRequests(t)
+	for i, about := range c.topics {
+		f := c.check(t, about, results[i])
+		t.Logf("%s: %s", about.tongue.code, f)
+		if share := f.share(f.supported, f.factual); share < leastShare {
+			t.Errorf("%s: %.1f %% of the factual sentences are supported:\n%s", about.tongue.code, 100*share, results[i].report)
+		}
+		if share := f.share(f.merged, f.duplicates); share < leastMerged {
+			t.Errorf("%s: %.1f %% of the duplicates are merged", about.tongue.code, 100*share)
+		}
+		if f.cited < 10 {
+			t.Errorf("%s: %d citations:\n%s", about.tongue.code, f.cited, results[i].report)
+		}
 	}
 }
 
@@ -132,7 +164,7 @@ func (c *corpus) check(t *testing.T, about *topic, r *result) (f figures) {
 	c.checkDuplicates(t, about, r, &f)
 	_, conflicts, found := strings.Cut(r.report, "\n## Contradictions\n")
 	for _, statement := range about.disputed {
-		if !found || !strings.Contains(conflicts, strings.TrimSuffix(statement, ".")) {
+		if !found || !strings.Contains(conflicts, strings.TrimSuffix(statement, about.tongue.stop)) {
 			t.Errorf("%s: the contradiction is not named: %s", about.name, statement)
 		} else {
 			f.contradictions++
@@ -152,7 +184,7 @@ func (c *corpus) check(t *testing.T, about *topic, r *result) (f figures) {
 }
 
 var (
-	citedSentence = regexp.MustCompile(`(“[^”\n]+” ?|[^\n.\]>“”]+)((?:\s?\[\d+\])+)`)
+	citedSentence = regexp.MustCompile(`(“[^”\n]+” ?|[^\n.。\]>“”]+)((?:\s?\[\d+\])+)`)
 	citedNumber   = regexp.MustCompile(`\[(\d+)\]`)
 	listedSource  = regexp.MustCompile(`(?m)^(\d+)\. .* <([^>]+)> \(day, SHA-256 [0-9a-f]{12}\)$`)
 )
@@ -174,7 +206,7 @@ func (c *corpus) checkSentences(t *testing.T, about *topic, r *result, f *figure
 		}
 	}
 	for _, m := range citedSentence.FindAllStringSubmatch(text, -1) {
-		sentence := strings.TrimSpace(strings.NewReplacer("- ", "", "“", "", "”", "", reworded, "").Replace(m[1]))
+		sentence := strings.TrimSpace(strings.NewReplacer("- ", "", "“", "", "”", "", about.tongue.reworded, "").Replace(m[1]))
 		for _, n := range citedNumber.FindAllStringSubmatch(m[2], -1) {
 			f.cited++
 			number, _ := strconv.Atoi(n[1])
@@ -184,19 +216,20 @@ func (c *corpus) checkSentences(t *testing.T, about *topic, r *result, f *figure
 		}
 	}
 	written, _, _ := strings.Cut(text, "\n## Contradictions\n")
-	lies := strings.Count(written, "Atlantis") + strings.Count(written, "7351")
+	lies := strings.Count(written, about.tongue.lie) + strings.Count(written, "7351")
 	marked := strings.Count(written, marker)
 	checks := r.task.Checks
 	f.factual, f.supported = checks.Factual-lies, checks.Supported
-	if !strings.Contains(written, reworded) {
+	if !strings.Contains(written, about.tongue.reworded) {
 		t.Errorf("%s: no sentence is in the words of the model", about.name)
 	}
 	if lies < 3 || checks.Removed < lies || checks.Unsupported != marked {
 		t.Errorf("%s: %d invented sentences, %d marked, %+v", about.name, lies, marked, checks)
 	}
 	for _, lie := range c.lies(about) {
-		plain, _, _ := strings.Cut(lie, " [")
-		if said, right := strings.Count(written, plain), strings.Count(written, plain+". "+marker)+strings.Count(written, plain+" "+marker); said == 0 || said != right {
+		plain, _, _ := strings.Cut(lie, "[")
+		plain = strings.TrimSpace(plain)
+		if said, right := strings.Count(written, plain), strings.Count(written, plain+about.tongue.stop+" "+marker)+strings.Count(written, plain+" "+marker); said == 0 || said != right {
 			t.Errorf("%s: the invented sentence %q is in the report %d times, and marked %d times:\n%s", about.name, lie, said, right, written)
 		}
 	}
@@ -206,7 +239,7 @@ func (c *corpus) checkSentences(t *testing.T, about *topic, r *result, f *figure
 func (c *corpus) lies(about *topic) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := []string{invented, inventedOther}
+	all := about.tongue.invented[:len(about.tongue.invented):len(about.tongue.invented)]
 	for _, sentence := range c.falsified {
 		if strings.Contains(sentence, about.name) && !slices.Contains(all, sentence) {
 			all = append(all, sentence)
@@ -236,7 +269,7 @@ func says(text, sentence string) bool {
 }
 
 func words(text string) string {
-	return " " + strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return strings.ContainsRune(" .,“”\"*\n\t", r) }), " ") + " "
+	return " " + strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return strings.ContainsRune(" .,。、،“”\"*\n\t", r) }), " ") + " "
 }
 
 // checkDuplicates checks that the addresses of one work became one source, and that no other pages did.
@@ -265,7 +298,7 @@ func (c *corpus) checkDuplicates(t *testing.T, about *topic, r *result, f *figur
 // TestEveryWireFormatGivesTheSameReport runs the same task with stand-ins of three wire formats.
 func TestEveryWireFormatGivesTheSameReport(t *testing.T) {
 	t.Parallel()
-	c := newCorpus(t, topicNames[:1], wholeCorpus)
+	c := newCorpus(t, english, english.names[:1], wholeCorpus)
 	reports := map[string]string{}
 	for _, wire := range []string{modeltest.Chat, modeltest.Responses, modeltest.Anthropic} {
 		s := sitetest.NewSite(t, c.settings(t, wire, true)...)

@@ -118,12 +118,12 @@ func (c *checker) sentence(s *sentence) {
 	}
 	if number := c.library.best(whole); number > 0 && c.adds {
 		c.result.Supported++
-		c.insert(s, c.citing(number))
+		c.insert(s, c.citing(number), true)
 		return
 	}
 	c.result.Unsupported++
 	if c.marker != "" && c.adds {
-		c.insert(s, c.marker)
+		c.insert(s, c.marker, false)
 	}
 }
 
@@ -178,11 +178,12 @@ func (c *checker) citing(number int) string {
 	return "[" + strconv.Itoa(number) + "]"
 }
 
-// insert adds a citation or the marker to a sentence, after a space if the script has spaces.
-func (c *checker) insert(s *sentence, text string) {
+// insert adds a citation or the marker to a sentence, after a space. A citation is joined to a text of a script without spaces; the
+// marker is not, because after a letter Markdown has no emphasis that begins with a bracket.
+func (c *checker) insert(s *sentence, text string, joins bool) {
 	at := c.document.insertion(s)
 	body := c.document.text[s.Start:c.document.beforeCitations(s, at)]
-	if last, _ := utf8.DecodeLastRuneInString(body); !words.Unspaced(last) {
+	if last, _ := utf8.DecodeLastRuneInString(body); !joins || !words.Unspaced(last) {
 		text = " " + text
 	}
 	c.edits = append(c.edits, edit{Span{at, at}, text})

@@ -59,7 +59,7 @@ func TestCitationsHold(t *testing.T) {
 		"bold":                  {"**The Gotthard Base Tunnel is 57 km long.**", "**The Gotthard Base Tunnel is 57 km long [1].**"},
 		"link at the end":       {"The Gotthard Base Tunnel is as long as [57 km](https://example.com/a.).", "The Gotthard Base Tunnel is as long as [57 km](https://example.com/a.) [1]."},
 		"negation":              {"The Gotthard Base Tunnel did not open on 1 June 2016 [1].", "The Gotthard Base Tunnel did not open on 1 June 2016 (not supported by a source)."},
-		"Chinese":               {"北京市人口约为2180万人。上海市人口约为2480万人[3]。", "北京市人口约为2180万人[3]。上海市人口约为2480万人(not supported by a source)。"},
+		"Chinese":               {"北京市人口约为2180万人。上海市人口约为2480万人[3]。", "北京市人口约为2180万人[3]。上海市人口约为2480万人 (not supported by a source)。"},
 		"German":                {"Der Anteil erneuerbarer Energien lag 2023 bei 52 Prozent.", "Der Anteil erneuerbarer Energien lag 2023 bei 52 Prozent [4]."},
 		"French":                {"Le traitement a réduit la mortalité [5]. Le traitement n'a pas réduit la mortalité.", "Le traitement a réduit la mortalité (not supported by a source). Le traitement n'a pas réduit la mortalité [5]."},
 		"Spanish":               {"El paro bajó al 11,6 por ciento en 2023 [6].", "El paro bajó al 11,6 por ciento en 2023 [6]."},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol/researchlog"
@@ -20,7 +21,7 @@ var (
 	framedSource  = regexp.MustCompile(`(?s)<webpage ([^>]*)>\n?(.*?)\n?</webpage>`)
 	numberOf      = regexp.MustCompile(`number="(\d+)"`)
 	limitOf       = regexp.MustCompile(`at most (\d+)`)
-	sentenceEnd   = regexp.MustCompile(`[.!?。！？]["”»]?(?:\s|$)|\n\n`)
+	sentenceEnd   = regexp.MustCompile(`[.!?]["”»]?(?:\s|$)|[。！？]["”»]?|\n\n`)
 )
 
 // plansResearch reports whether a request is for the plan of a research task. The plan follows a directive in the question; the
@@ -115,7 +116,7 @@ func sectionOf(input string) string {
 			continue
 		}
 		sentence := strings.Join(strings.Fields(html.UnescapeString(frame[2])), " ")
-		fmt.Fprintf(&b, "%s [%s]. ", strings.TrimRight(sentence, ".!? "), number[1])
+		fmt.Fprintf(&b, "%s [%s]. ", strings.TrimRight(sentence, ".!?。！？ "), number[1])
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -146,11 +147,11 @@ func sentencesOf(text string) (all []string) {
 	return all
 }
 
-// contentWords returns the longer words of a text.
+// contentWords returns the longer words of a text, and the characters of scripts without spaces.
 func contentWords(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, token := range words.Tokenize(text) {
-		if len(token.Text) > 3 {
+		if first, _ := utf8.DecodeRuneInString(token.Text); len(token.Text) > 3 || words.Unspaced(first) {
 			found[token.Text] = true
 		}
 	}
