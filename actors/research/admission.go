@@ -33,8 +33,8 @@ type Settings interface {
 
 // Budget limits the model tokens that an account may use in a day. Package persistence/limits implements it.
 type Budget interface {
-	// Check returns protocol.CodeBudgetReached when nothing is left.
-	Check(ctx context.Context, account protocol.AccountID) error
+	// CheckUsed returns protocol.CodeBudgetReached when all of them are used.
+	CheckUsed(ctx context.Context, account protocol.AccountID) error
 }
 
 // Admission decides whether a task may start, and what it may search. Its method may be called from any goroutine.
@@ -75,7 +75,7 @@ func (a *Admission) Admit(ctx context.Context, spec *researchlog.Spec) error {
 	if a.Budget == nil {
 		return nil
 	}
-	return a.Budget.Check(ctx, spec.AccountID)
+	return a.Budget.CheckUsed(ctx, spec.AccountID)
 }
 
 // choosePlaces checks the places that a task is to search, and the consents that they need.

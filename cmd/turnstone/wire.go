@@ -318,8 +318,11 @@ func (s *service) everyRouteAcceptsPictures() bool {
 // openTools creates the tools that turns can use.
 func (s *service) openTools() (err error) {
 	s.admission = &research.Admission{
-		Consents: s.db.Memory, Files: s.db.Files, Conversations: s.db.Conversations, Settings: s.db.Accounts, Budget: s.metered.Budget,
+		Consents: s.db.Memory, Files: s.db.Files, Conversations: s.db.Conversations, Settings: s.db.Accounts,
 		Unavailable: map[protocol.ResearchSource]string{protocol.ResearchWeb: s.web.Unavailable},
+	}
+	if s.budget != nil {
+		s.admission.Budget = s.budget
 	}
 	all := append(tool.All(&tool.Stores{
 		Files: s.db.FileTexts, Artifacts: s.db.Artifacts, Projects: s.db.Projects, Past: s.db.Search, Locations: s.db.Memory, Kept: s.db.Research,

@@ -15,6 +15,9 @@ import (
 // reservationLifetime is longer than any model call: a turn ends at its deadline, after at most 15 minutes.
 const reservationLifetime = 30 * time.Minute
 
+// reservedRetry is when a caller may try again that only reservations have stopped, in seconds. Many model calls end within it.
+const reservedRetry = 5
+
 // Budget counts the model tokens of each account and UTC day and refuses calls beyond the limit. Before each call,
 // Reserve sets aside the tokens that the call may use, under a lock on the account's row for the day; Settle replaces
 // the reservation by the tokens that were used. So concurrent calls exceed the limit only by what a provider uses
@@ -107,16 +110,30 @@ func (b *Budget) Settle(ctx context.Context, account protocol.AccountID, reserva
 	return nil
 }
 
-// Check returns protocol.CodeBudgetReached if nothing of the day's budget is left.
+// Check returns protocol.CodeBudgetReached if nothing of the day's budget is left, or if model calls that run have reserved the rest.
 func (b *Budget) Check(ctx context.Context, account protocol.AccountID) error {
 	state, err := b.State(ctx, account)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if state.Used+state.Reserved >= state.Limit {
+	case state.Used >= state.Limit:
 		return b.reached()
+	case state.Used+state.Reserved >= state.Limit:
+		return &protocol.Error{
+			Code: protocol.CodeBudgetReached, RetryAfter: reservedRetry,
+			Detail: fmt.Sprintf("Model calls that run have reserved what is left of the account's %d model tokens for today. Try again when they have ended.", b.limit),
+		}
 	}
 	return nil
+}
+
+// CheckUsed is Check for work that outlasts the model calls that run now: what these have reserved is not counted.
+func (b *Budget) CheckUsed(ctx context.Context, account protocol.AccountID) error {
+	state, err := b.State(ctx, account)
+	if err == nil && state.Used >= state.Limit {
+		err = b.reached()
+	}
+	return err
 }
 
 // State returns how much of the day's budget an account has used.

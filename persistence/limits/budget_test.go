@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"turnstone/persistence/limits"
@@ -24,11 +25,17 @@ func TestTokensAreReservedBeforeTheyAreUsed(t *testing.T) {
 	reserve(second, 100, 600, 400) // the rest of the budget
 	reserve(first, 100, 600, 600)  // a repeat, as after a lost reply
 	reserve(protocol.NewUsageID(), 1, 1, 0)
-	err := budget.Check(t.Context(), w.Account)
-	var refused *protocol.Error
-	if !errors.As(err, &refused) || refused.Code != protocol.CodeBudgetReached || refused.RetryAfter < 1 || refused.RetryAfter > 24*3600 {
-		t.Errorf("Check returned %v", err)
+	refusal := func() (refused *protocol.Error) {
+		t.Helper()
+		if err := budget.Check(t.Context(), w.Account); !errors.As(err, &refused) || refused.Code != protocol.CodeBudgetReached {
+			t.Fatalf("Check returned %v", err)
+		}
+		return refused
 	}
+	if got := refusal(); got.RetryAfter > 60 || !strings.Contains(got.Detail, "have reserved") {
+		t.Errorf("while calls have reserved the rest: %+v", got)
+	}
+	w.Must(budget.CheckUsed(t.Context(), w.Account))
 	w.Must(budget.Settle(t.Context(), w.Account, first, 50))
 	w.Must(budget.Settle(t.Context(), w.Account, first, 50)) // a repeat, as after a lost reply
 	w.Must(budget.Check(t.Context(), w.Account))
@@ -36,6 +43,12 @@ func TestTokensAreReservedBeforeTheyAreUsed(t *testing.T) {
 	reserve(protocol.NewUsageID(), 550, 600, 550)
 	w.Must(budget.Settle(t.Context(), w.Account, second, 1200)) // more than was reserved
 	reserve(protocol.NewUsageID(), 1, 1, 0)
+	if got := refusal(); got.RetryAfter < 1 || got.RetryAfter > 24*3600 || !strings.Contains(got.Detail, "has used its 1000") {
+		t.Errorf("when all are used: %+v", got)
+	}
+	if err := budget.CheckUsed(t.Context(), w.Account); protocol.CodeOf(err) != protocol.CodeBudgetReached {
+		t.Errorf("CheckUsed returned %v", err)
+	}
 	other := w.OtherAccount()
 	if _, err := budget.Reserve(t.Context(), other, protocol.NewUsageID(), 1000, 1000); err != nil {
 		t.Errorf("another account: %v", err)

@@ -20,11 +20,11 @@ type begun struct {
 	specs   []*researchlog.Spec
 	granted []protocol.MemorySource
 	err     error // of Create
-	spent   error // of Check
+	spent   error // of CheckUsed
 }
 
-// Check implements research.Budget.
-func (b *begun) Check(context.Context, protocol.AccountID) error { return b.spent }
+// CheckUsed implements research.Budget.
+func (b *begun) CheckUsed(context.Context, protocol.AccountID) error { return b.spent }
 
 func (b *begun) find(_ context.Context, _ protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
 	for _, spec := range b.specs {
