@@ -2,6 +2,7 @@ package exhaustion
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -56,8 +57,15 @@ func (a *attack) prepare() {
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": {"conversation_id": busy, "follow_up_id": queued},
 	}
 	a.user.Do(a.t, "PUT", "/memory-sources/files/consent", map[string]any{"granted": true}).Want(a.t, http.StatusOK, nil)
-	task := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/research-tasks", map[string]any{"question": "When do the tides fall?", "sources": []string{"files"}})
-	a.known["task_id"] = task.Text(a.t, http.StatusAccepted, "task_id")
+	research := func(question string) string {
+		a.t.Helper()
+		body := map[string]any{"question": question, "sources": []string{"files"}}
+		return a.user.Do(a.t, "POST", "/conversations/"+conversation+"/research-tasks", body).Text(a.t, http.StatusAccepted, "task_id")
+	}
+	a.known["task_id"] = research("When do the tides fall? [[script tokens=100000 interval=1s]]") // it plans until the test ends
+	a.knownOf["GET /research-tasks/{task_id}/sources"] = map[string]string{"task_id": research("When do the tides fall?")}
+	a.known["artifact_id"] = a.writeArtifact()
+	a.known["approval_id"] = a.askOften()
 	create("/files/uploads", "upload_id", map[string]any{"filename": "tides.txt", "media_type": "text/plain", "size": 1, "purpose": "library"})
 }
 
@@ -69,6 +77,42 @@ func (a *attack) shareFile(file string) (token string) {
 	a.user.Chat(a.t, sitetest.ChatBody{"input": input}.In(conversation)).ReadToEnd(a.t)
 	share := a.user.Do(a.t, "POST", "/conversations/"+conversation+"/shares", map[string]any{"file_ids": []string{file}})
 	return share.Text(a.t, http.StatusCreated, "token")
+}
+
+// writeArtifact stores an artifact with versions of the largest size, whose lines are the same in another order.
+func (a *attack) writeArtifact() (id string) {
+	a.t.Helper()
+	conversation := a.user.NewConversation(a.t)
+	a.user.Chat(a.t, sitetest.NewChatBody("[[script tokens=1 artifact=document]]").In(conversation)).ReadToEnd(a.t)
+	var written protocol.List[protocol.Artifact]
+	a.user.Get(a.t, "/conversations/"+conversation+"/artifacts", &written)
+	path := "/artifacts/" + written.Data[0].ArtifactID.String()
+	lines := make([]string, longest/8)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%07d", i)
+	}
+	for version := written.Data[0].Version; version < written.Data[0].Version+3; version++ {
+		a.random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+		body := map[string]string{"content": strings.Join(lines, "\n")}
+		a.user.Do(a.t, "PUT", path, body, "If-Match", fmt.Sprintf(`"v%d"`, version)).Want(a.t, http.StatusOK, nil)
+	}
+	return written.Data[0].ArtifactID.String()
+}
+
+// approvalsOfTurn is how many calls of the turn ask for an approval.
+const approvalsOfTurn = 20
+
+// askOften starts a turn that waits for as many approvals as a directive can have, and returns one of them.
+func (a *attack) askOften() (id string) {
+	a.t.Helper()
+	directive := "[[script " + strings.Repeat("approval=high:irreversible ", approvalsOfTurn) + "]]"
+	a.user.Chat(a.t, sitetest.NewChatBody(directive).In(a.user.NewConversation(a.t)))
+	var list protocol.List[protocol.Approval]
+	sitetest.Eventually(a.t, "the turn waits for approvals", func() bool {
+		a.user.Get(a.t, "/approvals?limit=100", &list)
+		return len(list.Data) == approvalsOfTurn
+	})
+	return list.Data[0].ApprovalID.String()
 }
 
 // shareArtifact shares a conversation with a table that the model has written and returns the token of the share.

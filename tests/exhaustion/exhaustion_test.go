@@ -38,8 +38,8 @@ var unattacked = regexp.MustCompile(`^(DELETE /account|DELETE /auth/sessions.*|P
 var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)
 
 // unacceptable are the operations that accept no request of this test: they need another state of the account than the
-// others, a passkey, an identity, an artifact, an approval, or the confirmation of a first request, or one parameter of two.
-var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|GET /tools|(GET|PUT|POST) /(artifacts|approvals)/.*|POST /(auth/passkeys|research-tasks)/.*|GET /files/\{file_id\}/thumbnail|` +
+// others, a passkey, an identity, or the confirmation of a first request.
+var unacceptable = regexp.MustCompile(`^((GET|PATCH|DELETE) /account/(passkeys|identities)/.*|POST /auth/passkeys/.*|GET /files/\{file_id\}/thumbnail|` +
 	`PUT /conversations/\{conversation_id\}/(follow-ups/order|feedback|active-branch)|(GET|PATCH) /conversations/.*/(follow-ups|usage)/.*|PUT /files/uploads/\{upload_id\}/content|POST /projects/\{project_id\}/restore|` +
 	`DELETE /(account/imports/.*|conversations/\{conversation_id\}(/feedback)?|projects/.*|shares/.*|files/.*))$`)
 
@@ -55,6 +55,13 @@ var changed = map[string]func(l *largest, body map[string]any){
 		body["sources"] = []string{"files"}
 		delete(body, "file_ids")
 		delete(body, "connectors")
+	},
+	"POST /research-tasks/{task_id}/steering": func(l *largest, body map[string]any) {
+		clear(body)
+		body["type"], body["client_steering_id"], body["input"] = "input", protocol.NewMessageID().String(), l.repeat(16_000)
+	},
+	"PUT /artifacts/{artifact_id}": func(l *largest, body map[string]any) {
+		body["content"] = l.repeat(longest / len(l.filling))
 	},
 	"POST /chat/steering": func(l *largest, body map[string]any) {
 		clear(body)
@@ -81,8 +88,11 @@ var changed = map[string]func(l *largest, body map[string]any){
 	"PUT /conversations/{conversation_id}/feedback":                    func(_ *largest, body map[string]any) { body["rating"], body["reasons"] = "up", []string{"accurate"} },
 }
 
-// leftOut are the members of a query that contradict others, or that name a page.
-var leftOut = []string{"cursor", "wait", "after", "around", "branch_id", "version", "page", "metadata"}
+// leftOut are the members of a query that contradict others, or that name a page. leftOutOf are those of one operation.
+var (
+	leftOut   = []string{"cursor", "wait", "after", "around", "branch_id", "version", "page", "metadata"}
+	leftOutOf = map[string]string{"GET /tools": "project_id", "GET /artifacts/{artifact_id}/diff": "to"}
+)
 
 func TestTheLargestValidRequestsOfAnAccount(t *testing.T) {
 	t.Parallel()
@@ -198,7 +208,7 @@ type request struct {
 // withVersion returns the request for a version of the resource that it changes.
 func (r *request) withVersion(version int64) *request {
 	if body, ok := r.body.(map[string]any); ok {
-		for _, name := range []string{"version", "base_version", "queue_version"} {
+		for _, name := range []string{"base_version", "version", "queue_version"} {
 			if _, ok := body[name]; ok {
 				body = maps.Clone(body)
 				body[name] = version
@@ -219,7 +229,7 @@ func (a *attack) request(op *operation, l *largest) *request {
 				value = fmt.Sprint(l.value(p.Name, p.Schema))
 			}
 			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(value))
-		case p.In == "query" && !slices.Contains(leftOut, p.Name):
+		case p.In == "query" && !slices.Contains(leftOut, p.Name) && leftOutOf[op.name()] != p.Name:
 			query.Set(p.Name, fmt.Sprint(l.value(p.Name, p.Schema)))
 		}
 	}
