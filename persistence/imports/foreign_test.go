@@ -165,6 +165,35 @@ func TestAConversationThatHasGrownGetsItsNewMessages(t *testing.T) {
 	}
 }
 
+// The first export has as many nested branches as a conversation may have. In the second one they are the path that is shown, so it has
+// few branches itself, but here are no more.
+func TestMessagesWithoutAPlaceInAGrownConversationAreReported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const nested = 316 // 50,086 segments
+	messages := []string{claudeMessage("s1", "", 0)}
+	for k := 1; k < nested; k++ {
+		up := fmt.Sprintf("s%d", k)
+		messages = append(messages, claudeMessage(fmt.Sprintf("t%d", k), up, k), claudeMessage(fmt.Sprintf("s%d", k+1), up, k))
+	}
+	shown := claudeMessage("shown", "s1", 1)
+	if done := upload(w, w.Account, claudeChain(0, append(slices.Clone(messages), shown)...)); done.Imported != 1 || len(done.Report.Reasons) != 0 {
+		t.Fatalf("%+v", done)
+	}
+	branches := w.Count(`select count(*) from branches`)
+	grown := claudeChain(0, append(messages, shown, claudeMessage("x", "s3", 3), claudeMessage("after x", "x", 4), claudeMessage("y", "s4", 4), claudeMessage("last", fmt.Sprintf("s%d", nested), nested))...)
+	done := upload(w, w.Account, grown)
+	if done.Updated != 1 || done.Messages != 1 || done.Report.Reasons[protocol.ImportMessagesAdded] != 1 || done.Report.Reasons[protocol.ImportMessagesCut] != 3 || len(done.Report.Reasons) != 2 {
+		t.Errorf("%+v", done)
+	}
+	if n := w.Count(`select count(*) from branches`); n != branches {
+		t.Errorf("%d branches, want %d", n, branches)
+	}
+	// Again, nothing is added, and the same is reported.
+	if again := upload(w, w.Account, grown); again.Updated != 0 || again.Skipped != 1 || again.Report.Reasons[protocol.ImportMessagesCut] != 3 || len(again.Report.Reasons) != 1 {
+		t.Errorf("again: %+v", again)
+	}
+}
+
 func TestAnInterruptedGrowthAddsEachMessageOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	if done := upload(w, w.Account, claudeChain(2)); done.Imported != 1 {

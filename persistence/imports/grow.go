@@ -77,6 +77,8 @@ type growth struct {
 	heads map[int]bool               // branches whose heads have moved
 	added int
 	cut   int // messages that have no place
+
+	segments int // of all branches
 }
 
 // grow imports the messages that a conversation has gained since an earlier import. What the account has written stays.
@@ -197,6 +199,7 @@ func (g *growth) load(ctx context.Context, tx *pg.Tx) (kept int, err error) {
 			g.branches = append(g.branches, s.Branch)
 		}
 	}
+	g.segments = len(segments)
 	sizes := map[[8]byte]int{}
 	for i := range messages {
 		m := &messages[i]
@@ -280,7 +283,10 @@ func (g *growth) place() (more bool) {
 			}
 			p.Depth = g.tree.Messages[p.ParentIndex].Depth + 1
 		}
-		p.Branch = g.branchAfter(p.ParentIndex, from.Branch == g.exported.Active || !shown[from.ParentIndex])
+		if p.Branch = g.branchAfter(p.ParentIndex, from.Branch == g.exported.Active || !shown[from.ParentIndex]); p.Branch < 0 {
+			g.cut++
+			continue
+		}
 		p.SiblingIndex = siblings[p.ParentIndex]
 		siblings[p.ParentIndex]++
 		at[i] = len(g.messages)
@@ -293,31 +299,20 @@ func (g *growth) place() (more bool) {
 	return false
 }
 
-// branchAfter returns the branch for a message after another one: its own, if that ends there, or a new one.
+// branchAfter returns the branch for a message after another one: its own, if that ends there, or a new one; -1: there are too many.
 func (g *growth) branchAfter(parent int, continues bool) int {
 	if parent >= 0 && continues {
 		if of := g.tree.Messages[parent].Branch; g.tree.Branches[of].Head == parent {
 			return of
 		}
 	}
-	b := source.Branch{Base: parent, Head: parent}
-	if parent >= 0 {
-		from := &g.tree.Messages[parent]
-		b.HeadDepth = from.Depth
-		for _, s := range g.tree.Branches[from.Branch].Segments {
-			if s.From > from.Depth {
-				break
-			}
-			if s.To == 0 || s.To > from.Depth {
-				s.To = from.Depth
-			}
-			b.Segments = append(b.Segments, s)
-		}
+	b, fits := g.tree.BranchAfter(parent, g.segments)
+	if !fits {
+		return -1
 	}
-	n := len(g.tree.Branches)
-	b.Segments = append(b.Segments, source.Segment{Source: n, From: b.HeadDepth + 1})
+	g.segments += len(b.Segments)
 	g.tree.Branches, g.branches = append(g.tree.Branches, b), append(g.branches, protocol.NewBranchID())
-	return n
+	return len(g.tree.Branches) - 1
 }
 
 // write stores what place has added.

@@ -41,6 +41,30 @@ type Branch struct {
 // Segment is a range of depths that a branch shows; 0 stands for an open end.
 type Segment struct{ Source, From, To int }
 
+// BranchAfter returns a further branch, which shows the path to a message, and has its own messages after it. -1: it shows no other
+// messages. It does not fit if it is too nested, or if all branches have too many segments already.
+func (t *Tree) BranchAfter(message, segments int) (b Branch, fits bool) {
+	b = Branch{Base: message, Head: message}
+	if message >= 0 {
+		from := &t.Messages[message]
+		b.HeadDepth = from.Depth
+		for _, s := range t.Branches[from.Branch].Segments {
+			if s.From > from.Depth {
+				break
+			}
+			if s.To == 0 || s.To > from.Depth {
+				s.To = from.Depth
+			}
+			b.Segments = append(b.Segments, s)
+		}
+	}
+	if len(b.Segments) >= maxNesting || segments > maxSegments {
+		return b, false
+	}
+	b.Segments = append(b.Segments, Segment{Source: len(t.Branches), From: b.HeadDepth + 1})
+	return b, true
+}
+
 // Arrange places the messages of a conversation on branches. In an export of this service, each message names its branch. In
 // others, the path that was shown becomes the first branch; a message at which another path leaves it starts a branch. It
 // adds to the notes what it leaves out.
@@ -55,7 +79,7 @@ func (c *Conversation) Arrange() *Tree {
 		a.placeEmpty()
 		return a.tree
 	}
-	a.first = a.addBranch(&Branch{Base: none, Head: none})
+	a.first = a.branchAfter(none, nil)
 	a.place(a.activePath())
 	return a.tree
 }
@@ -316,35 +340,16 @@ func (a *arrangement) branchFor(p *Placed, active bool) int {
 	return a.branchAfter(p.ParentIndex, nil)
 }
 
-// branchAfter creates a branch that shows the path to a message, and has its own messages after it.
+// branchAfter creates a branch that shows the path to a message, and has its own messages after it. none: there are too many.
 func (a *arrangement) branchAfter(message int, source *OwnBranch) int {
-	b := &Branch{Base: message, Head: message, Source: source}
-	if message >= 0 {
-		from := &a.tree.Messages[message]
-		b.HeadDepth = from.Depth
-		for _, s := range a.tree.Branches[from.Branch].Segments {
-			if s.From > from.Depth {
-				break
-			}
-			if s.To == 0 || s.To > from.Depth {
-				s.To = from.Depth
-			}
-			b.Segments = append(b.Segments, s)
-		}
-	}
-	if len(b.Segments) >= maxNesting || a.segments > maxSegments {
+	b, fits := a.tree.BranchAfter(message, a.segments)
+	if !fits {
 		return none
 	}
-	return a.addBranch(b)
-}
-
-// addBranch adds a branch with its own, open-ended segment.
-func (a *arrangement) addBranch(b *Branch) int {
-	at := len(a.tree.Branches)
-	b.Segments = append(b.Segments, Segment{Source: at, From: b.HeadDepth + 1})
+	b.Source = source
 	a.segments += len(b.Segments)
-	a.tree.Branches = append(a.tree.Branches, *b)
-	return at
+	a.tree.Branches = append(a.tree.Branches, b)
+	return len(a.tree.Branches) - 1
 }
 
 // placeEmpty adds the branches that the export names and that have no messages of their own, and finds the active one.
@@ -376,7 +381,7 @@ func (a *arrangement) placeEmpty() {
 	case active != nil && active.at != none:
 		a.tree.Active = active.at
 	case len(a.tree.Branches) == 0:
-		a.tree.Active = a.addBranch(&Branch{Base: none, Head: none})
+		a.tree.Active = a.branchAfter(none, nil)
 	default:
 		if head, known := index[a.c.Active]; known && head != none {
 			a.tree.Active = a.tree.Messages[head].Branch
