@@ -19,6 +19,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/providers/extract"
+	"turnstone/providers/extract/extracttest"
 )
 
 const (
@@ -100,7 +101,7 @@ func TestContentsAreRead(t *testing.T) {
 	encrypted := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/chapter%200.xhtml"/></CipherData></EncryptedData></encryption>`}
 	fonts := entry{"META-INF/encryption.xml", head + `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/font.otf"/></CipherData></EncryptedData></encryption>`}
 	locked := entry{"META-INF/manifest.xml", head + `<manifest:manifest xmlns:manifest="m"><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>`}
-	stored := pictureOf("jpeg", quarters(1200, 800))
+	stored := pictureOf("jpeg", extracttest.Quarters(1200, 800))
 	longText := strings.Repeat("Tides come twice a day. ", extract.MaxText/20)
 	cases := []struct{ name, mediaType, content, want string }{
 		{"pdf", pdf, document("", "Tides", "Ebb"), `done jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Ebb\n"`},
@@ -265,57 +266,57 @@ func TestContentsAreRead(t *testing.T) {
 		{"svg", "image/svg+xml", "<svg/>", `done "<svg/>"`},
 		{"yaml", "application/yaml", "a: 1", `done "a: 1"`},
 
-		{"png", "image/png", pictureOf("png", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"png", "image/png", pictureOf("png", extracttest.Quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
 		{"png, small", "image/png", picture("png", 3, 2), `none 3x2 jpeg 3x2 ----`},
 		{"png, one pixel wide", "image/png", picture("png", 1, 5000), `none 1x5000 jpeg 1x512 ----`},
 		{"png, transparent", "image/png", pictureOf("png", image.NewNRGBA(image.Rect(0, 0, 1200, 800))), `none 1200x800 png 512x341 ----`},
 		{"png, 16 bits", "image/png", pictureOf("png", image.NewGray16(image.Rect(0, 0, 600, 300))), `none 600x300 jpeg 512x256 ----`},
-		{"png, cut", "image/png", cut(pictureOf("png", quarters(1200, 800))), `failed damaged`},
+		{"png, cut", "image/png", cut(pictureOf("png", extracttest.Quarters(1200, 800))), `failed damaged`},
 		{"png, its header is cut", "image/png", picture("png", 3, 2)[:20], `failed damaged`},
 		{"png, it declares too many pixels", "image/png", sized("png", picture("png", 3, 2), 60_000, 60_000), `none 60000x60000`},
 		{"png, it declares more pixels than it has", "image/png", sized("png", picture("png", 3, 2), 6000, 6000), `failed damaged`},
 		{"png, a line", "image/png", sized("png", picture("png", 3, 2), 1, 1<<31-1), `none 1x2147483647`},
 		{"png, a gif", "image/png", picture("gif", 3, 2), `failed damaged`},
-		{"jpeg", "image/jpeg", pictureOf("jpeg", quarters(800, 1200)), `none 800x1200 jpeg 341x512 rgbw`},
+		{"jpeg", "image/jpeg", pictureOf("jpeg", extracttest.Quarters(800, 1200)), `none 800x1200 jpeg 341x512 rgbw`},
 		{"jpeg, gray", "image/jpeg", pictureOf("jpeg", image.NewGray(image.Rect(0, 0, 600, 300))), `none 600x300 jpeg 512x256 ----`},
-		{"jpeg, cut within its data", "image/jpeg", cut(pictureOf("jpeg", quarters(800, 1200))), `none [missing_parts 1] 800x1200 jpeg 341x512 rgbb`},
-		{"jpeg, cut within its header", "image/jpeg", pictureOf("jpeg", quarters(800, 1200))[:100], `failed damaged`},
+		{"jpeg, cut within its data", "image/jpeg", cut(pictureOf("jpeg", extracttest.Quarters(800, 1200))), `none [missing_parts 1] 800x1200 jpeg 341x512 rgbb`},
+		{"jpeg, cut within its header", "image/jpeg", pictureOf("jpeg", extracttest.Quarters(800, 1200))[:100], `failed damaged`},
 		{"jpeg, it declares too many pixels", "image/jpeg", sized("jpeg", picture("jpeg", 3, 2), 65_000, 65_000), `none 65000x65000`},
 		{"jpeg, it declares more pixels than it has", "image/jpeg", sized("jpeg", picture("jpeg", 3, 2), 6000, 6000), `failed damaged`},
 		{"jpeg, a png", "image/jpeg", picture("png", 3, 2), `failed damaged`},
 		{"jpeg, a text", "image/jpeg", "Tides", `failed damaged`},
-		{"jpeg, orientation 1", "image/jpeg", turned(stored, 1, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
-		{"jpeg, orientation 2", "image/jpeg", turned(stored, 2, binary.BigEndian), `none 1200x800 jpeg 512x341 grwb`},
-		{"jpeg, orientation 3", "image/jpeg", turned(stored, 3, binary.LittleEndian), `none 1200x800 jpeg 512x341 wbgr`},
-		{"jpeg, orientation 4", "image/jpeg", turned(stored, 4, binary.BigEndian), `none 1200x800 jpeg 512x341 bwrg`},
-		{"jpeg, orientation 5", "image/jpeg", turned(stored, 5, binary.BigEndian), `none 800x1200 jpeg 341x512 rbgw`},
-		{"jpeg, orientation 6", "image/jpeg", turned(stored, 6, binary.LittleEndian), `none 800x1200 jpeg 341x512 brwg`},
-		{"jpeg, orientation 7", "image/jpeg", turned(stored, 7, binary.BigEndian), `none 800x1200 jpeg 341x512 wgbr`},
-		{"jpeg, orientation 8", "image/jpeg", turned(stored, 8, binary.BigEndian), `none 800x1200 jpeg 341x512 gwrb`},
-		{"jpeg, orientation 9", "image/jpeg", turned(stored, 9, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
+		{"jpeg, orientation 1", "image/jpeg", extracttest.Turned(stored, 1, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
+		{"jpeg, orientation 2", "image/jpeg", extracttest.Turned(stored, 2, binary.BigEndian), `none 1200x800 jpeg 512x341 grwb`},
+		{"jpeg, orientation 3", "image/jpeg", extracttest.Turned(stored, 3, binary.LittleEndian), `none 1200x800 jpeg 512x341 wbgr`},
+		{"jpeg, orientation 4", "image/jpeg", extracttest.Turned(stored, 4, binary.BigEndian), `none 1200x800 jpeg 512x341 bwrg`},
+		{"jpeg, orientation 5", "image/jpeg", extracttest.Turned(stored, 5, binary.BigEndian), `none 800x1200 jpeg 341x512 rbgw`},
+		{"jpeg, orientation 6", "image/jpeg", extracttest.Turned(stored, 6, binary.LittleEndian), `none 800x1200 jpeg 341x512 brwg`},
+		{"jpeg, orientation 7", "image/jpeg", extracttest.Turned(stored, 7, binary.BigEndian), `none 800x1200 jpeg 341x512 wgbr`},
+		{"jpeg, orientation 8", "image/jpeg", extracttest.Turned(stored, 8, binary.BigEndian), `none 800x1200 jpeg 341x512 gwrb`},
+		{"jpeg, orientation 9", "image/jpeg", extracttest.Turned(stored, 9, binary.BigEndian), `none 1200x800 jpeg 512x341 rgbw`},
 		{"jpeg, its EXIF is cut", "image/jpeg", "\xFF\xD8\xFF\xE1\x00\x10Exif\x00\x00MM\x00*\x00\x00\x00\xFF" + stored[2:], `none 1200x800 jpeg 512x341 rgbw`},
-		{"gif", "image/gif", pictureOf("gif", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"gif", "image/gif", pictureOf("gif", extracttest.Quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
 		{"gif, an animation", "image/gif", animation(1200, 800), `none 1200x800 png 512x341 r---`},
 		{"gif, cut", "image/gif", cut(pictureOf("gif", noise(120, 80, false))), `failed damaged`},
 		{"gif, it declares too many pixels", "image/gif", sized("gif", picture("gif", 3, 2), 65_000, 65_000), `none 65000x65000`},
 		{"gif, a webp", "image/gif", picture("webp", 3, 2), `failed damaged`},
-		{"webp", "image/webp", plainWebP(1200, 800, cornerColors[2]), `none 1200x800 jpeg 512x341 bbbb`},
-		{"webp, transparent", "image/webp", plainWebP(1200, 800, color.NRGBA{B: 255, A: 200}), `none 1200x800 png 512x341 bbbb`},
+		{"webp", "image/webp", extracttest.PlainWebP(1200, 800, extracttest.CornerColors[2]), `none 1200x800 jpeg 512x341 bbbb`},
+		{"webp, transparent", "image/webp", extracttest.PlainWebP(1200, 800, color.NRGBA{B: 255, A: 200}), `none 1200x800 png 512x341 bbbb`},
 		{"webp, cut", "image/webp", cut(picture("webp", 3, 2)), `failed damaged`},
-		{"webp, it has too many pixels", "image/webp", plainWebP(16_000, 16_000, color.White), `none 16000x16000`},
+		{"webp, it has too many pixels", "image/webp", extracttest.PlainWebP(16_000, 16_000, color.White), `none 16000x16000`},
 		{"webp, a jpeg", "image/webp", picture("jpeg", 3, 2), `failed damaged`},
-		{"webp, an animation", "image/webp", animatedWebP(1200, 800, plainWebP(600, 400, cornerColors[0]), plainWebP(600, 400, cornerColors[2])), `none 1200x800 png 512x341 r---`},
-		{"webp, an animation that is cut", "image/webp", cut(animatedWebP(1200, 800, plainWebP(600, 400, cornerColors[0]))), `failed damaged`},
-		{"webp, an animation with a large frame", "image/webp", animatedWebP(1200, 800, plainWebP(16_000, 16_000, cornerColors[0])), `failed damaged`},
-		{"webp, orientation 6", "image/webp", exifIn(plainWebP(1200, 800, cornerColors[2]), 6), `none 800x1200 jpeg 341x512 bbbb`},
-		{"png, orientation 3", "image/png", exifIn(pictureOf("png", quarters(1200, 800)), 3), `none 1200x800 jpeg 512x341 wbgr`},
-		{"png, orientation 8", "image/png", exifIn(pictureOf("png", quarters(1200, 800)), 8), `none 800x1200 jpeg 341x512 gwrb`},
-		{"jpeg without its end", "image/jpeg", strings.TrimSuffix(pictureOf("jpeg", quarters(800, 1200)), "\xFF\xD9"), `none 800x1200 jpeg 341x512 rgbw`},
-		{"bmp", "image/bmp", pictureOf("bmp", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
-		{"bmp, cut", "image/bmp", cut(pictureOf("bmp", quarters(1200, 800))), `failed damaged`},
-		{"tiff", "image/tiff", pictureOf("tiff", quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
-		{"tiff, cut", "image/tiff", cut(pictureOf("tiff", quarters(1200, 800))), `failed damaged`},
-		{"tiff, two pages and an orientation", "image/tiff", twoPages(pictureOf("tiff", quarters(1200, 800)), 6), `none [first_page 2] 800x1200 jpeg 341x512 brwg`},
+		{"webp, an animation", "image/webp", extracttest.AnimatedWebP(1200, 800, extracttest.PlainWebP(600, 400, extracttest.CornerColors[0]), extracttest.PlainWebP(600, 400, extracttest.CornerColors[2])), `none 1200x800 png 512x341 r---`},
+		{"webp, an animation that is cut", "image/webp", cut(extracttest.AnimatedWebP(1200, 800, extracttest.PlainWebP(600, 400, extracttest.CornerColors[0]))), `failed damaged`},
+		{"webp, an animation with a large frame", "image/webp", extracttest.AnimatedWebP(1200, 800, extracttest.PlainWebP(16_000, 16_000, extracttest.CornerColors[0])), `failed damaged`},
+		{"webp, orientation 6", "image/webp", extracttest.WithOrientation(extracttest.PlainWebP(1200, 800, extracttest.CornerColors[2]), 6), `none 800x1200 jpeg 341x512 bbbb`},
+		{"png, orientation 3", "image/png", extracttest.WithOrientation(pictureOf("png", extracttest.Quarters(1200, 800)), 3), `none 1200x800 jpeg 512x341 wbgr`},
+		{"png, orientation 8", "image/png", extracttest.WithOrientation(pictureOf("png", extracttest.Quarters(1200, 800)), 8), `none 800x1200 jpeg 341x512 gwrb`},
+		{"jpeg without its end", "image/jpeg", strings.TrimSuffix(pictureOf("jpeg", extracttest.Quarters(800, 1200)), "\xFF\xD9"), `none 800x1200 jpeg 341x512 rgbw`},
+		{"bmp", "image/bmp", pictureOf("bmp", extracttest.Quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"bmp, cut", "image/bmp", cut(pictureOf("bmp", extracttest.Quarters(1200, 800))), `failed damaged`},
+		{"tiff", "image/tiff", pictureOf("tiff", extracttest.Quarters(1200, 800)), `none 1200x800 jpeg 512x341 rgbw`},
+		{"tiff, cut", "image/tiff", cut(pictureOf("tiff", extracttest.Quarters(1200, 800))), `failed damaged`},
+		{"tiff, two pages and an orientation", "image/tiff", twoPages(pictureOf("tiff", extracttest.Quarters(1200, 800)), 6), `none [first_page 2] 800x1200 jpeg 341x512 brwg`},
 		{"sound", "audio/mpeg", "ID3", `none`},
 		{"archive", "application/zip", zipped(simpleWord), `none`},
 		{"unknown type", "application/x-unknown", "x", `none`},
@@ -345,7 +346,7 @@ func TestContentsAreRead(t *testing.T) {
 func TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels(t *testing.T) {
 	e := extract.NewWithTimeout(time.Minute, command("read")...)
 	for name, c := range map[string]struct{ mediaType, content string }{
-		"a JPEG with metadata": {"image/jpeg", turned(pictureOf("jpeg", quarters(40, 30)), 1, binary.BigEndian)},
+		"a JPEG with metadata": {"image/jpeg", extracttest.Turned(pictureOf("jpeg", extracttest.Quarters(40, 30)), 1, binary.BigEndian)},
 		"noise":                {"image/png", pictureOf("png", noise(1600, 900, false))},
 		"transparent noise":    {"image/png", pictureOf("png", noise(1600, 900, true))},
 		"a small picture":      {"image/png", pictureOf("png", noise(3, 2, true))},

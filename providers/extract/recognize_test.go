@@ -16,6 +16,7 @@ import (
 	"golang.org/x/image/math/fixed"
 
 	"turnstone/providers/extract"
+	"turnstone/providers/extract/extracttest"
 )
 
 // photo returns a picture of a page with lines of text, large enough to be recognized.
@@ -78,7 +79,7 @@ func readIn(t *testing.T, language, content, mediaType string) string {
 
 func TestTheTextOfScansAndPicturesIsRecognized(t *testing.T) {
 	replaceProgram(t, "tesseract", fakeTesseract)
-	page := pictureOf("png", quarters(1200, 800))
+	page := pictureOf("png", extracttest.Quarters(1200, 800))
 	for _, c := range []struct{ name, language, mediaType, content, want string }{
 		{"a scan", "en", "application/pdf", onePage(""), `done [recognized 1] jpeg 396x512 wwww of 1 page 1 "Low water\nat\n\neng\n"`},
 		{"a page of a document is a scan", "ja", "application/pdf", document("", "Tides", ""), `done [recognized 1] jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Low water\nat\n\njpn+eng\n"`},
@@ -103,8 +104,8 @@ func TestWhatIsNotRecognizedIsSaid(t *testing.T) {
 	for name, c := range map[string]struct{ script, mediaType, content, want string }{
 		"it fails":                   {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exit 1`, "application/pdf", onePage(""), `no_text no_text jpeg 395x512 wwww of 1`},
 		"it has no languages":        {`exit 1`, "application/pdf", onePage(""), `no_text no_ocr jpeg 395x512 wwww of 1`},
-		"it is not sure":             {strings.NewReplacer("96.5", "41", "91", "42", "88", "43", "90", "44").Replace(fakeTesseract), "image/png", pictureOf("png", quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
-		"it prints no table":         {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exec yes`, "image/png", pictureOf("png", quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
+		"it is not sure":             {strings.NewReplacer("96.5", "41", "91", "42", "88", "43", "90", "44").Replace(fakeTesseract), "image/png", pictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
+		"it prints no table":         {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exec yes`, "image/png", pictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
 		"the picture cannot be read": {fakeTesseract, "image/png", "x", `failed damaged`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestTesseractRecognizesText(t *testing.T) {
 			t.Errorf("%s: %s", mediaType, got)
 		}
 	}
-	if got := readIn(t, "en", pictureOf("png", quarters(1200, 800)), "image/png"); got != `none 1200x800 jpeg 512x341 rgbw` {
+	if got := readIn(t, "en", pictureOf("png", extracttest.Quarters(1200, 800)), "image/png"); got != `none 1200x800 jpeg 512x341 rgbw` {
 		t.Errorf("a picture without text: %s", got)
 	}
 }
@@ -171,7 +172,7 @@ func TestTheLanguageOfTheAccountChoosesTheData(t *testing.T) {
 
 func TestAPictureInHEICIsDecodedByAnotherProgram(t *testing.T) {
 	decoded := filepath.Join(t.TempDir(), "decoded.png")
-	if err := os.WriteFile(decoded, []byte(pictureOf("png", quarters(1200, 800))), 0o600); err != nil {
+	if err := os.WriteFile(decoded, []byte(pictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for script, want := range map[string]string{
@@ -202,7 +203,7 @@ func TestHEICAndAVIFAreDecoded(t *testing.T) {
 	}
 	folder := t.TempDir()
 	source := filepath.Join(folder, "a.png")
-	if err := os.WriteFile(source, []byte(pictureOf("png", quarters(1200, 800))), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(pictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ mediaType, name string }{{"image/heic", "a.heic"}, {"image/avif", "a.avif"}} {
