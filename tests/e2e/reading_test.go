@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/jpeg"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -113,8 +114,9 @@ type reading struct {
 	text                     string // a part of its text, which the model gets, too
 	reason                   protocol.TextReason
 	note                     protocol.NoteKind
-	shown                    string // in the preview; default: whole
-	got                      string // a part of what the model gets, besides the text
+	shown                    string      // in the preview; default: whole
+	got                      string      // a part of what the model gets, besides the text
+	size                     image.Point // of the picture that the model gets; zero: any
 }
 
 // readings are the rows of the table of what users upload.
@@ -160,8 +162,8 @@ func readings(t *testing.T) []reading {
 	}
 }
 
-// TestEveryKindOfFileIsReadPreviewedAndShownToTheModel uploads each to one service, and compares its text, the preview of what the model
-// will get, and what the model got.
+// TestEveryKindOfFileIsReadPreviewedAndShownToTheModel uploads all to one service, and then compares of each its text, the preview of
+// what the model will get, what the model got, and what is downloaded.
 func TestEveryKindOfFileIsReadPreviewedAndShownToTheModel(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -179,55 +181,91 @@ func TestEveryKindOfFileIsReadPreviewedAndShownToTheModel(t *testing.T) {
 		"TURNSTONE_LIMIT_UPLOADS=1000/1m burst 1000", "TURNSTONE_LIMIT_CHAT=1000/1m burst 1000", "TURNSTONE_LIMIT_READS=10000/1m burst 10000", "TURNSTONE_LIMIT_WRITES=1000/1m burst 1000")
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
-	for _, r := range readings(t) {
+	rows := append(readings(t), moreReadings(t)...)
+	uploads := make([]*protocol.Upload, len(rows))
+	for i, r := range rows { // the service reads them meanwhile
+		uploads[i] = uploaded(t, u, r.name, r.mediaType, r.content)
+	}
+	for i, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			upload := uploaded(t, u, r.name, r.mediaType, r.content)
-			if upload.FileID == nil {
-				t.Fatalf("%+v, %+v", upload, upload.Failure)
+			if uploads[i].FileID == nil {
+				t.Fatalf("%+v, %+v", uploads[i], uploads[i].Failure)
 			}
-			var read protocol.TextRange
-			sitetest.Eventually(t, "the text was read", func() bool {
-				u.Get(t, "/files/"+upload.FileID.String()+"/text", &read)
-				return read.State != protocol.TextPending
-			})
-			var reason protocol.TextReason
-			if read.Reason != nil {
-				reason = *read.Reason
-			}
-			hasNote := func(n protocol.TextNote) bool { return n.Kind == r.note }
-			if read.State != r.state || !strings.Contains(read.Text, r.text) || reason != r.reason || r.note != "" && !slices.ContainsFunc(read.Notes, hasNote) || r.name == "many.pdf" && !read.Truncated {
-				t.Errorf("the text is %.300q, %s, reason %s, notes %+v, truncated %v", read.Text, read.State, reason, read.Notes, read.Truncated)
-			}
-			var file protocol.File
-			if u.Get(t, "/files/"+upload.FileID.String(), &file); file.Filename != r.name || file.TextState != r.state {
-				t.Errorf("the file is %+v", file)
-			}
+			id := uploads[i].FileID.String()
+			r.checkText(t, u, id)
 			conversation := u.NewConversation(t)
-			var prepared struct {
-				Data []struct {
-					Shown  *string
-					Reason *string
-					Notes  []protocol.TextNote
-				}
-			}
-			u.Do(t, http.MethodPost, "/conversations/"+conversation+"/attachments", map[string]any{"file_ids": []any{upload.FileID}}).Want(t, http.StatusOK, &prepared)
-			preview := prepared.Data[0]
-			wantShown := r.shown
-			if wantShown == "" {
-				wantShown = "whole"
-			}
-			if preview.Shown == nil || wantShown != "*" && *preview.Shown != wantShown || r.note != "" && !slices.ContainsFunc(preview.Notes, hasNote) {
-				t.Errorf("the preview is %+v", preview)
-			}
+			r.checkPreview(t, u, id, conversation)
 			u.Chat(t, sitetest.ChatBody{"input": []map[string]any{
-				{"type": "text", "text": "Whence the file?"}, {"type": "file", "file_id": upload.FileID},
+				{"type": "text", "text": "Whence the file?"}, {"type": "file", "file_id": id},
 			}}.In(conversation)).ReadToEnd(t)
 			mu.Lock()
 			defer mu.Unlock()
-			got := last.Messages[len(last.Messages)-1]
-			if !strings.Contains(got.Text, r.text) && wantShown != "*" || !strings.Contains(got.Text, r.got) || wantShown == "picture" && len(got.Pictures) != 1 {
-				t.Errorf("the model got %.600q with %d pictures", got.Text, len(got.Pictures))
-			}
+			r.checkRequest(t, &last)
 		})
+	}
+}
+
+func (r *reading) hasNote(notes []protocol.TextNote) bool {
+	return r.note == "" || slices.ContainsFunc(notes, func(n protocol.TextNote) bool { return n.Kind == r.note })
+}
+
+// checkText awaits the text of a file, and compares it, the file and the name of its download.
+func (r *reading) checkText(t *testing.T, u *sitetest.User, id string) {
+	t.Helper()
+	var read protocol.TextRange
+	sitetest.Eventually(t, "the text was read", func() bool {
+		u.Get(t, "/files/"+id+"/text", &read)
+		return read.State != protocol.TextPending
+	})
+	var reason protocol.TextReason
+	if read.Reason != nil {
+		reason = *read.Reason
+	}
+	if read.State != r.state || !strings.Contains(read.Text, r.text) || reason != r.reason || !r.hasNote(read.Notes) || r.name == "many.pdf" && !read.Truncated {
+		t.Errorf("the text is %.300q, %s, reason %s, notes %+v, truncated %v", read.Text, read.State, reason, read.Notes, read.Truncated)
+	}
+	var file protocol.File
+	if u.Get(t, "/files/"+id, &file); file.Filename != r.name || file.TextState != r.state {
+		t.Errorf("the file is %+v", file)
+	}
+	content := u.Do(t, http.MethodGet, "/files/"+id+"/content", nil)
+	_, parameters, err := mime.ParseMediaType(content.Header.Get("Content-Disposition"))
+	if err != nil || parameters["filename"] != r.name || content.Status != http.StatusOK || string(content.Body) != r.content {
+		t.Errorf("the download is %d, %q, %v, %d bytes", content.Status, parameters, err, len(content.Body))
+	}
+}
+
+func (r *reading) checkPreview(t *testing.T, u *sitetest.User, id, conversation string) {
+	t.Helper()
+	var prepared struct {
+		Data []struct {
+			Shown  *string
+			Reason *string
+			Notes  []protocol.TextNote
+		}
+	}
+	u.Do(t, http.MethodPost, "/conversations/"+conversation+"/attachments", map[string]any{"file_ids": []any{id}}).Want(t, http.StatusOK, &prepared)
+	preview := prepared.Data[0]
+	want := r.shown
+	if want == "" {
+		want = "whole"
+	}
+	if preview.Shown == nil || want != "*" && *preview.Shown != want || !r.hasNote(preview.Notes) {
+		t.Errorf("the preview is %+v", preview)
+	}
+}
+
+// checkRequest compares what the model got.
+func (r *reading) checkRequest(t *testing.T, request *modeltest.Request) {
+	t.Helper()
+	got := request.Messages[len(request.Messages)-1]
+	if !strings.Contains(got.Text, r.text) && r.shown != "*" || !strings.Contains(got.Text, r.got) || r.shown == "picture" && len(got.Pictures) != 1 {
+		t.Errorf("the model got %.600q with %d pictures", got.Text, len(got.Pictures))
+	}
+	if r.size == (image.Point{}) || len(got.Pictures) == 0 {
+		return
+	}
+	if shown, _, err := image.DecodeConfig(bytes.NewReader(got.Pictures[0].Content)); err != nil || shown.Width != r.size.X || shown.Height != r.size.Y {
+		t.Errorf("the picture is %dx%d, %v", shown.Width, shown.Height, err)
 	}
 }
