@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,15 +23,6 @@ const (
 	retryPause   = 250 * time.Millisecond // between two relays of the same turn; in the meantime, readers read the log
 	windowBytes  = 256 << 10              // that a feed may send before the relay has published them
 	maxFrames    = 128 << 10              // bytes in one message
-)
-
-// The kinds of messages. kindSubscribe goes to the owner's node, the others to a feed or a relay.
-const (
-	kindSubscribe   = "subscribe"
-	kindFrames      = "frames" // also the beat of a feed, without events
-	kindEnd         = "end"
-	kindCredit      = "credit" // also the beat of a relay
-	kindUnsubscribe = "unsubscribe"
 )
 
 // Find returns the stream of a turn that runs on this node; nil if it does not, or belongs to another account.
@@ -57,9 +46,6 @@ type Hub struct {
 	retry  map[protocol.TurnID]time.Time // guarded by mu: when the next relay of a turn may start
 	closed bool                          // guarded by mu: no relay starts any more
 }
-
-// Stats are the numbers of relays and feeds of a node.
-type Stats struct{ Relays, Feeds int }
 
 // NewHub returns a hub without relays. It is called before link is started.
 func NewHub(link *Link, find Find, log *zap.Logger) *Hub {
@@ -85,13 +71,6 @@ func (h *Hub) Run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// Stats returns the current numbers.
-func (h *Hub) Stats() Stats {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return Stats{Relays: len(h.relays), Feeds: len(h.feeds)}
 }
 
 // tick lets every relay and feed check its time.
@@ -176,44 +155,4 @@ func (h *Hub) Close() {
 	for _, r := range h.relays {
 		r.post(giveUp{})
 	}
-}
-
-// remove removes a relay that has ended.
-func (h *Hub) remove(r *Relay) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.relays[r.turn] == r {
-		delete(h.relays, r.turn)
-		h.retry[r.turn] = time.Now().Add(retryPause)
-	}
-}
-
-// name returns the name of a new actor, which no actor of another process has.
-func (h *Hub) name(kind string) string {
-	return kind + "/" + h.process + "/" + strconv.FormatInt(h.names.Add(1), 10)
-}
-
-// The bodies of messages. That of kindFrames begins with one as a line; the events follow, one per line.
-type (
-	subscription struct {
-		AccountID protocol.AccountID `json:"account_id"`
-		TurnID    protocol.TurnID    `json:"turn_id"`
-		After     int64              `json:"after"`
-		Credit    int                `json:"credit"`
-	}
-	span struct {
-		TurnID protocol.TurnID `json:"turn_id,omitzero"` // zero: sent by an earlier version
-		First  int64           `json:"first"`            // of the events; the next one, without events
-		Last   int64           `json:"last"`
-		Ended  bool            `json:"ended,omitempty"`
-	}
-	credit struct {
-		Bytes int `json:"bytes"`
-	}
-)
-
-// encode encodes a body, which always succeeds.
-func encode(body any) []byte {
-	text, _ := json.Marshal(body)
-	return text
 }

@@ -139,3 +139,13 @@ func (r *Relay) end(why string) {
 	r.hub.log.Debug("relay ended", zap.Stringer("turn", r.turn), zap.String("owner", r.owner), zap.Int64("sequence", r.last), zap.String("cause", why))
 	r.hub.link.Stop(r.self)
 }
+
+// remove removes a relay that has ended.
+func (h *Hub) remove(r *Relay) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.relays[r.turn] == r {
+		delete(h.relays, r.turn)
+		h.retry[r.turn] = time.Now().Add(retryPause)
+	}
+}

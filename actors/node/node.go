@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
-	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
 )
 
@@ -126,26 +124,6 @@ func (n *Node) leaseIsValid() bool {
 	return renewed != nil && time.Since(*renewed) < LeaseValidFor
 }
 
-// Draining reports whether the node refuses new work.
-func (n *Node) Draining() bool { return n.draining.Load() }
-
-// Drain refuses new work, gives the work in progress until grace to end, and releases the rest at a persisted boundary, so
-// that another node, or the next process, continues it.
-func (n *Node) Drain(ctx context.Context, grace time.Duration) error {
-	n.draining.Store(true)
-	n.hosts.startDrain()
-	if err := n.config.Directory.Drain(ctx, n.id); err != nil {
-		n.log.Warn("marking the node as draining failed", zap.Error(err))
-	}
-	failpoint.Reached(failpoint.Draining)
-	released, err := n.hosts.drain(ctx, grace, n.announceRelease)
-	if err != nil {
-		return err
-	}
-	n.log.Info("drained", zap.Int("released", released))
-	return nil
-}
-
 // Stop ends all work at once and waits for its end. Another node or the next process continues it. A repeat waits for the
 // first call.
 func (n *Node) Stop() {
@@ -158,37 +136,4 @@ func (n *Node) Stop() {
 		}
 		n.runtime.Close()
 	})
-}
-
-// kindReleased is the message that a node has released work. Later versions only add fields to its body.
-const kindReleased = "released"
-
-type released struct {
-	Share int `json:"share"` // pieces of work of each kind that the receiver takes over at once
-}
-
-// announceRelease notifies the other nodes that this node has released work, of which each takes over the same share at
-// once. Without this message, they find the work in their next rounds.
-func (n *Node) announceRelease(count int) {
-	if n.link == nil || count == 0 {
-		return
-	}
-	peers := len(n.link.Peers())
-	if peers == 0 {
-		return
-	}
-	body, _ := json.Marshal(released{Share: (count + peers - 1) / peers}) // always succeeds
-	n.link.Broadcast(kindReleased, body)
-}
-
-// takeReleased makes the keeper take over work that another node has released. A message that arrives while the keeper has
-// not read an earlier one is dropped: the keeper finds that work in the next round.
-func (n *Node) takeReleased(m cluster.Message) {
-	var of released
-	if json.Unmarshal(m.Body, &of) == nil && of.Share > 0 {
-		select {
-		case n.released <- of.Share:
-		default:
-		}
-	}
 }

@@ -145,12 +145,6 @@ func (h *Host) Create(ctx context.Context, spec *researchlog.Spec) (*protocol.Re
 	return created, nil
 }
 
-func (h *Host) entered(state protocol.ResearchState) {
-	if h.config.Entered != nil {
-		h.config.Entered(state)
-	}
-}
-
 // errGone means that the task's actor has ended: the outcome is in the store.
 var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
 
@@ -296,52 +290,7 @@ func (h *Host) decideWaiting(ctx context.Context, claim *researchlog.Claim, deci
 	return refused
 }
 
-// encode returns a batch for the store.
-func (h *Host) encode(b *machine.Batch, epoch int32) (*researchlog.Append, error) {
-	batch := b.Append()
-	batch.Owner, batch.Epoch, batch.At = h.config.Node.ID, epoch, time.Now()
-	if batch.Task.State.Terminal() {
-		batch.Task.FinishedAt = &batch.At
-	}
-	frames, err := protocol.AppendResearchEvents(nil, batch.TaskID, batch.First, batch.At, b.Events)
-	batch.Frames = frames
-	return batch, err
-}
-
-// shown makes a stored batch visible to readers.
-func (h *Host) shown(batch *researchlog.Append) {
-	h.logs.Changed(batch.TaskID)
-	h.log.Info("research stored", zap.Stringer("task", batch.TaskID), zap.String("state", string(batch.Task.State)),
-		zap.String("phase", string(batch.Task.Phase)), zap.Int64("sequence", batch.Last))
-	if batch.Task.State.Terminal() {
-		h.entered(batch.Task.State)
-	}
-}
-
 // Follow returns a reader of a task that starts after a sequence. The caller must have checked that the account owns the task.
 func (h *Host) Follow(account protocol.AccountID, id protocol.TaskID, after int64) *Reader {
 	return h.logs.Follow(account, id, after)
-}
-
-// store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
-func (h *Host) store(batch *researchlog.Append, done func(error)) {
-	if !h.Go(func() {
-		done(h.retry(h.Context(), func() error { return h.config.Store.Append(h.Context(), batch) }))
-	}) {
-		done(errGone)
-	}
-}
-
-// retry calls do until the store is available.
-func (h *Host) retry(ctx context.Context, do func() error) error {
-	for pause := storePause; ; pause = min(2*pause, maxPause) {
-		err := do()
-		if protocol.CodeOf(err) != protocol.CodeUnavailable {
-			return err
-		}
-		h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
-		if stopped := clock.Sleep(ctx, pause); stopped != nil {
-			return errGone
-		}
-	}
 }

@@ -167,34 +167,3 @@ func (s *Shell) poster() func(message any) {
 	send, self := s.send, s.self
 	return func(message any) { send(self, message) }
 }
-
-// After sends a message to the actor itself after a delay, unless the actor ends first. Only its Behavior may call it.
-func (s *Shell) After(delay time.Duration, message any) {
-	post := s.post
-	s.timers = append(s.timers, time.AfterFunc(delay, func() { post(message) }))
-}
-
-// abandon ends the actor without another step.
-func (s *Shell) abandon() {
-	if s.status == Active {
-		s.end(Lost)
-	}
-	for _, message := range s.waiting {
-		s.behavior.Refuse(message)
-	}
-	s.waiting = nil
-}
-
-// end stops the timers and lets the actor linger.
-func (s *Shell) end(status Status) {
-	s.status = status
-	for _, timer := range s.timers {
-		timer.Stop()
-	}
-	s.timers = nil
-	s.behavior.End(status)
-	s.owner.Ended(status)
-	if s.self != nil { // otherwise the actor is already stopping
-		s.After(linger, lingerPassed{})
-	}
-}

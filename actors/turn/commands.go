@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"turnstone/actors/observe"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn/machine"
@@ -95,15 +93,6 @@ func (h *Host) wake(ctx context.Context, account protocol.AccountID, id protocol
 		h.TakeOver(claim)
 	}
 	return err
-}
-
-// send sends a command to a turn's actor. from is the span of the sender. reply is called once, with the decision after it
-// is durable, or with errGone. It must not block.
-func (h *Host) send(to *running, c *machine.Command, from trace.SpanContext, reply func(commandReply)) {
-	if c.Kind == machine.CommandCancel && c.By == protocol.CancelledByDeletion {
-		to.Work.deleting.Store(true)
-	}
-	h.Send(to, commandMessage{command: c, from: from, reply: reply})
 }
 
 // sendCommand sends a command to a local actor and waits for its reply.

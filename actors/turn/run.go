@@ -94,17 +94,7 @@ type (
 	waitNotice     struct{ call int }
 	deadlinePassed struct{}
 	gracePassed    struct{}
-	commandMessage struct {
-		command *machine.Command
-		from    trace.SpanContext
-		reply   func(commandReply) // is called once, and does not block
-	}
 )
-
-type commandReply struct {
-	receipt protocol.SteeringReceipt
-	err     error
-}
 
 // errGone means that this actor can no longer decide for the turn: the caller must look the command up in the log, or
 // send it to the turn's next actor.

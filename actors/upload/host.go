@@ -15,7 +15,6 @@ import (
 	"turnstone/actors/shell"
 	"turnstone/actors/upload/machine"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
@@ -315,25 +314,4 @@ func (h *Host) spawn(claim *uploadlog.Claim, first any) *running {
 		messages = append(messages, shell.StartTimer{Delay: scanTime(claim, time.Now()), Message: deadlinePassed{}})
 	}
 	return h.Spawn(claim.UploadID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, s.shell, messages...)
-}
-
-// store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
-func (h *Host) store(batch *uploadlog.Append, done func(error)) {
-	started := h.Go(func() {
-		for pause := storePause; ; pause = min(2*pause, maxPause) {
-			err := h.config.Store.AppendUpload(h.Context(), batch)
-			if protocol.CodeOf(err) != protocol.CodeUnavailable {
-				done(err)
-				return
-			}
-			h.log.Warn("a batch of an upload was not stored, will retry", zap.Stringer("upload", batch.UploadID), zap.Error(err))
-			if stopped := clock.Sleep(h.Context(), pause); stopped != nil {
-				done(errGone)
-				return
-			}
-		}
-	})
-	if !started {
-		done(errGone)
-	}
 }

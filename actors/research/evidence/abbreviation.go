@@ -67,11 +67,6 @@ func isInitial(word string) bool {
 	return !finalAbbreviations[strings.ToLower(word)]
 }
 
-func firstRune(text string) rune {
-	c, _ := utf8.DecodeRuneInString(text)
-	return c
-}
-
 // beginsWithStopWord reports whether a text begins with a word that is no name.
 func beginsWithStopWord(text string) (is bool) {
 	eachToken(text[:min(len(text), maxCitation)], false, func(t token) bool {

@@ -252,3 +252,7 @@ func listMarker(line string, within bool) int {
 	}
 	return n
 }
+
+func isTerminator(c rune) bool {
+	return strings.ContainsRune(".!?…؟۔։።", c) || strings.ContainsRune(wideTerminators, c)
+}

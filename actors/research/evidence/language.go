@@ -3,6 +3,7 @@ package evidence
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // language is a language that this package knows words of. It is "" if it is not known.
@@ -177,14 +178,18 @@ func inPhraseWithoutNegation(tokens []token) bool {
 	return beginsWith(b.String(), phrasesWithoutNegation)
 }
 
-// opposites are pairs of groups of beginnings of words. A statement with a word of one group denies one with a word of the other.
-var opposites = [][2][]string{
-	stemPair("increas|rise|rose|risen|rising|grew|grow|climb|gain|surge|expand|steig|stieg|gestieg|wuchs|wachs|gewachs|zunahm|zunehm|zugenomm|erhöh|augment|hauss|progress|crû|croissance|aument|creci|crece|subi|sube|выро|рост|увелич|повыс|ارتفع|زاد|ازداد|बढ़|वृद्धि|增加|增长|上升|提高|増加|上昇|増え|伸び|증가|상승",
-		"decreas|fall|fell|fallen|declin|drop|shrank|shrink|reduc|sank|sink|gesunk|fiel|gefallen|abnahm|abgenomm|abnehm|rückgang|verring|schrumpf|diminu|baiss|recul|chut|disminu|cay|caíd|descend|reduj|baj|сниз|упал|сократ|уменьш|паден|انخفض|تراجع|هبط|घट|गिर|कमी|减少|下降|降低|下跌|減少|低下|下落|減っ|감소|하락"),
-	stemPair("more|higher|larger|greater|above|exceed|mehr|höher|größer|über|supérieur|mayor|superior|больше|выше|более|اكثر|اعلى|अधिक|ज़्यादा|高于|多于|超过|上回|以上|超え|초과",
-		"less|lower|smaller|fewer|below|weniger|niedriger|kleiner|unter|inférieur|moins|menor|inferior|menos|меньше|ниже|менее|اقل|ادنى|कम|低于|少于|不到|下回|以下|未満|미만"),
-	stemPair("legal|allow|permit|approv|erlaub|genehmig|autoris|permis|autoriz|разреш|允许|批准|許可|承認|سمح|허용", "illegal|ban|banned|prohibit|forbid|reject|verbot|verbiet|abgelehn|interdi|prohib|prohíb|запре|禁止|拒绝|却下|حظر|금지"),
-	stemPair("safe|sicher|sûr|segur|безопас|安全", "unsafe|dangerous|unsicher|gefährlich|dangereu|peligros|опас|危险|危険"),
+func stemPair(a, b string) [2][]string { return [2][]string{foldedList(a), foldedList(b)} }
+
+func firstRune(text string) rune {
+	c, _ := utf8.DecodeRuneInString(text)
+	return c
 }
 
-func stemPair(a, b string) [2][]string { return [2][]string{foldedList(a), foldedList(b)} }
+func isLatin(l language) bool {
+	for _, one := range latin {
+		if one == l {
+			return true
+		}
+	}
+	return false
+}

@@ -208,10 +208,6 @@ func isWordRune(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c)
 // wideTerminators end a sentence without a space after them.
 const wideTerminators = "。！？｡．।॥"
 
-func isTerminator(c rune) bool {
-	return strings.ContainsRune(".!?…؟۔։።", c) || strings.ContainsRune(wideTerminators, c)
-}
-
 // ending decides whether a terminator ends a sentence.
 type ending struct {
 	text  string

@@ -40,15 +40,6 @@ func statementOf(text string) *statement {
 	return s
 }
 
-func isLatin(l language) bool {
-	for _, one := range latin {
-		if one == l {
-			return true
-		}
-	}
-	return false
-}
-
 // builder collects a statement from the tokens of a text.
 type builder struct {
 	*statement

@@ -3,8 +3,6 @@ package evidence
 import (
 	"slices"
 	"strings"
-
-	"turnstone/protocol/words"
 )
 
 // The thresholds of support. TestSupportRates measures them with the pairs of testdata/pairs.txt.
@@ -191,62 +189,4 @@ func (e *statement) about(s *statement, clause int) bool {
 	return len(names) == 0 || len(s.names) == 0 || slices.ContainsFunc(names, func(name []string) bool {
 		return s.hasName(name) || slices.ContainsFunc(name, s.hasNameWord)
 	})
-}
-
-// groupsOf returns the groups of opposites that a clause has words of.
-func groupsOf(raw string, tokens []token) (groups uint16) {
-	unspaced := false
-	for _, t := range tokens {
-		if unspaced = unspaced || t.unspaced; t.unspaced {
-			continue
-		}
-		for end := range t.text {
-			groups |= oppositeGroup(t.text, end)
-		}
-		groups |= oppositeGroup(t.text, len(t.text))
-	}
-	if unspaced {
-		for beginning, group := range eastOpposites {
-			if strings.Contains(raw, beginning) {
-				groups |= group
-			}
-		}
-	}
-	return groups
-}
-
-// oppositeGroup returns the group of the beginning of a word. After a short beginning, only an ending may follow.
-func oppositeGroup(word string, end int) uint16 {
-	if end <= 4 && len(word) > end+3 {
-		return 0
-	}
-	return oppositeBeginnings[word[:end]]
-}
-
-// oppositeBeginnings and eastOpposites are the beginnings of words, and the words of scripts without spaces, of all groups.
-var oppositeBeginnings, eastOpposites = func() (spaced, east map[string]uint16) {
-	spaced, east = map[string]uint16{}, map[string]uint16{}
-	for i, pair := range opposites {
-		for side, beginnings := range pair {
-			for _, beginning := range beginnings {
-				if words.Unspaced(firstRune(beginning)) {
-					east[beginning] |= 1 << (2*i + side)
-				} else {
-					spaced[beginning] |= 1 << (2*i + side)
-				}
-			}
-		}
-	}
-	return spaced, east
-}()
-
-// opposed reports whether two statements have only words of the opposite groups of a pair.
-func opposed(a, b uint16) bool {
-	for i := range opposites {
-		left, right := a>>(2*i)&3, b>>(2*i)&3
-		if left == 1 && right == 2 || left == 2 && right == 1 {
-			return true
-		}
-	}
-	return false
 }
