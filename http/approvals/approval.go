@@ -1,4 +1,5 @@
-// Package approvals handles the requests that read approvals of tool calls. Decisions are sent to POST /chat/steering.
+// Package approvals handles the requests that read approvals of tool calls. Decisions are sent to POST /chat/steering (package
+// chat).
 package approvals
 
 import (
