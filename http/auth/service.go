@@ -169,9 +169,4 @@ func (s *Service) Close() {
 	s.OIDC.providers.client.CloseIdleConnections()
 }
 
-// ErrReauthRequired returns the error for a request that needs a recent sign-in.
-func ErrReauthRequired() error {
-	return protocol.Errorf(protocol.CodeReauthRequired, "This needs a recent sign-in: POST /auth/reauthenticate first.")
-}
-
 var errProviderRefused = errors.New("the provider refused, or the response has another issuer")

@@ -191,3 +191,8 @@ func (s *Service) setSessionToken(req *Request, token string, session *accounts.
 		req.Caller.Reauthenticated = &until
 	}
 }
+
+// ErrReauthRequired returns the error for a request that needs a recent sign-in.
+func ErrReauthRequired() error {
+	return protocol.Errorf(protocol.CodeReauthRequired, "This needs a recent sign-in: POST /auth/reauthenticate first.")
+}

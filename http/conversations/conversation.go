@@ -24,7 +24,7 @@ const (
 
 func (h *Handlers) conversationRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
-	return append(h.organisingRoutes(path),
+	return []route.Route{
 		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
 			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while `has_more` is true."),
 		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
@@ -48,7 +48,7 @@ func (h *Handlers) conversationRoutes() []route.Route {
 		route.Call("DELETE", path, "deleteConversation", "Delete a conversation", route.Writes, h.deleteConversation).
 			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.").
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeConfirmation),
-	)
+	}
 }
 
 // mayCreate documents the 201 of the one route whose path may name a conversation that the account does not have yet,

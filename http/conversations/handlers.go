@@ -69,5 +69,5 @@ type Handlers struct {
 
 // Routes returns the routes of conversations and of what they contain.
 func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.conversationRoutes(), h.messageRoutes(), h.draftRoutes(), h.branchRoutes())
+	return slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.draftRoutes(), h.branchRoutes())
 }

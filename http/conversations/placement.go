@@ -9,8 +9,9 @@ import (
 	"turnstone/protocol"
 )
 
-// organisingRoutes are the routes that change where the lists show a conversation. path is that of a conversation.
-func (h *Handlers) organisingRoutes(path string) []route.Route {
+// placementRoutes are the routes that change where the lists show a conversation.
+func (h *Handlers) placementRoutes() []route.Route {
+	const path = "/conversations/{conversation_id}"
 	return []route.Route{
 		route.Call("PUT", path+"/archive", "setArchived", "Archive a conversation", route.Writes, h.setArchived).
 			DescribedAs("Moves a conversation into the archive, or back. A list shows archived conversations only if `archived` includes them; nothing else changes. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing.").

@@ -2,7 +2,6 @@ package sse
 
 import (
 	"context"
-	"math/rand/v2"
 	stdhttp "net/http"
 	"time"
 
@@ -56,13 +55,6 @@ type Stream struct {
 	Ended func()
 }
 
-func (s *Stream) render() func(b, frames []byte) []byte {
-	if s.Render == nil {
-		return appendEvents
-	}
-	return s.Render
-}
-
 // Serve responds with a stream until the log ends, the client disconnects or the session ends. The caller has set the
 // headers of the response other than those of every stream.
 //
@@ -111,10 +103,4 @@ func (s *Server) Close(ctx context.Context) {
 	}
 	s.live.each(0, func(l *liveStream, _ time.Duration) { l.end(causeClosing) })
 	<-s.live.whenDrained()
-}
-
-// handoverRetryMillis returns a random reconnection time. It spreads the reconnects of the readers when a node hands
-// over its turns.
-func handoverRetryMillis() int {
-	return rand.IntN(maxHandoverRetryMillis) //nolint:gosec // only spreads reconnects
 }

@@ -3,6 +3,7 @@ package sse
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"turnstone/actors/tail"
@@ -129,4 +130,17 @@ func (s *source) append(b []byte, write func([]byte) []byte) []byte {
 		return appendChunk(b, write)
 	}
 	return write(b)
+}
+
+func (s *Stream) render() func(b, frames []byte) []byte {
+	if s.Render == nil {
+		return appendEvents
+	}
+	return s.Render
+}
+
+// handoverRetryMillis returns a random reconnection time. It spreads the reconnects of the readers when a node hands
+// over its turns.
+func handoverRetryMillis() int {
+	return rand.IntN(maxHandoverRetryMillis) //nolint:gosec // only spreads reconnects
 }
