@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -82,11 +81,6 @@ func withToken(token string, next http.HandlerFunc) http.Handler {
 
 type turnHandler struct{ turns Turns }
 
-// Error is the response body of a failed command.
-type Error struct {
-	Detail string `json:"detail"`
-}
-
 func (h turnHandler) show(w http.ResponseWriter, r *http.Request) {
 	turn, ok := turnOf(w, r)
 	if !ok {
@@ -149,25 +143,4 @@ func turnOf(w http.ResponseWriter, r *http.Request) (protocol.TurnID, bool) {
 		return turn, false
 	}
 	return turn, true
-}
-
-func fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	switch protocol.CodeOf(err) {
-	case protocol.CodeNotFound:
-		status = http.StatusNotFound
-	case protocol.CodeSteeringClosed, protocol.CodeConflict, protocol.CodeNotDeliverable:
-		status = http.StatusConflict
-	case protocol.CodeUnavailable:
-		status = http.StatusServiceUnavailable
-	}
-	WriteJSON(w, status, Error{err.Error()})
-}
-
-// WriteJSON writes a response with a JSON body.
-func WriteJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // it fails only if the client is gone
 }

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"turnstone/actors/turn"
 	"turnstone/cmd/turnstone/folder"
 	"turnstone/cmd/turnstone/operate"
 	"turnstone/cmd/turnstone/private"
@@ -19,7 +18,6 @@ import (
 	"turnstone/cmd/turnstone/socket"
 	"turnstone/cmd/turnstone/telemetry"
 	"turnstone/cmd/turnstone/users"
-	"turnstone/persistence"
 	"turnstone/protocol"
 	"turnstone/providers/model/scripted"
 )
@@ -38,26 +36,6 @@ const (
 // Command is the command dev.
 type Command struct {
 	Nodes int `default:"1" help:"Number of nodes. With more than one, each is a process of its own, behind a small load balancer."`
-}
-
-// Program is what the command receives.
-type Program struct {
-	*operate.Program
-	// StartService starts the service of this process.
-	StartService func(ctx context.Context, config *settings.Config, in *folder.Folder, log *zap.Logger) (Service, error)
-}
-
-// Service is a running service, as far as the command uses it.
-type Service interface {
-	// Serve starts to accept clients.
-	Serve(sockets socket.Set)
-	// WaitAndShutDown waits until ctx ends, or a part of the service fails, and then stops all parts.
-	WaitAndShutDown(ctx context.Context, grace time.Duration) error
-	// RetryWhileBusy repeats a step of the start while the database is busy.
-	RetryWhileBusy(ctx context.Context, message string, step func(context.Context) error) error
-	Stores() *persistence.Stores
-	Turns() *turn.Host
-	ModelFamily() string
 }
 
 // Run starts everything that the environment does not name, prints the addresses, and stops it all when ctx ends.
@@ -176,14 +154,6 @@ func (p *Program) runCluster(
 		err = errors.Join(cause, err)
 	}
 	return err
-}
-
-// grace returns the drain grace of dev.
-func (p *Program) grace(config *settings.Config) time.Duration {
-	if p.Environment["TURNSTONE_DRAIN_GRACE"] != "" {
-		return time.Duration(config.Service.DrainGrace)
-	}
-	return shortGrace
 }
 
 // cancelledContext returns a context that is already cancelled, so that the service stops at once.

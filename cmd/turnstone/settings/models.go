@@ -325,72 +325,10 @@ func (r *ModelRoute) apply(route routing.Route) (routing.Route, error) {
 	return route, nil
 }
 
-// modelSecrets returns the keys and headers of the file, the passwords of its proxies, and the members of the bodies whose
-// names are those of secrets. It reads what it can of a file with errors, because such a file has secrets, too.
-func (c *Config) modelSecrets() (values []string) {
-	text, err := os.ReadFile(c.Model.Config)
-	if err != nil || len(text) > maxModelFile {
-		return nil
-	}
-	var file ModelFile
-	_ = json.Unmarshal(text, &file)
-	for _, list := range file.lists() {
-		for i := range *list.routes {
-			route := &(*list.routes)[i]
-			values = append(values, route.APIKey)
-			if key, err := ReadSecret(route.APIKeyFile); err == nil {
-				values = append(values, key)
-			}
-			for _, value := range route.Headers {
-				values = append(values, headerSecrets(value)...)
-			}
-			values = append(values, passwordsOf(route.Proxy)...)
-			for name, value := range route.Extra {
-				values = appendNamedSecrets(values, name, value)
-			}
-		}
-	}
-	return values
-}
-
-// headerSecrets returns the value of a header, and the token behind the name of a scheme, for example Bearer.
-func headerSecrets(value string) []string {
-	values := []string{value}
-	if scheme, token, found := strings.Cut(value, " "); found && !strings.Contains(token, " ") && validScheme.MatchString(scheme) {
-		values = append(values, token)
-	}
-	return values
-}
-
 var (
 	validScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 	secretName  = regexp.MustCompile(`(?i)key|token|secret|password|auth|credential`)
 )
-
-// appendNamedSecrets appends the texts in a member of JSON whose own name, or that of a member around it, is that of a
-// secret.
-func appendNamedSecrets(values []string, name string, raw json.RawMessage) []string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		if secretName.MatchString(name) {
-			values = append(values, text)
-		}
-		return values
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) == nil {
-		for inner, value := range members {
-			values = appendNamedSecrets(values, name+"."+inner, value)
-		}
-		return values
-	}
-	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements)
-	for _, value := range elements {
-		values = appendNamedSecrets(values, name, value)
-	}
-	return values
-}
 
 const docModelFile = `
 ## The file of TURNSTONE_MODEL_CONFIG

@@ -62,62 +62,6 @@ func (s setting) displayValue() string {
 	}
 }
 
-// SecretValues returns every configured secret, and the passwords of URLs as they are written and as they are meant.
-func (c *Config) SecretValues() []string {
-	list := settings(c)
-	for _, provider := range c.OIDC {
-		list = append(list, settingsOf("", "", reflect.ValueOf(&provider).Elem())...)
-	}
-	var values []string
-	for _, one := range list {
-		switch value := one.value.Interface().(type) {
-		case Secrets:
-			for _, secret := range value {
-				values = append(values, string(secret))
-			}
-		case modelHeaders:
-			for _, headers := range value.Header {
-				for _, header := range headers {
-					values = append(values, headerSecrets(header)...)
-				}
-			}
-		case string:
-			if one.secret == "true" {
-				values = append(values, value)
-			} else {
-				values = append(values, passwordsOf(value)...)
-			}
-			if one.secret == "url" {
-				values = append(values, passwordOfQuery(value)...)
-			}
-		}
-	}
-	values = append(values, c.modelSecrets()...)
-	return slices.DeleteFunc(values, func(value string) bool { return value == "" })
-}
-
-// passwordsOf returns the password of a URL as it is meant and as it is written; nothing if it has none.
-func passwordsOf(address string) []string {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.User == nil {
-		return nil
-	}
-	password, _ := parsed.User.Password()
-	_, rest, _ := strings.Cut(address, "//")
-	_, written, _ := strings.Cut(rest[:max(0, strings.Index(rest, "@"))], ":")
-	return []string{password, written}
-}
-
-// passwordOfQuery returns the password that Postgres accepts as a parameter of its URL.
-func passwordOfQuery(address string) []string {
-	parsed, err := url.Parse(address)
-	if err != nil || !parsed.Query().Has("password") {
-		return nil
-	}
-	password := parsed.Query().Get("password")
-	return []string{password, url.QueryEscape(password)}
-}
-
 const docHead = `# Configuration
 
 Turnstone is configured by environment variables only. This page is generated from the code
