@@ -17,7 +17,7 @@ import (
 // that a function belongs into another file.
 var mutual = map[string][]string{
 	"actors/research/machine": {"gather.go", "machine.go", "plan.go", "synthesis.go"},
-	"actors/turn/machine":     {"approval.go", "command.go", "end.go", "ledger.go", "machine.go", "model_call.go", "parts.go", "plan.go", "prompt.go", "tool_call.go"},
+	"actors/turn/machine":     {"decision.go", "end.go", "model_call.go", "read_more.go", "repeat.go", "tool_call.go"},
 	"http/sse":                {"live.go", "pump.go"},
 }
 

@@ -30,3 +30,24 @@ func (s *Starter) Begin(spec *turnlog.Spec) (turnlog.Begin, error) {
 
 // New returns the machine of a turn before its first transition.
 func (s *Starter) New(spec *turnlog.Spec) *Machine { return New(spec, s.Tools, s.Continues) }
+
+// Begin decides the first transition, which is stored together with the turn itself.
+func (m *Batch) Begin() {
+	s := m.spec
+	m.emit(&protocol.TurnStarted{
+		ConversationID: s.ConversationID, BranchID: s.BranchID, UserMessageID: s.UserMessageID,
+		AssistantMessageID: s.AssistantMessageID, ParentMessageID: s.ParentMessageID, AcceptingSteering: true,
+	})
+	routing := s.Routing
+	m.emit(&routing)
+	m.move(protocol.TurnBegins, true)
+}
+
+// Proceed continues from the durable state, after Begin or after a takeover.
+func (m *Batch) Proceed() {
+	if len(m.toolCalls) > 0 {
+		m.runTools()
+		return
+	}
+	m.startStep()
+}

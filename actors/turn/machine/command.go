@@ -73,12 +73,6 @@ func (m *Batch) Command(c *Command) (protocol.SteeringReceipt, error) {
 	return m.withdraw(c)
 }
 
-func (m *Machine) receipt(id protocol.SteeringID, sequence int64, replayed bool) protocol.SteeringReceipt {
-	return protocol.SteeringReceipt{
-		SteeringID: id, TurnID: m.spec.TurnID, State: "accepted", Sequence: sequence, Replayed: replayed,
-	}
-}
-
 // SteeringClosed is the current state in a 409 error for a turn that accepts no more input.
 type SteeringClosed struct {
 	TurnID protocol.TurnID    `json:"turn_id"`

@@ -486,67 +486,8 @@ func (m *Machine) newPart() protocol.PartID {
 	return protocol.DerivePartID(m.spec.TurnID, m.parts+1)
 }
 
-// Begin decides the first transition, which is stored together with the turn itself.
-func (m *Batch) Begin() {
-	s := m.spec
-	m.emit(&protocol.TurnStarted{
-		ConversationID: s.ConversationID, BranchID: s.BranchID, UserMessageID: s.UserMessageID,
-		AssistantMessageID: s.AssistantMessageID, ParentMessageID: s.ParentMessageID, AcceptingSteering: true,
-	})
-	routing := s.Routing
-	m.emit(&routing)
-	m.move(protocol.TurnBegins, true)
-}
-
-// Proceed continues from the durable state, after Begin or after a takeover.
-func (m *Batch) Proceed() {
-	if len(m.toolCalls) > 0 {
-		m.runTools()
-		return
+func (m *Machine) receipt(id protocol.SteeringID, sequence int64, replayed bool) protocol.SteeringReceipt {
+	return protocol.SteeringReceipt{
+		SteeringID: id, TurnID: m.spec.TurnID, State: "accepted", Sequence: sequence, Replayed: replayed,
 	}
-	m.startStep()
-}
-
-// Adopt continues a turn that was taken over, after Restore.
-func (m *Batch) Adopt(cause protocol.RecoveryCause) {
-	if m.ended {
-		return
-	}
-	m.emit(&protocol.TurnRecoveringEvent{Attempt: m.adoptions + 1, Cause: cause})
-	if m.state == protocol.TurnCancelling {
-		m.finishCancelled()
-		return
-	}
-	m.move(protocol.TurnAdopted, m.accepts)
-	if m.losses > maxLosses {
-		m.finish(protocol.TurnStopsShort, protocol.StopError, &protocol.TurnError{
-			Code: protocol.TurnInterrupted, Detail: "The service was restarted too often while this answer was written.", Retryable: true,
-		})
-		return
-	}
-	if m.awaiting() {
-		m.move(protocol.TurnAwaitsApproval, m.accepts)
-	} else {
-		m.move(protocol.TurnResumes, m.accepts)
-	}
-	m.usage.AddLostCall(len(m.prefix()))
-	m.cutStep()
-	for _, call := range m.toolCalls {
-		if call.state != protocol.ToolRunning {
-			continue
-		}
-		if !call.again { // it may have happened; asking again could do it twice
-			m.completeTool(call, protocol.ToolLost, toolOutput{}, &protocol.ToolError{
-				Code: protocol.ToolOutcomeMissing, Detail: "The service was interrupted while this ran. It may or may not have taken effect.",
-			}, 0)
-			continue
-		}
-		m.moveTool(call, protocol.ToolRerun)
-		if call.name == policy.ReadMore {
-			m.effect(m.runReadMore(call))
-			continue
-		}
-		m.effect(call.run())
-	}
-	m.Proceed()
 }

@@ -331,18 +331,6 @@ func (m *Batch) startStep() {
 	m.effect(CallModel{})
 }
 
-// applyInputs marks the inputs of the current request as applied. It runs before the first event of the answer; until
-// then these inputs are pending.
-func (m *Batch) applyInputs() {
-	for _, input := range m.inputs {
-		if input.pending() && input.requestedIn == m.call {
-			m.emit(&protocol.SteeringApplied{
-				SteeringID: input.id, PartID: m.newPart(), Index: m.index(), Text: input.text, Step: m.step(),
-			})
-		}
-	}
-}
-
 // endStep records a finished step, so that a takeover does not repeat it.
 func (m *Batch) endStep(cut bool) {
 	step := stepResult{

@@ -1,14 +1,12 @@
 package machine
 
 import (
-	"encoding/json"
 	"maps"
 	"strings"
 	"time"
 
 	"turnstone/actors/llm"
 	"turnstone/protocol"
-	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -29,40 +27,6 @@ type Prompt struct {
 
 	Route     int  // the number of the route that answers, from 1; 0: the first
 	Answering bool // the model has produced output, so the route must not change
-}
-
-type toolResult struct {
-	output string
-	failed bool
-	edited json.RawMessage // the input that the user approved instead
-
-	sources  []protocol.Source
-	repeated bool   // it is that of an identical earlier call
-	resultID string // output is the beginning of the whole one; empty: it is whole
-	size     int    // of the whole output
-}
-
-// toolResultOf returns the result of a tool call in the form that the model gets.
-func toolResultOf(p *protocol.ToolCompleted) toolResult {
-	if p.Error != nil {
-		return toolResult{output: string(p.Error.Code) + ": " + p.Error.Detail, failed: true, repeated: p.Repeated}
-	}
-	return toolResult{output: p.Output, sources: p.Sources, repeated: p.Repeated, resultID: p.ResultID, size: p.Bytes}
-}
-
-// text returns the result in the form that the model gets.
-func (r toolResult) text() string {
-	text := r.output
-	if len(r.edited) > 0 {
-		text = "[The user changed the input of this call to " + string(r.edited) + "]\n" + text
-	}
-	if r.resultID != "" {
-		text = foreign.Close(text) + moreNote(r.resultID, len(r.output), r.size)
-	}
-	if r.repeated {
-		text += repeatedNote
-	}
-	return text
 }
 
 // Prompt copies what the next call needs.

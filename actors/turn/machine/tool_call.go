@@ -51,6 +51,9 @@ func toolName(name string) string {
 	return string(clean[:min(len(clean), maxToolName)])
 }
 
+// maxToolTime is how long the tool calls of a turn may take together.
+const maxToolTime = 10 * time.Minute
+
 // limitRefusal returns why a call may not run after a number of others: the turn has reached a limit of its tools. nil: it has not.
 func (m *Machine) limitRefusal(calls int) *protocol.ToolError {
 	if m.rounds < m.spec.Routing.Completion.MaxToolRounds && calls < maxToolCalls && m.toolTime < maxToolTime {
