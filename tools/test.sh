@@ -14,11 +14,12 @@ timeout=45m
 test=(go test -count=1 -vet=off -json -timeout "$timeout")
 factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
-suites=(./http ./tests/e2e ./cmd/turnstone ./tests/crash ./persistence/turns ./providers/extract ./providers/code)
+suites=(./http ./cmd/turnstone ./persistence/turns ./providers/extract ./providers/code)
 # These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
-# suites above run the same code with it, and make nightly runs these with it too.
+# suites above run the same code with it, and make nightly runs these with it too. The programs of tests/crash have it
+# nevertheless, and those of the tests of tests/e2e whose paths no other suite runs with it.
 clients=(
-	./tests/browser ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/research ./tests/chaos
+	./tests/browser ./tests/e2e ./tests/crash ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/research ./tests/chaos
 	./tests/restore
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
@@ -51,7 +52,7 @@ others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" 
 # Less garbage collection: the tests of http need an eighth less processor time.
 export GOGC=300
 
-# The invocation without the race detector ends first. The packages that the seeded bugs change have been compiled by then.
+# The packages that the seeded bugs change have been compiled when the clients end.
 plain() {
 	local failed=0
 	env -u GOGC "${test[@]}" "$factor" -p 2 -parallel 4 "${clients[@]}" "${sequential[@]}" || failed=1

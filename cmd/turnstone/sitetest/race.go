@@ -2,5 +2,5 @@
 
 package sitetest
 
-// raceDetector: this test, and so the program that it starts, is built with the race detector.
+// raceDetector: this test is built with the race detector, and so are the programs that it starts.
 const raceDetector = true
