@@ -38,7 +38,12 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 		}
 		checked := rt.Readiness.Ended()
 		err := rt.pass(w, r, ex, policy, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-			handler(humachi.NewContext(op, r, w))
+			run := func(w stdhttp.ResponseWriter, r *stdhttp.Request) { handler(humachi.NewContext(op, r, w)) }
+			if streams || !route.Safe(r.Method) {
+				run(w, r)
+			} else {
+				compress(w, r, run)
+			}
 		})
 		if err == nil || policy.Readiness && ex.Caller == nil && rt.reportNotReady(w, r, checked, err) {
 			return

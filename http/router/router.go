@@ -93,7 +93,7 @@ func (rt *Router) AddPage(pattern string, handler stdhttp.HandlerFunc) {
 	rt.mux.Get(pattern, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := ExchangeOf(r.Context())
 		ex.pattern, ex.public = pattern, true
-		handler(w, r)
+		compress(w, r, handler)
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"turnstone/http/response"
 	"turnstone/protocol"
 )
 
@@ -216,7 +217,7 @@ func (s *App) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	header.Set("Vary", "Accept-Encoding")
 	content := a.plain
 	for _, e := range encodings {
-		if made, has := a.encoded[e.name]; has && accepts(r, e.name) {
+		if made, has := a.encoded[e.name]; has && response.Accepts(r.Header, e.name) {
 			header.Set("Content-Encoding", e.name)
 			content = made
 			break
@@ -224,19 +225,4 @@ func (s *App) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content)
-}
-
-// accepts reports whether Accept-Encoding allows an encoding. It supports the form that browsers send: names, with q=0
-// for an encoding that is not accepted.
-func accepts(r *stdhttp.Request, encoding string) bool {
-	for _, header := range r.Header.Values("Accept-Encoding") {
-		for item := range strings.SplitSeq(header, ",") {
-			name, quality, weighed := strings.Cut(strings.ReplaceAll(item, " ", ""), ";q=")
-			if strings.EqualFold(name, encoding) {
-				weight, err := strconv.ParseFloat(quality, 64)
-				return !weighed || err == nil && weight > 0
-			}
-		}
-	}
-	return false
 }

@@ -1,0 +1,107 @@
+package router
+
+import (
+	"mime"
+	stdhttp "net/http"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+
+	"turnstone/http/response"
+)
+
+// minCompressed is the size of the smallest body that is compressed, in bytes: a smaller one fits in a packet as it is. It also
+// keeps the responses that have secrets of the session, which are smaller, out of reach of attacks that compare compressed sizes.
+const minCompressed = 1400
+
+// compressors are idle gzip writers. A writer has about 300 kB of tables.
+var compressors = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
+
+// compressor compresses the body of a successful response of JSON or HTML if its first part is long enough. The rest of the
+// response writer is that of the request: a response that takes over the connection is not compressed.
+type compressor struct {
+	stdhttp.ResponseWriter
+	accepted bool // the client accepts gzip
+	status   int
+	started  bool
+	gzip     *gzip.Writer // nil: the body is sent as it is
+}
+
+// compress calls handler with a response writer that compresses, if the client accepts it.
+func compress(w stdhttp.ResponseWriter, r *stdhttp.Request, handler stdhttp.HandlerFunc) {
+	c := &compressor{ResponseWriter: w, accepted: r.Method == stdhttp.MethodGet && response.Accepts(r.Header, "gzip")}
+	defer c.release()
+	handler(c, r)
+	c.finish()
+}
+
+func (c *compressor) WriteHeader(status int) {
+	if c.started || status < stdhttp.StatusOK {
+		c.ResponseWriter.WriteHeader(status)
+		return
+	}
+	if c.status == 0 {
+		c.status = status
+	}
+	if status != stdhttp.StatusOK {
+		c.start(0)
+	}
+}
+
+func (c *compressor) Write(b []byte) (int, error) {
+	if !c.started {
+		c.start(len(b))
+	}
+	if c.gzip != nil {
+		return c.gzip.Write(b)
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// start decides whether the body is compressed, and writes the header. first is the size of the first part of the body.
+func (c *compressor) start(first int) {
+	c.started = true
+	if c.status == 0 {
+		c.status = stdhttp.StatusOK
+	}
+	header := c.Header()
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if c.status == stdhttp.StatusOK && (mediaType == "application/json" || mediaType == "text/html") && header.Get("Content-Encoding") == "" {
+		header.Add("Vary", "Accept-Encoding")
+		if c.accepted && first >= minCompressed {
+			header.Set("Content-Encoding", "gzip")
+			header.Del("Content-Length")
+			c.gzip = compressors.Get().(*gzip.Writer)
+			c.gzip.Reset(c.ResponseWriter)
+		}
+	}
+	c.ResponseWriter.WriteHeader(c.status)
+}
+
+// finish ends the body of a handler that has returned.
+func (c *compressor) finish() {
+	if !c.started && c.status != 0 {
+		c.start(0)
+	}
+	if c.gzip != nil {
+		_ = c.gzip.Close() // the client may have disconnected
+	}
+}
+
+// release gives the writer back, also after a panic: then the body has no end, and the client sees that it is not complete.
+func (c *compressor) release() {
+	if c.gzip == nil {
+		return
+	}
+	c.gzip.Reset(nil)
+	compressors.Put(c.gzip)
+	c.gzip = nil
+}
+
+func (c *compressor) Unwrap() stdhttp.ResponseWriter { return c.ResponseWriter }
