@@ -76,7 +76,15 @@ describe("the tail of a streaming answer", () => {
     const answer = messages(page).nth(1);
     const lastWords = () =>
       answer.locator(".prose > :last-child").evaluate((last) => last.textContent!.trimEnd().slice(-12));
-    // Its last words change until it pauses.
+    // It pauses after 40 words.
+    await expect
+      .poll(() =>
+        answer
+          .locator(".prose")
+          .innerText()
+          .then((text) => text.trim().split(/\s+/).length),
+      )
+      .toBe(40);
     await expect.poll(async () => (await tails(answer)).join() === `P ${await lastWords()}`).toBe(true);
     const height = () => answer.evaluate((element) => element.getBoundingClientRect().height);
     const before = await height();
@@ -294,8 +302,9 @@ describe("the end of an answer", () => {
     const answer = messages(page).nth(1);
     await answer.getByText("You stopped this answer.", { exact: true }).waitFor();
     await answer.getByRole("button", { name: "More actions" }).waitFor();
+    const again = answer.getByRole("button", { name: /^(Try again|Regenerate)$/ });
+    await expect.poll(() => again.count()).toBe(1);
     expect(await answer.getByText("Cut off here.").count()).toBe(0);
-    expect(await answer.getByRole("button", { name: /^(Try again|Regenerate)$/ }).count()).toBe(1);
     await answer.getByRole("button", { name: "Try again", exact: true }).press("Enter");
     await stop(page).press("Enter");
     await waitForAnswerEnd(page);
