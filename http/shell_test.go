@@ -28,7 +28,7 @@ func shellServer(t *testing.T, files fs.FS) *Server {
 }
 
 var smallApp = fstest.MapFS{
-	"index.html": {Data: []byte(`<!doctype html><html lang="__language__" dir="__direction__" data-theme="__theme__">` +
+	"index.html": {Data: []byte(`<!doctype html><html lang="__language__" dir="__direction__" data-theme="__theme__"><div data-session="__session__" data-sidebar="__sidebar__"></div>` +
 		`<meta name="turnstone-registration" content="__registration__"><meta name="turnstone-providers" content="__providers__"><meta name="turnstone-content" content="__content__">` +
 		`<style nonce="__nonce__"></style><script type="module" src="/assets/index-abc.js" nonce="__nonce__"></script>`)},
 	"assets/index-abc.js":    {Data: []byte("plain")},
@@ -123,6 +123,15 @@ func TestTheDocumentIsServedWithTheUsersThemeAndLanguage(t *testing.T) {
 	} {
 		w := getPage(s, "/", "Cookie", cookie)
 		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("cookie %q: %s", cookie, w.Body)
+		}
+	}
+	for cookie, want := range map[string]string{
+		"":                                 `data-session="false" data-sidebar="shown"`,
+		"__Host-session=x; sidebar=hidden": `data-session="true" data-sidebar="hidden"`,
+		`session=x; sidebar="><script>`:    `data-session="true" data-sidebar="shown"`,
+	} {
+		if w := getPage(s, "/", "Cookie", cookie); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("cookie %q: %s", cookie, w.Body)
 		}
 	}

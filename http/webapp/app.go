@@ -35,6 +35,7 @@ const (
 	nonceBytes    = 16
 	themeCookie   = "theme"    // light or dark; no cookie: the theme of the system
 	localeCookie  = "language" // for example en, ar or ja
+	sidebarCookie = "sidebar"  // shown or hidden; no cookie: shown
 	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
 	// workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
@@ -185,6 +186,7 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	document := strings.NewReplacer(
 		"__nonce__", nonce, "__language__", language, "__direction__", direction,
 		"__theme__", cookieOneOf(r, themeCookie, []string{"light", "dark"}, "system"),
+		"__session__", strconv.FormatBool(hasSession(r)), "__sidebar__", cookieOneOf(r, sidebarCookie, []string{"shown", "hidden"}, "shown"),
 		"__registration__", strconv.FormatBool(s.registration), "__mail__", strconv.FormatBool(s.mail), "__content__", html.EscapeString(s.content), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
 	).Replace(string(s.index))
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce, cmp.Or(s.content, "'none'")))
@@ -193,6 +195,12 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 	w.Header().Set("Vary", "Cookie")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(document))
+}
+
+// hasSession reports whether the browser sends the cookie of a session, which may have ended. The document then shows the frame of
+// the app until its scripts run.
+func hasSession(r *stdhttp.Request) bool {
+	return slices.ContainsFunc(r.Cookies(), func(c *stdhttp.Cookie) bool { return strings.TrimPrefix(c.Name, "__Host-") == "session" })
 }
 
 func cookieOneOf(r *stdhttp.Request, name string, allowed []string, otherwise string) string {

@@ -24,11 +24,29 @@ test("a page load requests each resource once and misses no change, and the page
   await account.request("POST", "/conversations", { title: "Tides" });
   const visit = await BrowserWindow.open("/health", account);
   const { page } = visit;
+  await expectFrameWithoutScripts(page);
   await expectEachResourceOnce(page, account);
   await expectLoadedAgainAfterFeed(page, account);
   await expectOneHeadingWhileLoading(page);
   await visit.close();
 });
+
+/** Before its scripts have loaded, the page shows the frame of the app: the sidebar and the place of the composer. */
+async function expectFrameWithoutScripts(page: Page): Promise<void> {
+  await page.route(/\.js$/, (route) => route.abort());
+  await page.goto(new URL("/", page.url()).href);
+  const frame = page.locator("#shell");
+  await frame.waitFor();
+  const [bar, rest] = await Promise.all([0, 1].map((n) => frame.locator("> *").nth(n).boundingBox()));
+  expect(bar).toMatchObject({ x: 0, y: 0, width: 280 });
+  expect(rest).toMatchObject({ x: 280, y: 0 });
+  await page.unrouteAll();
+  await page.reload();
+  await sidebar(page).waitFor();
+  expect((await page.locator("#sidebar").boundingBox())!.width).toBe(280);
+  expect(await frame.isVisible()).toBe(false);
+  await page.goto(new URL("/health", page.url()).href);
+}
 
 async function expectEachResourceOnce(page: Page, account: Account): Promise<void> {
   const counts = requestsOf(page);

@@ -5,6 +5,7 @@ import { createRoot } from "react-dom/client";
 import { App } from "./app";
 import { start } from "./start";
 import "./style/tokens.css";
+import "./style/shell.css";
 
 // The style elements that Radix adds at run time need the CSP nonce of this document.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce;

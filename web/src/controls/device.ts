@@ -1,5 +1,6 @@
 // The settings of this device, stored in the browser and not on the service.
 import { create } from "zustand";
+import { storePreference } from "./preference";
 
 export interface DeviceSettings {
   /** How a streaming answer is announced to a screen reader: not at all, by sentence, or once it is complete. */
@@ -43,6 +44,7 @@ export const useDevice = create<DeviceSettings>(() => parseDeviceSettings(stored
 /** Starts to store the settings when they change. */
 export function startDevice(): void {
   useDevice.subscribe((device) => {
+    storePreference("sidebar", device.sidebar ? "shown" : "hidden");
     try {
       localStorage.setItem(storageKey, JSON.stringify(device));
     } catch {

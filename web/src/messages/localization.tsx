@@ -8,6 +8,7 @@ import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
+import { storePreference } from "../controls/preference";
 
 export interface Localization {
   language: string;
@@ -51,11 +52,6 @@ export const useLocalization = () => use(Current);
 export function useMessages<Key extends string>(catalogs: Readonly<Record<string, Readonly<Record<Key, string>>>>) {
   const { language } = useLocalization();
   return useMemo(() => createMessages(language, catalogs[language]!).t, [language, catalogs]);
-}
-
-/** Stores a preference in a cookie, from which the server renders the document, so that its first frame is right. */
-export function storePreference(name: "language" | "theme", value: string): void {
-  document.cookie = `${name}=${value}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
 }
 
 /** Reads a preference stored by storePreference. */
