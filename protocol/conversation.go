@@ -22,6 +22,7 @@ type Conversation struct {
 	ExpiresAt      *time.Time        `json:"expires_at,omitempty" doc:"Only for a temporary conversation: the time at which it is erased, 24 h after its last activity."`
 	Unread         bool              `json:"unread"`
 	MessageCount   int               `json:"message_count"`
+	HasDraft       bool              `json:"has_draft" doc:"Whether the draft has a text or files."`
 	Version        int64             `json:"version"`
 	CreatedAt      time.Time         `json:"created_at"`
 	UpdatedAt      time.Time         `json:"updated_at"`

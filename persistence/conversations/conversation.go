@@ -30,11 +30,11 @@ const conversationColumns = `
 		  and (m.conversation_id, m.message_id) <= (c.conversation_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 		  and m.role = 'assistant' and m.status <> 'streaming'
 		order by m.conversation_id desc, m.message_id desc limit 1) > coalesce(c.read_message_id, '00000000-0000-0000-0000-000000000000'), false) as unread,
-	c.message_count, c.version, c.created_at, c.updated_at, c.last_activity_at`
+	c.message_count, octet_length(c.draft) > 0 or cardinality(c.draft_attachments) > 0 as has_draft, c.version, c.created_at, c.updated_at, c.last_activity_at`
 
 // conversationFields are the columns of conversations that conversationColumns uses, for a subquery c.
 const conversationFields = `account_id, conversation_id, title, provisional_title, title_source, project_id, pinned_at, archived_at, active_branch_id,
-		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, version, created_at, updated_at`
+		live_turn_id, profile, metadata, temporary, last_activity_at, read_message_id, message_count, draft, draft_attachments, version, created_at, updated_at`
 
 // Visible is the condition under which any read may return something of conversation c: neither the conversation nor its
 // project was deleted. It costs one lookup by key for a conversation in a project, and nothing for the others. The

@@ -70,6 +70,7 @@ describe("the composer", () => {
     await keepFocusWhenStored(page);
     await openInApp(page, "/");
     await focusFromExamples(page);
+    await listOnlyDraftsWithText(page);
     await openInApp(page, "/");
     await showRingByKeyboard(page);
     await listKeysThatSend(page, account);
@@ -164,12 +165,37 @@ async function keepFocusWhenStored(page: Page): Promise<void> {
   await expect.poll(() => composer(page).inputValue()).toBe("Tides and moons");
 }
 
-/** The focus moves from an example to the composer when the examples disappear. */
+/** The focus stays on an example when the draft is stored, and moves to the composer when the examples disappear. */
 async function focusFromExamples(page: Page): Promise<void> {
   await composer(page).fill("Tides");
   await page.keyboard.press("Shift+Tab");
+  const example = page.getByRole("main").getByRole("listitem").getByRole("button").last();
+  await expectFocus(example);
   await page.waitForURL("**/c/*");
+  await expectFocus(example);
+  await example.press("Enter");
+  await messages(page).nth(1).waitFor();
   await expectFocus(composer(page));
+}
+
+/** A new conversation looks like a new chat until its first message, and is in the list only while its draft has a text. */
+async function listOnlyDraftsWithText(page: Page): Promise<void> {
+  const welcome = page.getByRole("heading", { level: 1, name: "What's on your mind?" });
+  const row = sidebar(page).getByRole("link", { name: "Draft", exact: true });
+  await openInApp(page, "/library");
+  await row.waitFor({ state: "hidden" });
+  await openInApp(page, "/");
+  await composer(page).fill("Moons");
+  await page.waitForURL("**/c/*");
+  await row.waitFor();
+  await welcome.waitFor();
+  await page.reload();
+  await row.waitFor();
+  await welcome.waitFor();
+  await expect.poll(() => composer(page).inputValue()).toBe("Moons");
+  await composer(page).fill("");
+  await row.waitFor({ state: "hidden" });
+  await welcome.waitFor();
 }
 
 /** The composer has no ring when the focus came by pointer. */

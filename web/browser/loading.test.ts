@@ -97,5 +97,5 @@ async function expectOneHeadingWhileLoading(page: Page): Promise<void> {
   await page.waitForURL("**/c/*");
   await expect.poll(headings).toEqual(["Loading the conversation…"]);
   release();
-  await expect.poll(headings).toEqual(["New conversation"]);
+  await expect.poll(headings).toEqual(["What's on your mind?"]);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { outdatedBy } from "./feed-changes";
 
-const nothing = { draft: () => undefined, settings: () => undefined };
+const nothing = { draft: () => undefined, hasDraft: () => undefined, settings: () => undefined };
 const at = "2026-01-01T00:00:00.000Z";
 const item = (type: string, version?: number) => ({
   type,
@@ -91,9 +91,13 @@ describe("what an item of the feed makes outdated", () => {
   });
 
   test("nothing, if this tab has that version already", () => {
-    const known = { draft: () => 4, settings: () => 2 };
+    const known = { draft: () => 4, hasDraft: () => true, settings: () => 2 };
     expect(outdatedBy(item("draft.changed", 4), known)).toEqual([]);
     expect(outdatedBy(item("draft.changed", 5), known)).toEqual([["conversation", "conv_1"]]);
+    expect(outdatedBy(item("draft.changed", 5), { ...known, hasDraft: () => false })).toEqual([
+      ["conversation", "conv_1"],
+      ["conversations"],
+    ]);
     expect(outdatedBy(item("settings.changed", 2), known)).toEqual([]);
     expect(outdatedBy(item("settings.changed", 3), known)).toEqual([["settings"]]);
   });

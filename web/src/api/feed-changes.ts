@@ -6,6 +6,8 @@ type FeedItem = Schemas["FeedItem"];
 /** The versions that this tab has; undefined: not loaded. */
 export interface KnownVersions {
   draft(conversation: string): number | undefined;
+  /** Whether the list says that the conversation has a draft; undefined: this tab has not loaded that part of it. */
+  hasDraft(conversation: string): boolean | undefined;
   settings(): number | undefined;
 }
 
@@ -21,7 +23,10 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
     case "turn": // its messages are on a branch
       return [["conversations"], ["conversation", of], ["branches", of]];
     case "draft":
-      return isKnown(known.draft(of)) ? [] : [["conversation", of]];
+      // The list says which conversations have one.
+      return isKnown(known.draft(of))
+        ? []
+        : [["conversation", of], ...(known.hasDraft(of) === false ? [["conversations"]] : [])];
     case "queue":
     case "follow_up":
       return [["conversation", of]];

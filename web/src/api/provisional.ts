@@ -35,6 +35,7 @@ function futureConversation(message: OutboxMessage): Conversation {
     pinned_at: null,
     metadata: {},
     message_count: 0,
+    has_draft: false,
     temporary: message.newConversation?.temporary ?? false,
     unread: false,
     version: 0,
@@ -46,6 +47,14 @@ function futureConversation(message: OutboxMessage): Conversation {
 
 /** Whether the service has the conversation, so that it can be renamed and deleted. */
 export const isStored = (conversation: Conversation): boolean => conversation.version > 0;
+
+/** Whether nothing was ever sent in a conversation, so that it is at most a draft. */
+export const isUnsent = (conversation: Conversation): boolean =>
+  isStored(conversation) &&
+  conversation.message_count === 0 &&
+  conversation.live_turn_id === null &&
+  conversation.title === "" &&
+  conversation.pinned_at === null;
 
 /**
  * Adds the conversations that the outbox messages create, and the titles that the service has not set yet, to a list in

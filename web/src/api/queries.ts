@@ -22,6 +22,7 @@ import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
 import { pagedQuery } from "./paged-query";
+import { isUnsent } from "./provisional";
 
 /** How long cached data counts as fresh, in milliseconds. */
 const defaultStaleTime = 10_000;
@@ -205,12 +206,17 @@ export async function refetch(key: readonly string[]): Promise<void> {
   );
 }
 
+const listedConversations = () => partsOf(queryClient.getQueryData(conversationsQuery.queryKey)?.pages ?? []);
+
+/** Whether the loaded pages of the list say that a conversation has a draft; undefined: they do not have it. */
+export const listsDraft = (id: string): boolean | undefined => find(listedConversations(), id)?.has_draft;
+
 /**
  * Updates changed conversations (version null: deleted) in the list, if they are on older pages than the newest. If there
  * are many, it fetches the list again.
  */
 export async function updateListed(changed: ReadonlyMap<string, number | null>): Promise<void> {
-  const listed = partsOf(queryClient.getQueryData(conversationsQuery.queryKey)?.pages ?? []);
+  const listed = listedConversations();
   const outdated = [...changed].flatMap(([id, version]) => {
     const known = find(listed, id);
     return known === undefined || (version !== null && known.version >= version) ? [] : [id];
@@ -326,11 +332,20 @@ async function invalidate(queryKey: readonly string[], exact = false): Promise<v
   await queryClient.invalidateQueries({ queryKey, exact });
 }
 
+/** Whether a draft has a text or files. */
+export const hasContent = ({ content, attachments }: ConversationPage["draft"]): boolean =>
+  content.trim() !== "" || attachments.length > 0;
+
 /** Writes a stored draft into the cached conversation of this tab; the other tabs refetch it. */
 export function cacheDraft(id: string, draft: ConversationPage["draft"]): void {
   queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
     page === undefined || page.draft.version >= draft.version ? page : { ...page, draft },
   );
+  // The list says which conversations have a draft, and has one whose first message is not sent only because of it.
+  const page = queryClient.getQueryData<ConversationPage>(["conversation", id]);
+  const listed = find(listedConversations(), id);
+  if (listed === undefined ? page === undefined || isUnsent(page) : listed.has_draft !== hasContent(draft))
+    void refetch(conversationsQuery.queryKey);
   changeChannel?.postMessage(["conversation", id]);
 }
 

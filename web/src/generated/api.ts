@@ -2832,6 +2832,8 @@ export interface components {
              * @description Only for a temporary conversation: the time at which it is erased, 24 h after its last activity.
              */
             expires_at?: string;
+            /** @description Whether the draft has a text or files. */
+            has_draft: boolean;
             head_message_id: string | null;
             /** Format: date-time */
             last_activity_at: string;
@@ -2888,6 +2890,8 @@ export interface components {
             expires_at?: string;
             /** @description The waiting items, in queue order. */
             follow_ups: components["schemas"]["FollowUp"][];
+            /** @description Whether the draft has a text or files. */
+            has_draft: boolean;
             head_message_id: string | null;
             /** Format: date-time */
             last_activity_at: string;
@@ -19821,6 +19825,7 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "has_draft": false,
                      *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *           "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -20050,6 +20055,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -20403,6 +20409,7 @@ export interface operations {
                      *           "version": 3
                      *         }
                      *       ],
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn": {
@@ -20697,6 +20704,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -20736,6 +20744,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -21326,6 +21335,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -21662,6 +21672,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -24218,6 +24229,7 @@ export interface operations {
                      *         "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "created_at": "2026-03-01T12:30:15.250Z",
                      *         "expires_at": "2026-03-01T12:30:15.250Z",
+                     *         "has_draft": false,
                      *         "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *         "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *         "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -28758,6 +28770,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -29094,6 +29107,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -29427,6 +29441,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -31235,6 +31250,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -38821,6 +38837,7 @@ export interface operations {
                      *           "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "created_at": "2026-03-01T12:30:15.250Z",
                      *           "expires_at": "2026-03-01T12:30:15.250Z",
+                     *           "has_draft": false,
                      *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *           "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",
@@ -39074,6 +39091,7 @@ export interface operations {
                      *       "conversation_id": "conv_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "created_at": "2026-03-01T12:30:15.250Z",
                      *       "expires_at": "2026-03-01T12:30:15.250Z",
+                     *       "has_draft": false,
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "last_activity_at": "2026-03-01T12:30:15.250Z",
                      *       "live_turn_id": "turn_01h2xcejqtf2nbrexx3vqjhp41",

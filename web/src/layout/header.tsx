@@ -8,7 +8,7 @@ import { Menu, MenuItem } from "../controls/menu";
 import { keysOf } from "../keys/keys";
 import { ArtifactsButton } from "../features/artifacts";
 import { confirmDeletion, editTitle, PlacementItems, TitleEditor, useEditing } from "../features/sidebar";
-import { isStored } from "../api/provisional";
+import { isStored, isUnsent } from "../api/provisional";
 import { useLocalization } from "../messages/localization";
 
 interface HeaderProps {
@@ -44,7 +44,7 @@ export function Header({ conversation, onShow }: HeaderProps) {
           </Link>
         </>
       )}
-      {conversation !== undefined && <Title conversation={conversation} />}
+      {conversation !== undefined && !isUnsent(conversation) && <Title conversation={conversation} />}
       {conversation !== undefined && isStored(conversation) && (
         <ArtifactsButton key={conversation.conversation_id} conversation={conversation.conversation_id} />
       )}

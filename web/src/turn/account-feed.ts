@@ -5,6 +5,7 @@ import { outdatedBy, type KnownVersions } from "../api/feed-changes";
 import {
   conversationQuery,
   lastFetch,
+  listsDraft,
   queryClient,
   refetch,
   refetchAll,
@@ -28,6 +29,7 @@ const fallbackInterval = 20_000;
 
 const known: KnownVersions = {
   draft: (id) => queryClient.getQueryData(conversationQuery(id).queryKey)?.draft.version,
+  hasDraft: listsDraft,
   settings: () => queryClient.getQueryData(settingsQuery.queryKey)?.version,
 };
 

@@ -6,6 +6,7 @@ import { ArtifactPanel, useOpenedArtifact } from "../artifacts";
 import { Composer, newChat, PendingList } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
+import { isUnsent } from "../../api/provisional";
 import { useOnline } from "../../controls/media";
 import { useKnownConversation } from "../../api/known-conversation";
 import { NewChatExamples } from "./empty";
@@ -45,7 +46,7 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
   return (
     <div className={beside ? "contents lg:flex lg:min-h-0 lg:grow" : "contents"}>
       <div className={beside ? "contents lg:flex lg:min-w-0 lg:grow lg:flex-col lg:short:overflow-y-auto" : "contents"}>
-        {isNew ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
+        {isNew || showsWelcome(conversation) ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
         <ConversationFooter
           id={isNew ? null : id}
           page={isNew ? undefined : conversation.page}
@@ -56,6 +57,10 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
     </div>
   );
 }
+
+/** Until the first message is sent, a conversation looks like a new chat, also after its draft was stored. */
+const showsWelcome = ({ page, rows }: ConversationState): boolean =>
+  page !== undefined && isUnsent(page) && rows.length === 0;
 
 /** The messages, or why they are not shown. */
 function Content({ id, conversation }: { id: string; conversation: ConversationState }) {

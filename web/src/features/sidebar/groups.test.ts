@@ -14,6 +14,7 @@ function conversation(id: string, at: string, pinned = false): Conversation {
     last_activity_at: at,
     live_turn_id: null,
     message_count: 0,
+    has_draft: false,
     metadata: {},
     pinned_at: pinned ? at : null,
     profile: null,

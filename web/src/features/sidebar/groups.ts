@@ -2,6 +2,7 @@
 import type { Conversation } from "../../api/client";
 import { partsOf, repetitions, uniqueConversations } from "../../api/conversation-pages";
 import { memoized } from "../../api/memoized";
+import { isUnsent } from "../../api/provisional";
 import { dayIn } from "../../controls/today";
 
 export type Group = { name: "pinned" | "today" | "yesterday" | "week" | "month" } | { name: "earlier"; month: Date };
@@ -14,7 +15,8 @@ type Part = readonly Conversation[];
 
 /** Returns the pinned and the other conversations of a page that are not archived. */
 const splitOf = memoized((page: Part): { pinned: Part; others: Part } => {
-  const shown = page.filter((one) => one.archived_at === null);
+  // Without a draft, a conversation in which nothing was sent is an abandoned new one.
+  const shown = page.filter((one) => one.archived_at === null && (one.has_draft || !isUnsent(one)));
   return {
     pinned: shown.filter((one) => one.pinned_at !== null),
     others: shown.filter((one) => one.pinned_at === null),

@@ -7,7 +7,7 @@ import { Menu, MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
 import { PlacementItems } from "./placement-items";
-import { isStored } from "../../api/provisional";
+import { isStored, isUnsent } from "../../api/provisional";
 import { editTitle, TitleEditor, useEditing } from "./rename";
 import { select } from "./selecting";
 import { SelectionRow } from "./selection-row";
@@ -37,7 +37,8 @@ export const Row = memo(function Row({ conversation, current, stop, selected, on
   const id = conversation.conversation_id;
   const edited = useEditing((editing) => editing.id === id && editing.place === "row");
   const deleting = useDeletion((deletion) => deletion.pending.has(id));
-  const title = conversation.title || t("pages.untitled");
+  const unsent = isUnsent(conversation);
+  const title = unsent ? t("pages.unsent") : conversation.title || t("pages.untitled");
   if (edited) {
     return (
       <div className="flex h-9 items-center pointer-coarse:h-11">
@@ -86,7 +87,7 @@ export const Row = memo(function Row({ conversation, current, stop, selected, on
           if (event.shiftKey && !newTab && !deleting && isStored(conversation)) startAt(id);
         }}
         onDoubleClick={() => isStored(conversation) && editTitle(id, "row")}
-        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting ? "text-faint" : ""}`}
+        className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting || unsent ? "text-faint" : ""}`}
       >
         <span className="flex min-w-0 grow">
           <span dir="auto" className={`truncate [text-align:match-parent] ${deleting ? "line-through" : ""}`}>

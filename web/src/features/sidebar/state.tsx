@@ -1,7 +1,8 @@
 // The state of a conversation next to its title: an icon, with a text for screen readers.
 import { useQuery } from "@tanstack/react-query";
 import type { Conversation } from "../../api/client";
-import { conversationQuery } from "../../api/queries";
+import { isUnsent } from "../../api/provisional";
+import { conversationQuery, hasContent } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 import { useDeletion } from "./deletion";
@@ -12,11 +13,11 @@ export function ConversationState({ conversation, current }: { conversation: Con
   const { t } = useLocalization();
   const id = conversation.conversation_id;
   const deleting = useDeletion((deletion) => deletion.pending.has(id));
-  // Drafts are known only of conversations that were open in this tab; the list requests none.
-  const { data: draft } = useQuery({
+  // Newer than the list for a conversation that was open in this tab.
+  const { data: draft = conversation.has_draft } = useQuery({
     ...conversationQuery(id),
     enabled: false,
-    select: ({ draft }) => draft.content.trim() !== "" || draft.attachments.length > 0,
+    select: ({ draft }) => hasContent(draft),
   });
   const waits = useApprovals()?.data.some(({ conversation_id }) => conversation_id === id) === true;
   const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
@@ -42,7 +43,7 @@ export function ConversationState({ conversation, current }: { conversation: Con
       </StateLabel>
     );
   }
-  if (draft === true && !current) {
+  if (draft && !current && !isUnsent(conversation)) {
     return (
       <StateLabel>
         <span data-tooltip={t("pages.state.draft")}>
