@@ -3,7 +3,9 @@ package markdown
 import (
 	"bytes"
 	"context"
+	"html/template"
 
+	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
@@ -19,6 +21,11 @@ type Budget struct {
 	left int             // steps
 	over bool            // the rest of the page is plain text
 	late bool            // because the context ended
+
+	texts int // that were converted
+
+	// AlertTitles are the titles of alerts in the language of the page, by the keys of Alerts; nil: in English.
+	AlertTitles map[string]string
 
 	block      ast.Node // whose marks are counted
 	delimiters int      // of the block
@@ -44,21 +51,25 @@ func (b *Budget) take(steps int) {
 
 var budgetKey = parser.NewContextKey()
 
-// convert returns the HTML of Markdown, before it is sanitized; false: the budget does not suffice.
-func (b *Budget) convert(source []byte) (html []byte, ok bool) {
-	root := b.parse(source)
+// convert returns the HTML of Markdown; false: the budget does not suffice.
+func (b *Budget) convert(source string) (html template.HTML, ok bool) {
+	text, formulas := extractFormulas(source)
+	root := b.parse(converter, []byte(text))
 	if root == nil {
-		return nil, false
+		return "", false
 	}
+	b.texts++
+	root.OwnerDocument().SetMeta(map[string]any{metaFormulas: formulas, metaNumber: b.texts, metaTitles: b.AlertTitles})
 	var out bytes.Buffer
-	if err := converter.Renderer().Render(&out, source, root); err != nil {
-		return nil, false
+	if err := converter.Renderer().Render(&out, []byte(text), root); err != nil {
+		return "", false
 	}
-	return out.Bytes(), true
+	safe := string(sanitizer.SanitizeBytes(out.Bytes()))
+	return template.HTML(replacePlaceholders(safe, formulas, formulaHTML)), true //nolint:gosec // it is sanitized, and formulas are escaped
 }
 
 // parse returns the tree of Markdown; nil: the budget does not suffice.
-func (b *Budget) parse(source []byte) (root ast.Node) {
+func (b *Budget) parse(md goldmark.Markdown, source []byte) (root ast.Node) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			if _, expected := reason.(exhausted); !expected {
@@ -70,7 +81,7 @@ func (b *Budget) parse(source []byte) (root ast.Node) {
 	b.take(2 * len(source)) // to parse and to render it
 	pc := parser.NewContext()
 	pc.Set(budgetKey, b)
-	return converter.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
+	return md.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
 // meter is an inline parser that parses nothing. The parser calls it at every mark, before the parsers that may look at the
@@ -78,7 +89,7 @@ func (b *Budget) parse(source []byte) (root ast.Node) {
 type meter struct{}
 
 // Trigger implements parser.InlineParser.
-func (meter) Trigger() []byte { return []byte(" !\"&'()*<[\\]_`~") }
+func (meter) Trigger() []byte { return []byte(" !\"&'()*<=[\\]_`~") }
 
 // Parse implements parser.InlineParser.
 func (meter) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
@@ -88,7 +99,7 @@ func (meter) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.No
 		_, at := block.Position()
 		lines := parent.Lines()
 		b.take(1 + lines.At(lines.Len()-1).Stop - at.Start)
-	case '*', '_', '~':
+	case '*', '=', '_', '~':
 		if b.block != parent {
 			b.block, b.delimiters = parent, 0
 		}

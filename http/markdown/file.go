@@ -36,8 +36,8 @@ var raised = strings.NewReplacer("<h3>", "<h1>", "</h3>", "</h1>", "<h4>", "<h2>
 func HTML(ctx context.Context, title, source string) ([]byte, error) {
 	body := plainText(source)
 	if flat(source) {
-		if out, ok := NewBudget(ctx).convert([]byte(source)); ok {
-			body = template.HTML(raised.Replace(string(sanitizer.SanitizeBytes(out)))) //nolint:gosec // it is sanitized
+		if out, ok := NewBudget(ctx).convert(source); ok {
+			body = template.HTML(raised.Replace(string(out))) //nolint:gosec // it is sanitized
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -7,21 +7,23 @@ import (
 	"html/template"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
-	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
 // The texts are untrusted, and the page of a share has the origin of the service. Three layers keep them
-// harmless: the renderer writes no HTML of a text and loads nothing, the sanitizer admits a list of elements, and the
-// content security policy of the page forbids scripts and everything that would be loaded.
+// harmless: the renderer writes no HTML of a text except a few elements without attributes, and loads nothing, the sanitizer admits a list of elements, and the
+// content security policy of the page forbids every script but that of the page, and everything that would be loaded.
 
 // Markdown that exceeds a limit is shown as plain text. The parser takes quadratic time for nested containers and for
 // brackets that are not closed, and fills the rows of a table up to the number of its columns. See also Budget.
@@ -34,22 +36,29 @@ const (
 )
 
 var (
-	converter = goldmark.New(
-		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
-		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(meter{}, 0))),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1))),
-	)
+	// common is what files in Word's format have, too.
+	common    = []goldmark.Extender{extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify}
+	metered   = goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(meter{}, 0)))
+	forWord   = goldmark.New(goldmark.WithExtensions(common...), metered)
+	converter = goldmark.New(goldmark.WithExtensions(append(slices.Clone(common),
+		extension.TaskList, extension.NewFootnote(extension.WithFootnoteIDPrefixFunction(prefixOf)), extensions{})...), metered)
 	sanitizer = newSanitizer()
 )
 
 func newSanitizer() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "del",
-		"table", "thead", "tbody", "tr", "th", "td")
+		"table", "thead", "tbody", "tr", "th", "td", "div", "figure", "figcaption", "kbd", "sub", "sup", "mark", "details", "summary", "span")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^host$`)).OnElements("span")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(?:host|task|keyword|string|constant|comment|function|added|removed)$`)).OnElements("span")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^alert [a-z]+$`)).OnElements("blockquote")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^title$`)).OnElements("p")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(?:table|footnotes)$`)).OnElements("div")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "div")
+	p.AllowAttrs("id").Matching(regexp.MustCompile(`^text\d+-fn(?:ref\d*)?:\d+$`)).OnElements("sup", "li")
 	p.AllowAttrs("href").OnElements("a")
+	p.AllowRelativeURLs(true) // the addresses of footnotes: of the others, linkTarget lets only absolute ones through
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.RequireParseableURLs(true)
 	p.RequireNoFollowOnLinks(true)
@@ -63,11 +72,11 @@ func Render(b *Budget, source string) template.HTML {
 	if b.over || !renderable(source) {
 		return plainText(source)
 	}
-	out, ok := b.convert([]byte(source))
+	out, ok := b.convert(source)
 	if !ok {
 		return plainText(source)
 	}
-	return template.HTML(sanitizer.SanitizeBytes(out)) //nolint:gosec // it is sanitized
+	return out
 }
 
 func plainText(source string) template.HTML {
@@ -127,21 +136,28 @@ func nesting(line string) (marks int) {
 }
 
 // nodes renders the nodes of Markdown whose HTML differs from the usual one: links show their host, images are links, and
-// HTML is text. The headings of a message are below those of the page.
+// HTML is text except for safe elements. The headings of a message are below those of the page.
 type nodes struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(ast.KindHeading, renderHeading)
 	reg.Register(ast.KindLink, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		return renderLink(w, n.(*ast.Link).Destination, entering) //nolint:forcetypeassert // the kind determines the type
+		return renderLink(w, n, n.(*ast.Link).Destination, entering) //nolint:forcetypeassert // the kind determines the type
 	})
 	reg.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		return renderLink(w, n.(*ast.Image).Destination, entering) //nolint:forcetypeassert // the kind determines the type
+		return renderLink(w, n, n.(*ast.Image).Destination, entering) //nolint:forcetypeassert // the kind determines the type
 	})
 	reg.Register(ast.KindAutoLink, renderAutoLink)
 	reg.Register(ast.KindHTMLBlock, renderHTMLBlock)
 	reg.Register(ast.KindRawHTML, renderRawHTML)
+	reg.Register(ast.KindBlockquote, renderBlockquote)
+	reg.Register(ast.KindCodeBlock, renderCodeBlock)
+	reg.Register(ast.KindFencedCodeBlock, renderCodeBlock)
+	reg.Register(ast.KindCodeSpan, renderCodeSpan)
+	reg.Register(extast.KindTable, renderTable)
+	reg.Register(extast.KindTaskCheckBox, renderTask)
+	reg.Register(kindHighlighted, renderHighlighted)
 }
 
 const (
@@ -161,8 +177,8 @@ func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.W
 
 // renderLink renders the text of a link with the host of its target. A target that is not an address on the web or of mail
 // is left out.
-func renderLink(w util.BufWriter, destination []byte, entering bool) (ast.WalkStatus, error) {
-	target := linkTarget(string(util.UnescapePunctuations(destination)))
+func renderLink(w util.BufWriter, n ast.Node, destination []byte, entering bool) (ast.WalkStatus, error) {
+	target := linkTarget(restoreSource(string(util.UnescapePunctuations(destination)), formulasOf(n)))
 	if target == nil {
 		return ast.WalkContinue, nil
 	}
@@ -202,7 +218,8 @@ func renderAutoLink(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 		return ast.WalkContinue, nil
 	}
 	link := n.(*ast.AutoLink) //nolint:forcetypeassert // the kind determines the type
-	address, label := string(link.URL(source)), template.HTMLEscapeString(string(link.Label(source)))
+	formulas := formulasOf(n)
+	address, label := restoreSource(string(link.URL(source)), formulas), template.HTMLEscapeString(restoreSource(string(link.Label(source)), formulas))
 	if link.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(address, "mailto:") {
 		address = "mailto:" + address
 	}
@@ -214,32 +231,51 @@ func renderAutoLink(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 }
 
 func renderHTMLBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
 	block := n.(*ast.HTMLBlock) //nolint:forcetypeassert // the kind determines the type
-	if entering {
-		_, err := w.WriteString("<p>" + escapeSegments(source, block.Lines()))
-		return ast.WalkContinue, err
-	}
-	end := ""
+	written := string(block.Lines().Value(source))
 	if block.HasClosure() {
-		end = template.HTMLEscapeString(string(block.ClosureLine.Value(source)))
+		written += string(block.ClosureLine.Value(source))
 	}
-	_, err := w.WriteString(end + "</p>\n")
+	written = restoreSource(written, formulasOf(n))
+	html := escapeUnsafe(written)
+	if !detailsTag.MatchString(written) {
+		html = "<p>" + html + "</p>\n"
+	}
+	_, err := w.WriteString(html)
 	return ast.WalkContinue, err
 }
 
 func renderRawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	if entering {
-		_, err := w.WriteString(escapeSegments(source, n.(*ast.RawHTML).Segments)) //nolint:forcetypeassert // the kind determines the type
-		return ast.WalkSkipChildren, err
+	if !entering {
+		return ast.WalkContinue, nil
 	}
-	return ast.WalkContinue, nil
-}
-
-func escapeSegments(source []byte, segments *text.Segments) string {
-	var escaped strings.Builder
+	var written strings.Builder
+	segments := n.(*ast.RawHTML).Segments //nolint:forcetypeassert // the kind determines the type
 	for i := range segments.Len() {
 		segment := segments.At(i)
-		escaped.WriteString(template.HTMLEscapeString(string(segment.Value(source))))
+		written.Write(segment.Value(source))
 	}
-	return escaped.String()
+	_, err := w.WriteString(escapeUnsafe(restoreSource(written.String(), formulasOf(n))))
+	return ast.WalkSkipChildren, err
+}
+
+// The keys of a document's metadata.
+const (
+	metaFormulas = "formulas"
+	metaNumber   = "number"
+)
+
+// formulasOf returns the formulas of the document that a node belongs to.
+func formulasOf(n ast.Node) []formula {
+	formulas, _ := n.OwnerDocument().Meta()[metaFormulas].([]formula)
+	return formulas
+}
+
+// prefixOf returns what the identifiers of a text's footnotes start with: a page has many texts.
+func prefixOf(n ast.Node) []byte {
+	number, _ := n.OwnerDocument().Meta()[metaNumber].(int)
+	return []byte("text" + strconv.Itoa(number) + "-")
 }

@@ -16,14 +16,14 @@ func TestMarkdownIsRenderedWithoutItsHTML(t *testing.T) {
 		"<script>\nx\n</script>\n":              "<p>&lt;script&gt;\nx\n&lt;/script&gt;\n</p>\n",
 		"1. a\n2. b":                            "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n",
 		"3. a":                                  "<ol start=\"3\">\n<li>a</li>\n</ol>\n",
-		"|a|b|\n|:-|-:|\n|c|d|":                 "<table>\n<thead>\n<tr>\n<th align=\"left\">a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"left\">c</td>\n<td align=\"right\">d</td>\n</tr>\n</tbody>\n</table>\n",
+		"|a|b|\n|:-|-:|\n|c|d|":                 "<div class=\"table\" tabindex=\"0\">\n<table>\n<thead>\n<tr>\n<th align=\"left\">a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"left\">c</td>\n<td align=\"right\">d</td>\n</tr>\n</tbody>\n</table>\n</div>\n",
 		"[a](https://example.org/x?y=1&z)":      "<p><a href=\"https://example.org/x?y=1&amp;z\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">a</a> <span class=\"host\">(example.org)</span></p>\n",
 		"<mail@example.org>":                    "<p><a href=\"mailto:mail@example.org\" rel=\"nofollow noreferrer\">mail@example.org</a></p>\n",
 		"see https://example.org/a":             "<p>see <a href=\"https://example.org/a\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">https://example.org/a</a></p>\n",
 		"[a](javascript:x) [b](/c) ![d](e.png)": "<p>a b d</p>\n",
 		"![chart](https://example.org/c.png)":   "<p><a href=\"https://example.org/c.png\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">chart</a> <span class=\"host\">(example.org)</span></p>\n",
 		"a\nb":                                  "<p>a\nb</p>\n",
-		"    code <i>":                          "<pre><code>code &lt;i&gt;\n</code></pre>\n",
+		"    code <i>":                          "<pre tabindex=\"0\"><code>code &lt;i&gt;\n</code></pre>\n",
 	} {
 		if got := string(Render(NewBudget(t.Context()), source)); got != want {
 			t.Errorf("%q is rendered as %q, want %q", source, got, want)
@@ -55,7 +55,7 @@ func longTexts() map[string]string {
 		"one long run of backticks": strings.Repeat("`", n-2) + " `", "opened comments": strings.Repeat("<!-- ", 1999), "opened autolinks": strings.Repeat("<http://a", 1999),
 	}
 	for _, unit := range []string{
-		"[", "]", "[]", "![", "[a](", "[a](<b", "*a **a ", "a**b", "*", "a_b", "*_", "a***b_", "~~a", "a~b", ">", "> ", "* ", "1. ", "- ", "|\n", "<a", "<a href=\"", "<![CDATA[", "<?", "<!A ",
+		"[", "]", "[]", "![", "$a$", "$", "$$", "\\(", "\\(a\\)", "$\\frac{a}{b}$ ", "$\\sqrt{", "==a ", "=", "a==", "> [!NOTE]\n", "[^a]", "[^a]: b\n", "<kbd>", "<details>\n", "<br>", "```go\n\"a\n```\n", "- [x] a\n", "[a](", "[a](<b", "*a **a ", "a**b", "*", "a_b", "*_", "a***b_", "~~a", "a~b", ">", "> ", "* ", "1. ", "- ", "|\n", "<a", "<a href=\"", "<![CDATA[", "<?", "<!A ",
 		"http://a.", "www.a(", "a@", "http://a.b/)) ", "[a]: b\n", "[a]: <b\n", "[a]: b 'c\n", "&", "\\", " ", "\t", "a   \n", "a\n=\n", "- - ", "```\n", "#", "# ", "\x00", "\r", "\xff", "[a][b] ", "(", "\"",
 	} {
 		texts[unit] = strings.Repeat(unit, n/len(unit))

@@ -43,7 +43,7 @@ func Word(ctx context.Context, title, source string) ([]byte, error) {
 	w := &word{source: []byte(source)}
 	var root ast.Node
 	if flat(source) {
-		root = NewBudget(ctx).parse(w.source)
+		root = NewBudget(ctx).parse(forWord, w.source)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

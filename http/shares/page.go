@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"math"
 	stdhttp "net/http"
 	"strconv"
@@ -40,21 +41,52 @@ var (
 	pageHTML string
 	//go:embed page.css
 	pageCSS string
+	// pageScript shows times in the reader's time zone and adds buttons that copy code; the page is complete without it. It has no
+	// comments, which the template would remove: the policy names its hash.
+	//go:embed page.js
+	pageScript string
 
-	pageTemplate = template.Must(template.New("share").Funcs(template.FuncMap{
+	pageFunctions = template.FuncMap{
 		"date": func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
 		"iso":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"size": sizeOf,
-	}).Parse(strings.Replace(pageHTML, "__style__", pageCSS, 1)))
-
-	// pagePolicy lets the page use its own style and nothing else: no script, no image, no font, no frame, no form.
-	pagePolicy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	}
 )
 
-// styleHash returns the hash of the content of the element style.
-func styleHash() string {
-	hash := sha256.Sum256([]byte(pageCSS))
+// layout is the template of the page with its style and its script, and the policy that lets the page use these, the typeface
+// of the app, and nothing else: no other script, no image, no frame, no form.
+type layout struct {
+	template *template.Template
+	policy   string
+}
+
+// newLayout returns the layout with the typeface of the built app; nil: the app is not built, and the typeface is that of the
+// system.
+func newLayout(app fs.FS) *layout {
+	style := fontFace(app) + pageCSS
+	return &layout{
+		template: template.Must(template.New("share").Funcs(pageFunctions).Parse(strings.NewReplacer("__style__", style, "__script__", pageScript).Replace(pageHTML))),
+		policy: "default-src 'none'; style-src 'sha256-" + hashOfElement(style) + "'; script-src 'sha256-" + hashOfElement(pageScript) +
+			"'; font-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+}
+
+// hashOfElement returns the hash of the content of an element.
+func hashOfElement(content string) string {
+	hash := sha256.Sum256([]byte(content))
 	return base64.StdEncoding.EncodeToString(hash[:])
+}
+
+// fontFace returns the rule for the typeface of the app.
+func fontFace(app fs.FS) string {
+	if app == nil {
+		return ""
+	}
+	names, err := fs.Glob(app, "assets/atkinson-hyperlegible-next-latin-wght-normal-*.woff2")
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return `@font-face { font-family: "Atkinson"; font-weight: 200 800; font-display: swap; src: url("/` + names[0] + `") format("woff2"); }` + "\n"
 }
 
 // sizeOf returns a number of bytes in the largest unit of which it has at least one, with at most one decimal, as the app shows
@@ -98,6 +130,30 @@ type document struct {
 // Markdown renders Markdown of the page, for the template.
 func (d *document) Markdown(source string) template.HTML { return markdown.Render(d.budget, source) }
 
+// Code highlights a part that is code, for the template.
+func (d *document) Code(part protocol.SharedPart) template.HTML {
+	return markdown.Highlight(part.Code, part.Language)
+}
+
+// maxDescription is the longest description of a page, in characters.
+const maxDescription = 200
+
+// Description returns the start of the first message, which previews of links show.
+func (d *document) Description() string {
+	for i := range d.Shared.Messages {
+		for _, part := range d.Shared.Messages[i].Parts {
+			text := []rune(strings.Join(strings.Fields(part.Text), " "))
+			if len(text) > maxDescription {
+				return string(text[:maxDescription-1]) + "…"
+			}
+			if len(text) > 0 {
+				return string(text)
+			}
+		}
+	}
+	return d.Texts.Notice
+}
+
 // FileOf returns the file of an attachment, for the template; nil: it is not shared.
 func (d *document) FileOf(attachment protocol.SharedAttachment) *link {
 	if attachment.N == nil {
@@ -121,7 +177,7 @@ func (d *document) Artifact(n int) *artifactLink {
 func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", pagePolicy)
+	header.Set("Content-Security-Policy", h.layout.policy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
@@ -134,7 +190,7 @@ func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	if err != nil {
 		status = h.explain(w, r, err, &shown)
 		var explained bytes.Buffer
-		_ = pageTemplate.Execute(&explained, &shown) // a buffer takes everything
+		_ = h.layout.template.Execute(&explained, &shown) // a buffer takes everything
 		body = explained.Bytes()
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
@@ -208,8 +264,9 @@ func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) 
 		return body, nil
 	}
 	shown.budget = markdown.NewBudget(ctx)
+	shown.budget.AlertTitles = shown.Texts.Alerts
 	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, shown); err != nil {
+	if err := h.layout.template.Execute(&body, shown); err != nil {
 		return nil, err
 	}
 	if !shown.budget.Late() { // otherwise another request can have more of the page

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ type Config struct {
 	BaseURL *url.URL
 	Now     func() time.Time
 	Log     *zap.Logger
+	App     fs.FS         // the built app, whose typeface pages use; nil: none
 	Recheck time.Duration // interval at which a download asks whether its share has ended; 0: 4 s
 }
 
@@ -58,13 +60,14 @@ type Handlers struct {
 	opens     opens
 	slots     chan struct{} // of pages that are being rendered
 	pages     pageCache
+	layout    *layout
 	downloads router.SlotCounter[string] // by address
 }
 
 // New returns Handlers.
 func New(config Config) *Handlers {
 	config.Recheck = cmp.Or(config.Recheck, recheckInterval)
-	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots)}
+	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots), layout: newLayout(config.App)}
 }
 
 const (

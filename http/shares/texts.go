@@ -14,6 +14,8 @@ type texts struct {
 	Question, Answer               string
 	Older, Newer, Notice           string
 	NotShared, Artifacts           string
+	Copy, Copied                   string
+	Alerts                         map[string]string // see markdown.Alerts; nil: in English
 	Kinds                          map[protocol.ArtifactKind]string
 	Missing, MissingDetail         string
 	Limited, LimitedDetail         string
@@ -25,7 +27,7 @@ var languages = []texts{
 	{
 		Language: "en", Direction: "ltr", Untitled: "Shared conversation", Shared: "Shared", Expires: "Expires",
 		Question: "Question", Answer: "Answer", Older: "Earlier messages", Newer: "Later messages",
-		NotShared: "File not shared", Artifacts: "Artifacts",
+		NotShared: "File not shared", Artifacts: "Artifacts", Copy: "Copy", Copied: "Copied",
 		Kinds: map[protocol.ArtifactKind]string{
 			protocol.ArtifactDocument: "Document", protocol.ArtifactCode: "Code", protocol.ArtifactHTML: "Page", protocol.ArtifactSVG: "Picture", protocol.ArtifactTable: "Table", protocol.ArtifactDiagram: "Diagram",
 		},
@@ -37,7 +39,8 @@ var languages = []texts{
 	{
 		Language: "ar", Direction: "rtl", Untitled: "محادثة مشتركة", Shared: "تمت المشاركة", Expires: "تنتهي الصلاحية",
 		Question: "سؤال", Answer: "إجابة", Older: "الرسائل السابقة", Newer: "الرسائل اللاحقة",
-		NotShared: "ملف غير مشارك", Artifacts: "الأعمال",
+		NotShared: "ملف غير مشارك", Artifacts: "الأعمال", Copy: "نسخ", Copied: "تم النسخ",
+		Alerts: map[string]string{"note": "ملاحظة", "tip": "نصيحة", "important": "مهم", "warning": "تحذير", "caution": "تنبيه"},
 		Kinds: map[protocol.ArtifactKind]string{
 			protocol.ArtifactDocument: "مستند", protocol.ArtifactCode: "شفرة", protocol.ArtifactHTML: "صفحة", protocol.ArtifactSVG: "صورة", protocol.ArtifactTable: "جدول", protocol.ArtifactDiagram: "رسم تخطيطي",
 		},
@@ -49,7 +52,8 @@ var languages = []texts{
 	{
 		Language: "ja", Direction: "ltr", Untitled: "共有された会話", Shared: "共有日時", Expires: "有効期限",
 		Question: "質問", Answer: "回答", Older: "前のメッセージ", Newer: "次のメッセージ",
-		NotShared: "共有されていないファイル", Artifacts: "アーティファクト",
+		NotShared: "共有されていないファイル", Artifacts: "アーティファクト", Copy: "コピー", Copied: "コピーしました",
+		Alerts: map[string]string{"note": "メモ", "tip": "ヒント", "important": "重要", "warning": "警告", "caution": "注意"},
 		Kinds: map[protocol.ArtifactKind]string{
 			protocol.ArtifactDocument: "文書", protocol.ArtifactCode: "コード", protocol.ArtifactHTML: "ページ", protocol.ArtifactSVG: "画像", protocol.ArtifactTable: "表", protocol.ArtifactDiagram: "図",
 		},

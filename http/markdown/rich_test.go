@@ -1,0 +1,90 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFormulasAreMathML(t *testing.T) {
+	for tex, want := range map[string]string{
+		`a^2`:               `<msup><mi>a</mi><mn>2</mn></msup>`,
+		`x_{i}^{12}`:        `<msubsup><mi>x</mi><mrow><mi>i</mi></mrow><mrow><mn>12</mn></mrow></msubsup>`,
+		`\frac12`:           `<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>`,
+		`\sqrt[3]{x}`:       `<mroot><mrow><mi>x</mi></mrow><mn>3</mn></mroot>`,
+		`\mathbb{R}`:        `<mrow><mi>ℝ</mi></mrow>`,
+		`a < b`:             `<mi>a</mi><mo>&lt;</mo><mi>b</mi>`,
+		`\text{if <b>} x`:   `<mtext>if &lt;b&gt;</mtext><mi>x</mi>`,
+		`\left( x \right.`:  `<mrow><mo fence="true" stretchy="true" form="prefix">(</mo><mi>x</mi></mrow>`,
+		`\hat{x}`:           `<mover accent="true"><mrow><mi>x</mi></mrow><mo stretchy="false">^</mo></mover>`,
+		`f'`:                `<msup><mi>f</mi><mo>′</mo></msup>`,
+		`\alpha \ne \infty`: `<mi>α</mi><mo>≠</mo><mi>∞</mi>`,
+	} {
+		if got, ok := mathML(tex, false); !ok || got != "<math><mrow>"+want+"</mrow></math>" {
+			t.Errorf("%s is %s, %v", tex, got, ok)
+		}
+	}
+	matrix := "<mtable><mtr><mtd><mi>a</mi></mtd><mtd><mi>b</mi></mtd></mtr><mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr></mtable>"
+	if got, _ := mathML(`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`, true); !strings.Contains(got, matrix) || !strings.Contains(got, `form="postfix">)</mo>`) {
+		t.Errorf("a matrix is %s", got)
+	}
+	if got, _ := mathML(`\sum_{i=1}^n i`, true); !strings.Contains(got, "<munderover><mo>∑</mo>") {
+		t.Errorf("a sum is %s", got)
+	}
+	for _, tex := range []string{
+		`\int_0^1 \frac{x^2}{2}\,dx = \frac{1}{6}`, `\lim_{x \to 0} \frac{\sin x}{x} = 1`, `e^{i\pi} + 1 = 0`, `\begin{aligned} a &= b \\ &= c \end{aligned}`,
+		`f(x) = \begin{cases} 1 & x > 0 \\ 0 & \text{otherwise} \end{cases}`, `\vec{F} = m\,\vec{a}`, `\underbrace{a+b}_{2}`, `n \choose k`, `x \not= y`, `\boxed{x}`, `\bigl( x \bigr)`,
+		`\operatorname{rank}(A)`, `\begin{array}{c|c} a & b \\ \hline c & d \end{array}`, `\sum_{\substack{i<n \\ j<m}} a`, `\left\{ x \middle| y \right\}`, `a \pmod{n}`, `{a \over b}`, `\mathbf{x}^\top \mathbf{y}`,
+	} {
+		if _, ok := mathML(tex, true); !ok {
+			t.Errorf("%s is not rendered", tex)
+		}
+	}
+	for _, tex := range []string{`\unknown`, `{a`, `a}`, `\frac`, `a^`, `a_b_c`, `\begin{pmatrix} a`, `\begin{x}\end{x}`, `\left( a`, `\`, `&`, strings.Repeat("{", 100) + strings.Repeat("}", 100), strings.Repeat("a", maxTeX+1)} {
+		if got, ok := mathML(tex, true); ok {
+			t.Errorf("%.40s is %s", tex, got)
+		}
+	}
+}
+
+func TestTextsAreRenderedAsTheAppDoes(t *testing.T) {
+	for source, want := range map[string]string{
+		`\(a^2\) *b*`:                      "<p><math><mrow><msup><mi>a</mi><mn>2</mn></msup></mrow></math> <em>b</em></p>\n",
+		`$a*b*c$ and $5 or $6`:             "<p><math><mrow><mi>a</mi><mo>∗</mo><mi>b</mi><mo>∗</mo><mi>c</mi></mrow></math> and $5 or $6</p>\n",
+		`$\nope{x}$`:                       "<p><code>\\nope{x}</code></p>\n",
+		"`$a$` [x](https://a.example/$a$)": "<p><code>$a$</code> <a href=\"https://a.example/$a$\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">x</a> <span class=\"host\">(a.example)</span></p>\n",
+		"```sh\necho $a$ $b$\n```":         "<figure><figcaption>sh</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">echo</span> $a$ $b$\n</code></pre></figure>\n",
+		"```go\nfunc f() {} // x\n```":     "<figure><figcaption>go</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">func</span> <span class=\"function\">f</span>() {} <span class=\"comment\">// x</span>\n</code></pre></figure>\n",
+		"```diff\n+a\n-b\n c\n```":         "<figure><figcaption>diff</figcaption><pre tabindex=\"0\"><code><span class=\"added\">+a</span>\n<span class=\"removed\">-b</span>\n c\n</code></pre></figure>\n",
+		"H<sub>2</sub>O <kbd>Esc</kbd>":    "<p>H<sub>2</sub>O <kbd>Esc</kbd></p>\n",
+		"a<br>b <b>c</b> <kbd onclick=x>":  "<p>a<br>b &lt;b&gt;c&lt;/b&gt; &lt;kbd onclick=x&gt;</p>\n",
+		"==a== b == c":                     "<p><mark>a</mark> b == c</p>\n",
+		"- [x] a\n- [ ] b":                 "<ul>\n<li><span class=\"task\">☑</span> a</li>\n<li><span class=\"task\">☐</span> b</li>\n</ul>\n",
+		"> [!WARNING]\n> Look.":            "<blockquote class=\"alert warning\">\n<p class=\"title\">Warning</p>\n<p>Look.</p>\n</blockquote>\n",
+		"> [!OTHER]\n> Look.":              "<blockquote>\n<p>[!OTHER]\nLook.</p>\n</blockquote>\n",
+		"<details>\n<summary>More</summary>\n\n*a*\n\n</details>": "<details>\n<summary>More</summary>\n<p><em>a</em></p>\n</details>",
+	} {
+		if got := string(Render(NewBudget(t.Context()), source)); got != want {
+			t.Errorf("%q is rendered as %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestFootnotesOfTheTextsOfAPageDiffer(t *testing.T) {
+	b := NewBudget(t.Context())
+	first, second := string(Render(b, "A fact.[^a]\n\n[^a]: Its source.")), string(Render(b, "Another.[^a]\n\n[^a]: More."))
+	for html, want := range map[string][]string{first: {`href="#text1-fn:1"`, `<li id="text1-fn:1">`, "Its source."}, second: {`href="#text2-fn:1"`, `<li id="text2-fn:1">`}} {
+		for _, part := range want {
+			if !strings.Contains(html, part) {
+				t.Errorf("%s lacks %s", html, part)
+			}
+		}
+	}
+}
+
+func TestTheTitlesOfAlertsAreInTheLanguageOfThePage(t *testing.T) {
+	b := NewBudget(t.Context())
+	b.AlertTitles = map[string]string{"note": "Hinweis"}
+	if got := string(Render(b, "> [!NOTE]\n> a")); !strings.Contains(got, `<p class="title">Hinweis</p>`) {
+		t.Error(got)
+	}
+}
