@@ -1,4 +1,4 @@
-// A code block: its language, numbered lines, and buttons to copy, save and wrap it. It has syntax highlighting once it
+// A code block: its language, numbered lines, and buttons to copy, save and wrap it, which stay visible while long code scrolls. It has syntax highlighting once it
 // is complete and near the visible area.
 import { memo, useEffect, useRef, useState, type RefObject } from "react";
 import { Button, IconButton } from "../controls/button";
@@ -44,8 +44,8 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
     text.current?.focus({ preventScroll: true }); // the pressed button is removed
   };
   return (
-    <figure ref={figure} className="my-4 overflow-clip rounded-md bg-sunken">
-      <figcaption className="flex min-h-10 items-center justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
+    <figure ref={figure} className="my-4 rounded-md bg-sunken">
+      <figcaption className="sticky top-0 z-10 flex min-h-10 items-center rounded-t-md bg-sunken justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
         <bdi className="truncate">{name === "" ? t("transcript.code") : name}</bdi>
         <span className="flex">
           <IconButton

@@ -1,5 +1,5 @@
-// Renders the tokens of parsed Markdown as React elements. Raw HTML is shown as text.
-import { Marked, type Tokens } from "marked";
+// Renders the tokens of parsed Markdown as React elements. Raw HTML is shown as text, except a few elements.
+import { Marked, type TokenizerAndRendererExtension, type Tokens } from "marked";
 import { Fragment, type ReactNode } from "react";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
@@ -15,9 +15,58 @@ import { restoreSource, splitPlaceholders, type Formula as FormulaSource } from 
 
 type Token = Tokens.Generic;
 
-/** GitHub Flavored Markdown without raw HTML. A single tilde does not strike text through: it often means "about". */
+/** The elements of HTML that a text may contain, without attributes. */
+type SafeElement = "kbd" | "sub" | "sup" | "mark";
+
+/** An element of HTML around text of one block, or a line break. */
+const safeHTML: TokenizerAndRendererExtension = {
+  name: "safe",
+  level: "inline",
+  start: (text: string) => {
+    const at = text.search(/<(?:kbd|sub|sup|mark|br)\b/i);
+    return at < 0 ? undefined : at;
+  },
+  tokenizer(text: string) {
+    const lineBreak = /^<br ?\/?>/i.exec(text)?.[0];
+    if (lineBreak !== undefined) return { type: "br", raw: lineBreak };
+    const opening = /^<(kbd|sub|sup|mark)>/i.exec(text);
+    if (opening === null) return undefined;
+    const near = text.slice(0, maxElementLength).toLowerCase();
+    const closing = `</${opening[1]!.toLowerCase()}>`;
+    const end = near.indexOf(closing, opening[0].length);
+    if (end < 0) return undefined;
+    const tokens = this.lexer.inlineTokens(text.slice(opening[0].length, end));
+    return { type: "safe", tag: opening[1]!.toLowerCase(), raw: text.slice(0, end + closing.length), tokens };
+  },
+  childTokens: ["tokens"],
+};
+
+/** Text between two equals signs on each side, as ==this==. */
+const highlight: TokenizerAndRendererExtension = {
+  name: "highlight",
+  level: "inline",
+  start: (text: string) => {
+    const at = text.indexOf("==");
+    return at < 0 ? undefined : at;
+  },
+  tokenizer(text: string) {
+    const found = /^==(?![=\s])([^=\n]{1,1000})==(?!=)/.exec(text);
+    if (found === null || /\s$/.test(found[1]!)) return undefined;
+    return { type: "safe", tag: "mark", raw: found[0], tokens: this.lexer.inlineTokens(found[1]!) };
+  },
+  childTokens: ["tokens"],
+};
+
+/** The longest element of HTML, in characters: many openings without an end would otherwise each read the rest of the text. */
+const maxElementLength = 1_000;
+
+const alertKinds = ["note", "tip", "important", "warning", "caution"] as const;
+type AlertKind = (typeof alertKinds)[number];
+
+/** GitHub Flavored Markdown without raw HTML, except a few elements. A single tilde does not strike text through: it often means "about". */
 const grammar = new Marked({
   gfm: true,
+  extensions: [safeHTML, highlight],
   tokenizer: {
     html: () => undefined,
     tag: () => undefined,
@@ -64,8 +113,16 @@ function renderBlock(token: Token, source: Nested, dir: "auto" | undefined): Rea
       const content = renderInline(inside, source);
       return source.level === 0 ? <p className="heading">{content}</p> : <Tag dir={dir}>{content}</Tag>;
     }
-    case "blockquote":
-      return <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>;
+    case "blockquote": {
+      const alert = alertOf(inside);
+      return alert === null ? (
+        <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>
+      ) : (
+        <Alert kind={alert.kind} dir={dir}>
+          {renderBlocks(alert.tokens, source)}
+        </Alert>
+      );
+    }
     case "list": {
       const items = (token as Tokens.List).items.map((item, at) => (
         <li key={at}>{renderBlocks(item.tokens, source)}</li>
@@ -115,6 +172,10 @@ function renderSpan(token: Token, source: Nested): ReactNode {
       return <em>{renderInline(inside, source)}</em>;
     case "del":
       return <del>{renderInline(inside, source)}</del>;
+    case "safe": {
+      const Tag = token["tag"] as SafeElement;
+      return <Tag>{renderInline(inside, source)}</Tag>;
+    }
     case "codespan":
       return <code dir="ltr">{restoreSource(String(token["text"]), formulas)}</code>;
     case "br":
@@ -202,6 +263,27 @@ function ImageLink({ alt, src }: { alt: string; src: string | undefined }) {
   const { t } = useLocalization();
   const label = alt === "" ? t("transcript.image") : t("transcript.image.of", { alt });
   return src === undefined ? <span className="text-soft">{label}</span> : <Anchor href={src}>{label}</Anchor>;
+}
+
+/** Returns the kind of an alert, a quote that starts with [!NOTE] and so on, and its other tokens; null: it is a quote. */
+function alertOf(tokens: readonly Token[]): { kind: AlertKind; tokens: readonly Token[] } | null {
+  const [first, ...others] = tokens;
+  if (first?.type !== "paragraph") return null;
+  const mark = /^\[!([a-z]+)\][ \t]*(?:\n|$)/i.exec(String(first["text"]));
+  const kind = alertKinds.find((known) => known === mark?.[1]?.toLowerCase());
+  if (mark === null || kind === undefined) return null;
+  const rest = String(first["text"]).slice(mark[0].length);
+  return { kind, tokens: rest === "" ? others : [...(grammar.lexer(rest) as Token[]), ...others] };
+}
+
+function Alert({ kind, dir, children }: { kind: AlertKind; dir: "auto" | undefined; children: ReactNode }) {
+  const { t } = useLocalization();
+  return (
+    <blockquote dir={dir} data-alert={kind}>
+      <p className="heading">{t(`transcript.alert.${kind}`)}</p>
+      {children}
+    </blockquote>
+  );
 }
 
 function TaskCheckbox({ checked }: { checked: boolean }) {

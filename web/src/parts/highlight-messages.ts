@@ -13,6 +13,8 @@ export const tokenKinds = [
   "parameter",
   "punctuation",
   "link",
+  "inserted",
+  "deleted",
 ] as const;
 export type TokenKind = (typeof tokenKinds)[number];
 
