@@ -1,9 +1,10 @@
-// The items of a conversation's menu that show its branches, and that share, pin, move and archive it.
+// The items of a conversation's menu that show its branches, and that share, export, pin, move and archive it.
 import type { Conversation } from "../../api/client";
 import { MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 import { useBranching } from "../conversation";
 import { useMoving } from "./moving";
+import { exportConversation } from "./export";
 import { archive, restore, setPinned } from "./placement";
 import { useSharing } from "../sharing";
 
@@ -21,6 +22,12 @@ export function PlacementItems({ conversation }: { conversation: Conversation })
       {branches}
       <MenuItem icon="share" onSelect={() => useSharing.setState({ conversation })}>
         {t("pages.share.do")}
+      </MenuItem>
+      <MenuItem icon="download" onSelect={() => exportConversation(conversation.conversation_id, "markdown")}>
+        {t("pages.export.markdown")}
+      </MenuItem>
+      <MenuItem icon="download" onSelect={() => exportConversation(conversation.conversation_id, "json")}>
+        {t("pages.export.json")}
       </MenuItem>
     </>
   );
