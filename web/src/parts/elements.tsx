@@ -22,51 +22,22 @@ type SafeElement = "kbd" | "sub" | "sup" | "mark";
 const safeHTML: TokenizerAndRendererExtension = {
   name: "safe",
   level: "inline",
-  start: (text: string) => {
-    const at = text.search(/<(?:kbd|sub|sup|mark|br)\b/i);
-    return at < 0 ? undefined : at;
-  },
+  start: (text: string) => text.search(/<(?:kbd|su[bp]|mark|br)\b/i),
   tokenizer(text: string) {
     const lineBreak = /^<br ?\/?>/i.exec(text)?.[0];
     if (lineBreak !== undefined) return { type: "br", raw: lineBreak };
-    const opening = /^<(kbd|sub|sup|mark)>/i.exec(text);
-    if (opening === null) return undefined;
-    const near = text.slice(0, maxElementLength).toLowerCase();
-    const closing = `</${opening[1]!.toLowerCase()}>`;
-    const end = near.indexOf(closing, opening[0].length);
-    if (end < 0) return undefined;
-    const tokens = this.lexer.inlineTokens(text.slice(opening[0].length, end));
-    return { type: "safe", tag: opening[1]!.toLowerCase(), raw: text.slice(0, end + closing.length), tokens };
+    const found = /^<(kbd|su[bp]|mark)>([^]{1,1000}?)<\/\1>/i.exec(text);
+    if (found === null) return undefined;
+    const [raw, tag, inside] = found;
+    return { type: "safe", tag: tag!.toLowerCase(), raw, tokens: this.lexer.inlineTokens(inside!) };
   },
   childTokens: ["tokens"],
 };
-
-/** Text between two equals signs on each side, as ==this==. */
-const highlight: TokenizerAndRendererExtension = {
-  name: "highlight",
-  level: "inline",
-  start: (text: string) => {
-    const at = text.indexOf("==");
-    return at < 0 ? undefined : at;
-  },
-  tokenizer(text: string) {
-    const found = /^==(?![=\s])([^=\n]{1,1000})==(?!=)/.exec(text);
-    if (found === null || /\s$/.test(found[1]!)) return undefined;
-    return { type: "safe", tag: "mark", raw: found[0], tokens: this.lexer.inlineTokens(found[1]!) };
-  },
-  childTokens: ["tokens"],
-};
-
-/** The longest element of HTML, in characters: many openings without an end would otherwise each read the rest of the text. */
-const maxElementLength = 1_000;
-
-const alertKinds = ["note", "tip", "important", "warning", "caution"] as const;
-type AlertKind = (typeof alertKinds)[number];
 
 /** GitHub Flavored Markdown without raw HTML, except a few elements. A single tilde does not strike text through: it often means "about". */
 const grammar = new Marked({
   gfm: true,
-  extensions: [safeHTML, highlight],
+  extensions: [safeHTML],
   tokenizer: {
     html: () => undefined,
     tag: () => undefined,
@@ -113,16 +84,8 @@ function renderBlock(token: Token, source: Nested, dir: "auto" | undefined): Rea
       const content = renderInline(inside, source);
       return source.level === 0 ? <p className="heading">{content}</p> : <Tag dir={dir}>{content}</Tag>;
     }
-    case "blockquote": {
-      const alert = alertOf(inside);
-      return alert === null ? (
-        <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>
-      ) : (
-        <Alert kind={alert.kind} dir={dir}>
-          {renderBlocks(alert.tokens, source)}
-        </Alert>
-      );
-    }
+    case "blockquote":
+      return <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>;
     case "list": {
       const items = (token as Tokens.List).items.map((item, at) => (
         <li key={at}>{renderBlocks(item.tokens, source)}</li>
@@ -263,27 +226,6 @@ function ImageLink({ alt, src }: { alt: string; src: string | undefined }) {
   const { t } = useLocalization();
   const label = alt === "" ? t("transcript.image") : t("transcript.image.of", { alt });
   return src === undefined ? <span className="text-soft">{label}</span> : <Anchor href={src}>{label}</Anchor>;
-}
-
-/** Returns the kind of an alert, a quote that starts with [!NOTE] and so on, and its other tokens; null: it is a quote. */
-function alertOf(tokens: readonly Token[]): { kind: AlertKind; tokens: readonly Token[] } | null {
-  const [first, ...others] = tokens;
-  if (first?.type !== "paragraph") return null;
-  const mark = /^\[!([a-z]+)\][ \t]*(?:\n|$)/i.exec(String(first["text"]));
-  const kind = alertKinds.find((known) => known === mark?.[1]?.toLowerCase());
-  if (mark === null || kind === undefined) return null;
-  const rest = String(first["text"]).slice(mark[0].length);
-  return { kind, tokens: rest === "" ? others : [...(grammar.lexer(rest) as Token[]), ...others] };
-}
-
-function Alert({ kind, dir, children }: { kind: AlertKind; dir: "auto" | undefined; children: ReactNode }) {
-  const { t } = useLocalization();
-  return (
-    <blockquote dir={dir} data-alert={kind}>
-      <p className="heading">{t(`transcript.alert.${kind}`)}</p>
-      {children}
-    </blockquote>
-  );
 }
 
 function TaskCheckbox({ checked }: { checked: boolean }) {

@@ -105,19 +105,11 @@ describe("rendered Markdown", () => {
     expect(html("~~a~~ ~b~")).toContain("<del>a</del> ~b~");
   });
 
-  test("a few elements of HTML and ==marked== text are rendered, without attributes", () => {
+  test("a few elements of HTML are rendered, without attributes", () => {
     expect(html("H<sub>2</sub>O x<sup>*n*</sup> <kbd>Esc</kbd> a<br>b")).toMatch(
       /H<sub>2<\/sub>O x<sup><em>n<\/em><\/sup> <kbd>Esc<\/kbd> a<br\/?>b/,
     );
-    expect(html("==a *b*== and a == b == c")).toContain("<mark>a <em>b</em></mark> and a == b == c");
     expect(html('<kbd onclick="run()">x</kbd> <sub>open')).not.toMatch(/<(kbd|sub)\b/);
-  });
-
-  test("quotes that start with a known mark are alerts", () => {
-    expect(html("> [!WARNING]\n> Look *out*.")).toMatch(
-      /<blockquote[^>]*data-alert="warning"><p class="heading">Warning<\/p><p>Look <em>out<\/em>\.<\/p>/,
-    );
-    expect(html("> [!OTHER]\n> Look.")).not.toContain("data-alert");
   });
 
   test("character references are decoded in text and in links, but not in code", () => {
