@@ -140,6 +140,7 @@ func everything(t *testing.T, w *world) *user {
 		version := u.do(200, "GET", "/projects/"+tides+"/instructions", nil).at("version")
 		u.do(200, "PUT", "/projects/"+tides+"/instructions", route.Object{"content": text}, "If-Match", fmt.Sprintf(`"v%v"`, version))
 	}
+	u.do(200, "PUT", "/account/instructions", route.Object{"content": "I am a nurse."}, "If-Match", `"v0"`)
 	u.do(200, "PUT", "/projects/"+tides+"/settings", route.Object{"default_profile": "coding", "memory_scope": "project", "tools": route.Object{"now": false}, "approval_policy": "all"}, "If-Match", `"v0"`)
 	var kept []*protocol.File
 	for _, text := range []string{"The moon.", "The sun.", strings.Repeat("Spring tides. ", 50_000), "gone", "drafted"} {
@@ -218,7 +219,7 @@ func everything(t *testing.T, w *world) *user {
 		where message_id = (select message_id from messages where account_id = $1 and conversation_id = $3 and role = 'assistant' order by message_id limit 1)`,
 		u.account.AccountID, made.ArtifactID.String(), u.parse(branched))
 	// Times in the past show what an import keeps.
-	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "files"} {
+	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "account_instructions", "files"} {
 		w.database.Admin(t, fmt.Sprintf(`update %s set created_at = created_at - interval '40 days' where account_id = $1`, table), u.account.AccountID)
 	}
 	return u

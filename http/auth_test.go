@@ -718,3 +718,21 @@ func TestReadinessReportsToEveryCallerThatPersistenceIsDown(t *testing.T) {
 		})
 	}
 }
+
+func TestTheInstructionsOfAnAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := signUp(t, w)
+	const path = "/account/instructions"
+	wantField(t, u.do(200, "GET", path, nil), "content", "")
+	longest := strings.Repeat("ü", protocol.MaxInstructions)
+	u.do(422, "PUT", path, route.Object{"content": longest + "x", "version": 0})
+	wantField(t, u.do(409, "PUT", path, route.Object{"content": "x"}), "code", "version_required")
+	wantField(t, u.do(200, "PUT", path, route.Object{"content": longest, "version": 0}), "version", 1.0)
+	u.do(200, "PUT", path, route.Object{"content": "Be brief."}, "If-Match", `"v1"`)
+	wantField(t, u.do(409, "PUT", path, route.Object{"content": "x", "version": 1}), "current.content", "Be brief.")
+	if resp := u.expect(200, "GET", path, nil); resp.header.Get("ETag") != `"v2"` {
+		t.Errorf("the ETag is %q", resp.header.Get("ETag"))
+	}
+	wantField(t, signUp(t, w).do(200, "GET", path, nil), "content", "")
+}

@@ -114,6 +114,11 @@ var examples = map[string]example{
 		return route.Object{"language": "en", "theme": "dark", "send_key": "enter", "busy_action": "queue", "default_profile": "auto"}
 	}},
 
+	"GET /account/instructions": {},
+	"PUT /account/instructions": {body: func(m *matrix, _ identifiers) route.Object {
+		return route.Object{"content": "Be brief.", "version": query[int64](m.world, `select coalesce(max(version), 0) from account_instructions where account_id = $1`, m.owner.account.AccountID)[0]}
+	}},
+
 	"GET /account/export":                         {},
 	"GET /conversations/{conversation_id}/export": {},
 
@@ -720,7 +725,7 @@ func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
 		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from artifacts), (select coalesce(sum(version), 0) from files),
-		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings), (select count(*) from memory_consents where granted), (select count(*) from location_contexts),
+		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings), (select count(*) from account_instructions), (select count(*) from memory_consents where granted), (select count(*) from location_contexts),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]
 }

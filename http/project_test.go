@@ -299,8 +299,13 @@ func TestEveryTurnOfAProjectHasItsInstructions(t *testing.T) {
 			}
 		}
 	}
-	say(route.Object{})
-	if last := model.last(); strings.Contains(last.System, "pounds") {
+	u.do(200, "PUT", "/account/instructions", route.Object{"content": "I am a nurse.", "version": 0})
+	say(route.Object{"project_id": id})
+	if last := model.last(); !strings.Contains(last.System, "\nUse pounds.\n") || !strings.HasSuffix(last.System, "\n\n<instructions>\nI am a nurse.\n</instructions>") {
+		t.Errorf("with instructions of the account, a turn has %q", last.System)
+	}
+	say(route.Object{"temporary": true})
+	if last := model.last(); strings.Contains(last.System, "pounds") || !strings.HasSuffix(last.System, "\n\n<instructions>\nI am a nurse.\n</instructions>") {
 		t.Errorf("a turn outside of the project has %q", last.System)
 	}
 	u.do(200, "PUT", path+"/archive", route.Object{"archived": true, "version": 1})

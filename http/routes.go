@@ -29,7 +29,7 @@ func (s *Server) table() []route.Route {
 	db, confirmations := s.DB, resource.Confirmations{Keys: s.keys, Now: s.now}
 	return slices.Concat(
 		s.system().Routes(),
-		(&accounts.Handlers{Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads, Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now}).Routes(),
+		(&accounts.Handlers{Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, Instructions: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads, Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now}).Routes(),
 		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Approvals: db.Approvals, Tools: s.Tools, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
 		(&conversations.Handlers{Store: db.Conversations, Placements: db.Conversations, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts, Turns: s.Turns, Confirmations: confirmations, Keys: s.keys}).Routes(),
 		(&usage.Handlers{Store: db.Usage, Budget: s.Budget, Keys: s.keys, Now: s.now}).Routes(),

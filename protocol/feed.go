@@ -32,6 +32,7 @@ var FeedKinds = []FeedKind{
 	{"artifact", artifactKind{}.prefix(), "An artifact was created, or has a new version. `version` is that of the artifact."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
+	{"instructions", accountKind{}.prefix(), "The instructions of the account changed. `id` is the account; `version` is the version of the instructions."},
 	{"consent", accountKind{}.prefix(), "A consent of the account to a source of memory was granted, changed or revoked. `id` is the account."},
 }
 

@@ -62,11 +62,11 @@ func DefaultProjectSettings() *ProjectSettings {
 	return &ProjectSettings{MemoryScope: MemoryOfAccount, ApprovalPolicy: ApproveEffects}
 }
 
-// MaxInstructions limits the instructions of a project, in characters.
+// MaxInstructions limits the instructions of a project and those of an account, in characters.
 const MaxInstructions = 16_000
 
-// Instructions are part of every model request in a project. Instructions that were never written are empty and
-// have version 0.
+// Instructions are part of every model request of a project or of an account. Instructions that were never written are empty
+// and have version 0.
 type Instructions struct {
 	Content   string     `json:"content"`
 	Version   int64      `json:"version"`

@@ -5,3 +5,15 @@ const AnyVersion int64 = -1
 
 // MatchesVersion reports whether a change that is based on a version may change a resource that has the version stored.
 func MatchesVersion(version, stored int64) bool { return version == AnyVersion || version == stored }
+
+// CheckVersion returns a conflict with the current resource unless the client sent its version. nil: it sent none.
+func CheckVersion(sent *int64, stored int64, current any) error {
+	switch {
+	case sent != nil && MatchesVersion(*sent, stored):
+		return nil
+	case sent == nil:
+		return Conflict(CodeVersionRequired, current, "Send the version that you change in If-Match.")
+	default:
+		return Conflict(CodeStaleVersion, current, "It has changed since that version.")
+	}
+}

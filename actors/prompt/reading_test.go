@@ -43,8 +43,8 @@ func TestAFailureThatMayShowPrivateTextCountsAsRead(t *testing.T) {
 		failed := protocol.Part{Type: protocol.PartTool, ToolName: name, State: protocol.ToolFailed, Error: &protocol.ToolError{Code: "exception", Detail: detail}}
 		history := []turnlog.HistoryMessage{{Role: protocol.RoleAssistant, Parts: []protocol.Part{failed}}}
 		for from, r := range map[string]bool{
-			"this turn": counts(reading(&p, tools, nil, nil, "", false).Private, detail),
-			"a message": counts(reading(&nothing, tools, nil, history, "", false).Private, detail),
+			"this turn": counts(reading(&p, tools, nil, nil, &turnlog.Instructions{}, false).Private, detail),
+			"a message": counts(reading(&nothing, tools, nil, history, &turnlog.Instructions{}, false).Private, detail),
 		} {
 			if r != want {
 				t.Errorf("a failure of %s in %s counts as private: %t", name, from, r)
@@ -80,7 +80,7 @@ func TestWhatAMessageShowsCountsAsRead(t *testing.T) {
 		"a picture":          {history: []turnlog.HistoryMessage{withPicture}, opaque: true},
 		"a file of a moment": {history: []turnlog.HistoryMessage{{Role: protocol.RoleUser, Attachments: []protocol.FileID{protocol.NewFileID()}}, answer}, private: []string{"7719-XK"}, foreign: true},
 	} {
-		r := reading(&machine.Prompt{}, tools, written(each.history), each.history, "", each.trimmed)
+		r := reading(&machine.Prompt{}, tools, written(each.history), each.history, &turnlog.Instructions{}, each.trimmed)
 		if r.Untrusted != each.foreign || r.Opaque != each.opaque || len(each.private) == 0 && len(r.Private) > 0 {
 			t.Errorf("%s: %+v", name, r)
 		}

@@ -35,8 +35,8 @@ type Conversations interface {
 	// cost depends on the size of the result, not on the length of the conversation.
 	History(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID,
 		message protocol.MessageID, maxMessages, maxBytes int) (messages []turnlog.HistoryMessage, more bool, err error)
-	// Instructions reads a version of the instructions of a project. A version never changes.
-	Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version int64) (string, error)
+	// Instructions reads the versions of the instructions that a turn has. A version never changes.
+	Instructions(ctx context.Context, s *turnlog.Spec) (*turnlog.Instructions, error)
 }
 
 // Consents reads to what an account consents. Package persistence/memory implements it.
@@ -59,7 +59,7 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 	if err != nil {
 		return nil, err
 	}
-	size := len(instructions)
+	size := len(instructions.Project) + len(instructions.Account)
 	for _, message := range p.OwnMessages() {
 		size += len(message.Text)
 	}
@@ -117,15 +117,15 @@ func (b *Builder) access(ctx context.Context, s *turnlog.Spec) (*toolbox.Access,
 	return access, nil
 }
 
-// readInstructions reads the instructions that the project of the conversation had when the turn started; empty if there
-// are none.
-func readInstructions(ctx context.Context, store Conversations, s *turnlog.Spec) (string, error) {
-	if s.ProjectID == nil || s.InstructionsVersion == 0 {
-		return "", nil
+// readInstructions reads the instructions that the account and the project of the conversation had when the turn started. Most
+// turns have none, which needs no read from the store.
+func readInstructions(ctx context.Context, store Conversations, s *turnlog.Spec) (*turnlog.Instructions, error) {
+	if s.InstructionsVersion == 0 && s.AccountInstructions == 0 {
+		return &turnlog.Instructions{}, nil
 	}
-	instructions, err := store.Instructions(ctx, s.AccountID, *s.ProjectID, s.InstructionsVersion)
+	instructions, err := store.Instructions(ctx, s)
 	if err != nil {
-		return "", fmt.Errorf("reading the instructions: %w", err)
+		return nil, fmt.Errorf("reading the instructions: %w", err)
 	}
 	return instructions, nil
 }

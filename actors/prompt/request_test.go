@@ -15,11 +15,12 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// conversations implements Conversations with one history and the instructions of one project, by version.
+// conversations implements Conversations with one history, and the instructions of one project and of one account, by version.
 type conversations struct {
 	history      []turnlog.HistoryMessage
-	instructions map[int64]string
-	reads        []limits // of each call of History
+	instructions map[int64]string // of the project
+	own          map[int64]string // of the account
+	reads        []limits         // of each call of History
 }
 
 type limits struct{ messages, bytes int }
@@ -31,11 +32,13 @@ func (c *conversations) History(
 	return c.history, true, nil
 }
 
-func (c *conversations) Instructions(_ context.Context, _ protocol.AccountID, _ protocol.ProjectID, version int64) (string, error) {
-	if text, known := c.instructions[version]; known {
-		return text, nil
+func (c *conversations) Instructions(_ context.Context, s *turnlog.Spec) (*turnlog.Instructions, error) {
+	project, known := c.instructions[s.InstructionsVersion]
+	own, knownOwn := c.own[s.AccountInstructions]
+	if s.InstructionsVersion > 0 && !known || s.AccountInstructions > 0 && !knownOwn {
+		return nil, errors.New("there is no such version")
 	}
-	return "", errors.New("there is no such version")
+	return &turnlog.Instructions{Project: project, Account: own}, nil
 }
 
 // textMessage returns a complete message with one text part.
@@ -137,6 +140,37 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 	spec.InstructionsVersion = 9
 	if _, err := builder.Build(t.Context(), restored.Prompt(), routing.Route{}, true); err == nil {
 		t.Error("a turn continued without its instructions")
+	}
+}
+
+func TestTheInstructionsOfTheAccountFollowThoseOfTheProject(t *testing.T) {
+	const own = "I am a nurse."
+	store := &conversations{instructions: map[int64]string{3: "Use metric units."}, own: map[int64]string{1: own, 2: "newer"}}
+	catalogue, err := toolbox.NewCatalogue(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := Builder{Conversations: store, Tools: catalogue}
+	spec := &turnlog.Spec{TurnID: protocol.NewTurnID(), Input: "hello", AccountInstructions: 1}
+	build := func() *Request {
+		t.Helper()
+		request, err := builder.Build(t.Context(), machine.New(spec, nil, true).Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return request
+	}
+	const frame = "\n\n<instructions>\n" + own + "\n</instructions>"
+	if got := build(); !strings.HasSuffix(got.System, "for all conversations:"+frame) || len(got.Reading.Private) != 1 {
+		t.Errorf("the system prompt is %q", got.System)
+	}
+	project := protocol.NewProjectID()
+	spec.ProjectID, spec.InstructionsVersion, spec.ParentMessageID = &project, 3, new(protocol.MessageID)
+	if got := build(); !strings.Contains(got.System, "\nUse metric units.\n") || !strings.HasSuffix(got.System, "follow the project's:"+frame) || len(got.Reading.Private) != 2 {
+		t.Errorf("in a project, the system prompt is %q", got.System)
+	}
+	if want := (limits{maxContextMessages, 3000 - len(own) - len("Use metric units.")}); store.reads[0] != want {
+		t.Errorf("History got the limits %+v, want %+v", store.reads[0], want)
 	}
 }
 

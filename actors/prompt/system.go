@@ -3,18 +3,26 @@ package prompt
 import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol/foreign"
+	"turnstone/protocol/turnlog"
 )
 
 // systemPrompt returns the system prompt of every request. trimmed means that older messages were left out, files that
-// messages contain files; instructions are those of the project, or empty.
-func systemPrompt(trimmed, files bool, instructions string) string {
+// messages contain files.
+func systemPrompt(trimmed, files bool, instructions *turnlog.Instructions) string {
 	text := basePrompt(trimmed)
 	if files {
 		text += " " + machine.CitationRule
 	}
-	if instructions != "" {
+	if instructions.Project != "" {
 		text += "\n\nThe user gave these instructions for all conversations of this project:\n\n" +
-			foreign.Frame(foreign.Instructions, "", instructions)
+			foreign.Frame(foreign.Instructions, "", instructions.Project)
+	}
+	if instructions.Account != "" {
+		text += "\n\nThe user gave these instructions for all conversations"
+		if instructions.Project != "" {
+			text += "; where they contradict those of the project, follow the project's"
+		}
+		text += ":\n\n" + foreign.Frame(foreign.Instructions, "", instructions.Account)
 	}
 	return text
 }

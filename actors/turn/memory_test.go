@@ -191,8 +191,8 @@ func (s *memory) History(context.Context, protocol.AccountID, protocol.Conversat
 	return []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
 }
 
-func (s *memory) Instructions(context.Context, protocol.AccountID, protocol.ProjectID, int64) (string, error) {
-	return "", nil
+func (s *memory) Instructions(context.Context, *turnlog.Spec) (*turnlog.Instructions, error) {
+	return &turnlog.Instructions{}, nil
 }
 
 func (s *memory) TurnHead(_ context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error) {

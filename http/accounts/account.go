@@ -39,6 +39,12 @@ func (h *Handlers) accountRoutes() []route.Route {
 			DescribedAs("Replaces all preferences. Pass the version that the change is based on in If-Match or in `version`; if the preferences have changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins.").
 			WithExample(route.Object{"language": "en", "theme": "system", "send_key": "enter", "busy_action": "queue", "steering_delivery": "next_step", "default_profile": "auto", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion),
+		route.Call("GET", "/account/instructions", "getAccountInstructions", "Get the account's instructions", route.Reads, h.getInstructions).
+			DescribedAs("Returns the instructions that the account gives for all of its conversations. Instructions that were never written are empty and have version 0."),
+		route.Call("PUT", "/account/instructions", "putAccountInstructions", "Replace the account's instructions", route.Writes, h.putInstructions).WithMaxBody(route.MediumBody).
+			DescribedAs("Stores a new version of the instructions of the account. The model gets them in every turn that starts from now on, after those of the project; temporary conversations are not excepted. Requires their current version in If-Match or in `version`.").
+			WithExample(route.Object{"content": "I am a nurse. Answer briefly.", "version": 0}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 	}
 }
 

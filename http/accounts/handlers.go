@@ -24,6 +24,12 @@ type Settings interface {
 	PutSettings(ctx context.Context, account protocol.AccountID, settings *protocol.Settings, version *int64) (stored *protocol.Settings, err error)
 }
 
+// Instructions stores the instructions of accounts; see package persistence/accounts.
+type Instructions interface {
+	Instructions(ctx context.Context, account protocol.AccountID) (*protocol.Instructions, error)
+	PutInstructions(ctx context.Context, account protocol.AccountID, version *int64, content string) (stored *protocol.Instructions, err error)
+}
+
 // SecurityLog reads the security events of accounts; see package persistence/audit.
 type SecurityLog interface {
 	ListEntries(ctx context.Context, account protocol.AccountID, after *audit.Position, limit int) (page []protocol.SecurityLogEntry, next *audit.Position, err error)
@@ -49,6 +55,7 @@ type Handlers struct {
 	Auth         *auth.Service
 	Sessions     Sessions
 	Settings     Settings
+	Instructions Instructions
 	SecurityLog  SecurityLog
 	Files        StoredFiles
 	Turns        LiveTurns

@@ -2,8 +2,6 @@ package projects
 
 import (
 	"context"
-	"fmt"
-	"unicode/utf8"
 
 	"turnstone/http/resource"
 	"turnstone/http/router"
@@ -20,23 +18,13 @@ func (h *Handlers) getInstructions(ctx context.Context, in *getInstructionsInput
 	if in.Version != 0 {
 		version = &in.Version
 	}
-	return instructions(h.Texts.Instructions(ctx, router.CallerOf(ctx).AccountID, in.ProjectID, version))
-}
-
-func instructions(i *protocol.Instructions, err error) (*resource.Versioned[protocol.Instructions], error) {
-	if err != nil {
-		return nil, err
-	}
-	return resource.WithETag(*i, i.Version), nil
+	return resource.InstructionsOf(h.Texts.Instructions(ctx, router.CallerOf(ctx).AccountID, in.ProjectID, version))
 }
 
 type putInstructionsInput struct {
 	InProject
 	resource.IfMatch
-	Body struct {
-		Content string `json:"content" doc:"At most 16,000 characters. Empty: no instructions."`
-		Version *int64 `json:"version,omitempty" doc:"The version of the instructions that the change is based on; an alternative to If-Match."`
-	}
+	Body resource.InstructionsBody
 }
 
 func (h *Handlers) putInstructions(ctx context.Context, in *putInstructionsInput) (*resource.Versioned[protocol.Instructions], error) {
@@ -44,8 +32,8 @@ func (h *Handlers) putInstructions(ctx context.Context, in *putInstructionsInput
 	if err != nil {
 		return nil, err
 	}
-	if utf8.RuneCountInString(in.Body.Content) > protocol.MaxInstructions {
-		return nil, protocol.Invalid("body.content", fmt.Sprintf("must have at most %d characters", protocol.MaxInstructions))
+	if err := in.Body.Check(); err != nil {
+		return nil, err
 	}
-	return instructions(h.Texts.PutInstructions(ctx, router.CallerOf(ctx).AccountID, change, in.Body.Content))
+	return resource.InstructionsOf(h.Texts.PutInstructions(ctx, router.CallerOf(ctx).AccountID, change, in.Body.Content))
 }

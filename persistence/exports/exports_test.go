@@ -83,6 +83,10 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 		ShareID: protocol.NewShareID(), ConversationID: id, Days: 1, TokenHash: make([]byte, 32), SessionID: protocol.NewSessionID(),
 	})
 	w.Must(err)
+	for version, text := range []string{"I am a nurse.", "I was a nurse."} {
+		_, err = w.DB.Accounts.PutInstructions(t.Context(), w.Account, new(int64(version)), text)
+		w.Must(err)
+	}
 	_, err = w.DB.Memory.SetConsent(t.Context(), w.Account, protocol.MemoryConsent{Source: protocol.SourceLocation, Granted: true})
 	w.Must(err)
 	for _, at := range []protocol.ConversationID{id, hidden.ConversationID} {
@@ -106,18 +110,19 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 			t.Errorf("%+v does not describe %s", f, paths[i])
 		}
 	}
-	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4, "projects": 1, "instructions": 2, "shares": 1, "location_contexts": 1}
+	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4, "projects": 1, "instructions": 2, "account_instructions": 2, "shares": 1, "location_contexts": 1}
 	for kind, n := range want {
 		if manifest.Counts[kind] != n {
 			t.Errorf("%d %s, want %d", manifest.Counts[kind], kind, n)
 		}
 	}
 	for path, parts := range map[string][]string{
-		"projects.json":          {project.String(), `"name":"Tides"`, `"memory_scope":"account"`},
-		"instructions.json":      {project.String(), `"version":1,"content":"Be brief."`, `"version":2,"content":"Be kind."`},
-		"memory_sources.json":    {`"source":"location","granted":true`},
-		"location_contexts.json": {id.String(), `"latitude":53.37`},
-		"shares.json":            {share.ShareID.String(), id.String()},
+		"projects.json":             {project.String(), `"name":"Tides"`, `"memory_scope":"account"`},
+		"instructions.json":         {project.String(), `"version":1,"content":"Be brief."`, `"version":2,"content":"Be kind."`},
+		"account_instructions.json": {`"version":1,"content":"I am a nurse."`, `"version":2,"content":"I was a nurse."`},
+		"memory_sources.json":       {`"source":"location","granted":true`},
+		"location_contexts.json":    {id.String(), `"latitude":53.37`},
+		"shares.json":               {share.ShareID.String(), id.String()},
 	} {
 		for _, part := range parts {
 			if !bytes.Contains(files[path], []byte(part)) {

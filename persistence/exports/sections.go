@@ -21,6 +21,7 @@ var sections = []struct {
 }{
 	{"account", (*Store).account},
 	{"settings", (*Store).settings},
+	{"account's instructions", (*Store).accountInstructions},
 	{"consents", (*Store).consents},
 	{"locations", (*Store).allLocations},
 	{"conversations", (*Store).allConversations},
@@ -228,9 +229,14 @@ func (s *Store) allProjects(ctx context.Context, account protocol.AccountID, to 
 // exportedInstructions is an item of instructions.json: one version of the instructions of a project.
 type exportedInstructions struct {
 	ProjectID protocol.ProjectID `json:"project_id"`
-	Version   int64              `json:"version"`
-	Content   string             `json:"content"`
-	CreatedAt time.Time          `json:"created_at"`
+	exportedVersion
+}
+
+// exportedVersion is an item of account_instructions.json: one version of the instructions of the account.
+type exportedVersion struct {
+	Version   int64     `json:"version"`
+	Content   string    `json:"content"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // instructionsPage is smaller than page, because instructions are long.
@@ -249,6 +255,25 @@ func (s *Store) allInstructions(ctx context.Context, account protocol.AccountID,
 	return list(to, "instructions.json", "instructions", func() (found []exportedInstructions, more bool, err error) {
 		found, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[exportedInstructions], instructionsSQL,
 			pgx.NamedArgs{"account": account, "project": after.ProjectID, "version": after.Version, "limit": instructionsPage})
+		if len(found) > 0 {
+			after = found[len(found)-1]
+		}
+		return found, len(found) == instructionsPage, err
+	})
+}
+
+const accountInstructionsSQL = `
+	select version, content, created_at from account_instructions
+	where account_id = @account and version > @version
+	order by version
+	limit @limit`
+
+// accountInstructions writes every version of the instructions of the account.
+func (s *Store) accountInstructions(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after exportedVersion
+	return list(to, "account_instructions.json", "account_instructions", func() (found []exportedVersion, more bool, err error) {
+		found, err = pg.Rows(ctx, s.db, account, pgx.RowToStructByName[exportedVersion], accountInstructionsSQL,
+			pgx.NamedArgs{"account": account, "version": after.Version, "limit": instructionsPage})
 		if len(found) > 0 {
 			after = found[len(found)-1]
 		}

@@ -721,6 +721,25 @@ func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
 	}
 }
 
+func TestAnAccountThatHasInstructionsKeepsThem(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive := zipped(w, "manifest.json", `{"format":"turnstone.export"}`,
+		"account_instructions.json", `{"account_instructions":[{"version":1,"content":"older"},{"version":2,"content":"I am a nurse."}]}`)
+	other := w.OtherAccount()
+	_, err := w.DB.Accounts.PutInstructions(t.Context(), other, new(int64), "I am a cook.")
+	w.Must(err)
+	for account, want := range map[protocol.AccountID]string{w.Account: "I am a nurse.", other: "I am a cook."} {
+		done := upload(w, account, archive)
+		kept := int64(0)
+		if account == other {
+			kept = 1
+		}
+		if found, err := w.DB.Accounts.Instructions(t.Context(), account); err != nil || found.Content != want || found.Version != 1 || done.Report.Reasons[protocol.ImportAccountKept] != kept {
+			t.Errorf("%+v, %v, %+v", found, err, done)
+		}
+	}
+}
+
 func TestInstructionsOfAnAbsentProjectAreReported(t *testing.T) {
 	w := storetest.NewWorld(t)
 	done := upload(w, w.Account, zipped(w, "manifest.json", `{"format":"turnstone.export"}`,

@@ -190,6 +190,31 @@ func (r *run) instructions(ctx context.Context, i *source.Instructions) error {
 	})
 }
 
+// accountInstructionsSQL gives the account the instructions of an export, unless it has some.
+const accountInstructionsSQL = `
+	insert into account_instructions (account_id, version, content, created_at)
+	select @account, 1, @content, @created where not exists (select from account_instructions where account_id = @account)`
+
+const accountInstructedSQL = `select exists (select from account_instructions where account_id = $1)`
+
+// accountInstructions imports the instructions of the account.
+func (r *run) accountInstructions(ctx context.Context, i *source.Instructions) error {
+	return r.part(func() error {
+		instructed, err := pg.Row(ctx, r.db, r.account, pgx.RowTo[bool], accountInstructedSQL, r.account)
+		if err != nil {
+			return fmt.Errorf("reading whether an account has instructions: %w", err)
+		}
+		if instructed {
+			r.note(protocol.ImportEntry{Reason: protocol.ImportAccountKept, Detail: "The account keeps its own instructions.", Count: 1})
+			return r.countPart(ctx, nil)
+		}
+		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+			maps.Copy(args, pgx.NamedArgs{"content": i.Content, "created": i.CreatedAt})
+			batch.Queue(accountInstructionsSQL, args)
+		})
+	})
+}
+
 // sameFileSQL finds a file of the account with the content of one of an export: its own, or what an import made of it. One that
 // was deleted from the library counts only for a file that was deleted in the export, too.
 const sameFileSQL = `

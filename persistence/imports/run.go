@@ -179,12 +179,13 @@ func (r *run) read(ctx context.Context) error {
 	active.Go(func() { r.showActivity(ctx, cancel) })
 	r.spool.ctx = ctx
 	err := source.Read(ctx, r.spool, r.spool.size, time.Now(), source.Handler{
-		Conversation: func(c *source.Conversation) error { return r.conversation(ctx, c) },
-		Archive:      func() error { r.archive = true; return nil },
-		Project:      func(p *source.Project) error { return r.project(ctx, p) },
-		Instructions: func(i *source.Instructions) error { return r.instructions(ctx, i) },
-		File:         func(f *source.File) error { return r.file(ctx, f) },
-		Artifact:     func(v *source.Artifact) error { return r.artifact(ctx, v) },
+		Conversation:        func(c *source.Conversation) error { return r.conversation(ctx, c) },
+		Archive:             func() error { r.archive = true; return nil },
+		Project:             func(p *source.Project) error { return r.project(ctx, p) },
+		Instructions:        func(i *source.Instructions) error { return r.instructions(ctx, i) },
+		File:                func(f *source.File) error { return r.file(ctx, f) },
+		AccountInstructions: func(i *source.Instructions) error { return r.accountInstructions(ctx, i) },
+		Artifact:            func(v *source.Artifact) error { return r.artifact(ctx, v) },
 		Problem: func(reason protocol.ImportReason, name, detail string, count int) error {
 			if r.seen >= r.handled && r.parts >= r.handledParts { // an earlier run has noted it otherwise
 				r.note(protocol.ImportEntry{Reason: reason, Title: name, Detail: detail, Count: count})

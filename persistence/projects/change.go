@@ -20,14 +20,7 @@ type Change struct {
 
 // checkVersion returns a conflict with the current resource unless the client sent its version.
 func (c *Change) checkVersion(stored int64, current any) error {
-	switch {
-	case c.Version != nil && protocol.MatchesVersion(*c.Version, stored):
-		return nil
-	case c.Version == nil:
-		return protocol.Conflict(protocol.CodeVersionRequired, current, "Send the version that you change in If-Match.")
-	default:
-		return protocol.Conflict(protocol.CodeStaleVersion, current, "It has changed since that version.")
-	}
+	return protocol.CheckVersion(c.Version, stored, current)
 }
 
 const renameSQL = `

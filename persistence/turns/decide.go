@@ -21,6 +21,7 @@ type startFacts struct {
 	ownerAlive     bool              // the node accepts turns
 	defaultProfile *protocol.Profile // of the account
 	granted        []protocol.MemorySource
+	instructions   int64 // the current version of those of the account
 	project        projectFacts
 	conversation   startConversation
 	sibling        *siblingPoint // the message that the start names in Branch; nil: there is none
@@ -89,6 +90,7 @@ type turnPlan struct {
 	newConversation bool
 	temporary       bool
 	granted         []protocol.MemorySource // none in a temporary conversation
+	instructions    int64                   // the version of those of the account
 	followUp        *protocol.FollowUpID
 	project         *projectFacts
 	session         *protocol.SessionID // of the request; nil: the service starts the turn
@@ -190,7 +192,7 @@ func choose(start *turnlog.Start, f *startFacts) (*turnPlan, error) {
 		account: start.AccountID, at: millis(start.At), input: start.Input, attachments: start.Attachments, tools: start.Tools,
 		requested: firstProfile(&start.Profile, c.profile, f.project.defaultProfile, f.defaultProfile),
 		branch:    c.branch, parent: c.head, depth: c.headDepth, previous: c.headProfile,
-		newConversation: start.ConversationID == nil, temporary: start.Temporary, project: &f.project, session: start.SessionID,
+		newConversation: start.ConversationID == nil, temporary: start.Temporary, instructions: f.instructions, project: &f.project, session: start.SessionID,
 	}
 	if !p.newConversation {
 		p.conversation = *start.ConversationID

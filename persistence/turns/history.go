@@ -74,14 +74,26 @@ func (t *Store) History(ctx context.Context, account protocol.AccountID, convers
 }
 
 const instructionsSQL = `
-select content from project_instructions where account_id = $1 and project_id = $2 and version = $3`
+select (select content from project_instructions where account_id = $1 and project_id = $2 and version = $3),
+       (select content from account_instructions where account_id = $1 and version = $4)`
 
-// Instructions returns a version of the instructions of a project. It is read again in every step of a turn, also after
-// the turn was adopted, and never changes.
-func (t *Store) Instructions(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, version int64) (string, error) {
-	content, err := pg.Row(ctx, t.db, account, pgx.RowTo[string], instructionsSQL, account, project, version)
-	if err != nil {
-		return "", fmt.Errorf("reading the instructions of a project: %w", err)
+// Instructions returns the versions of the instructions that a turn has. They are read again in every step of the turn, also
+// after it was adopted, and never change.
+func (t *Store) Instructions(ctx context.Context, s *turnlog.Spec) (*turnlog.Instructions, error) {
+	found, err := pg.Row(ctx, t.db, s.AccountID, pgx.RowToStructByPos[struct{ Project, Account *string }], instructionsSQL,
+		s.AccountID, s.ProjectID, s.InstructionsVersion, s.AccountInstructions)
+	if err == nil && (found.Project == nil && s.InstructionsVersion > 0 || found.Account == nil && s.AccountInstructions > 0) {
+		err = pg.Classify(pgx.ErrNoRows)
 	}
-	return content, nil
+	if err != nil {
+		return nil, fmt.Errorf("reading the instructions of a turn: %w", err)
+	}
+	instructions := &turnlog.Instructions{}
+	if found.Project != nil {
+		instructions.Project = *found.Project
+	}
+	if found.Account != nil {
+		instructions.Account = *found.Account
+	}
+	return instructions, nil
 }

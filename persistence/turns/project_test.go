@@ -337,11 +337,13 @@ func TestATurnHasTheProfileAndTheInstructionsOfItsProject(t *testing.T) {
 	w.instruct(1, "Be long.")
 	stored, err := w.Turns.LoadTurn(t.Context(), w.Account, spec.TurnID)
 	w.Must(err)
-	text, err := w.Turns.Instructions(t.Context(), w.Account, *stored.Spec.ProjectID, stored.Spec.InstructionsVersion)
-	if err != nil || text != "Be brief." {
-		t.Errorf("an adopted turn has the instructions %q, %v", text, err)
+	text, err := w.Turns.Instructions(t.Context(), stored.Spec)
+	if err != nil || text.Project != "Be brief." || text.Account != "" {
+		t.Errorf("an adopted turn has the instructions %+v, %v", text, err)
 	}
-	_, err = w.Turns.Instructions(t.Context(), w.OtherAccount(), w.project, 1)
+	foreign := *stored.Spec
+	foreign.AccountID = w.OtherAccount()
+	_, err = w.Turns.Instructions(t.Context(), &foreign)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
 	w.Queued(spec.ConversationID, "later")
 	next := turn.End(nil)

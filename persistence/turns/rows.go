@@ -41,7 +41,8 @@ func (p *turnPlan) begin(on turnlog.Runner) (*turnRow, error) {
 	spec := &turnlog.Spec{
 		AccountID: p.account, TurnID: p.turn, ConversationID: p.conversation, BranchID: p.branch,
 		AssistantMessageID: protocol.NewMessageID(), ParentMessageID: p.parent, FollowUpID: p.followUp,
-		Input: p.input, Attachments: p.attachments, Requested: p.requested, CreatedAt: p.at, Granted: p.granted,
+		Input: p.input, Attachments: p.attachments, Requested: p.requested, CreatedAt: p.at,
+		AccountInstructions: p.instructions, Granted: p.granted,
 	}
 	if p.existingMessage != nil {
 		spec.UserMessageID = *p.existingMessage

@@ -17,7 +17,7 @@ import (
 // sharedTables are the tables that a shared round trip may read, each with a column for an update. It may not read
 // closedTables.
 var (
-	sharedTables = map[string]string{"accounts": "display_name", "account_settings": "version", "turns": "state", "idempotency": "path"}
+	sharedTables = map[string]string{"accounts": "display_name", "account_settings": "version", "account_instructions": "content", "turns": "state", "idempotency": "path"}
 	closedTables = []string{
 		"conversations", "branches", "branch_segments", "messages", "follow_ups", "turn_events", "turn_records", "turn_replays",
 		"usage_records", "audit",
@@ -43,6 +43,8 @@ func threeAccounts(t *testing.T) (w *storetest.World, one, two, three protocol.A
 		start.Idempotency = &key
 		w.Start(start)
 		_, err := db.Exec(t.Context(), account, `insert into account_settings (account_id, settings) values ($1, '{}')`, account)
+		w.Must(err)
+		_, err = w.DB.Accounts.PutInstructions(t.Context(), account, new(int64), "Be brief.")
 		w.Must(err)
 	}
 	return w, one, two, three

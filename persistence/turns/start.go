@@ -108,7 +108,8 @@ func accountFacts(account, node string) string {
 	return conversations.LiveTurnsOf(account) + `,
        exists (select from nodes where node_id = ` + node + ` and not dead and not draining),
        (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `),
-       ` + memory.GrantedSQL(account)
+       ` + memory.GrantedSQL(account) + `,
+       ` + accounts.InstructionsVersionSQL(account)
 }
 
 // $3 is the conversation and $4 the project of a new one; either may be null. The project is read after the account was
@@ -195,7 +196,7 @@ func (r request) queueFacts(batch *pgx.Batch, f *startFacts) {
 
 // account returns the targets of the columns of accountFacts.
 func (f *startFacts) account() []any {
-	return []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.granted}
+	return []any{&f.liveTurns, &f.ownerAlive, &f.defaultProfile, &f.granted, &f.instructions}
 }
 
 // scanSibling scans the row of siblingPointSQL, which may be missing.

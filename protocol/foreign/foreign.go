@@ -1,5 +1,5 @@
 // Package foreign frames text that reaches a model as material and never as an instruction of the service: files and their
-// passages, results of tools, and the instructions of projects. All of it passes Frame or Escape. Both clean the text first:
+// passages, results of tools, and the instructions of projects and accounts. All of it passes Frame or Escape. Both clean the text first:
 // a tag that is escaped before invisible characters are removed from it is a tag afterwards. The package imports nothing of
 // the service.
 package foreign

@@ -40,11 +40,19 @@ type Spec struct {
 	DisabledTools       []string            `json:"disabled_tools,omitempty"`       // and those that the request switched off
 	AskAll              bool                `json:"ask_all,omitempty"`              // every call of a tool needs an approval
 
+	AccountInstructions int64 `json:"account_instructions,omitempty"` // the version that the account's had when the turn started; 0: none
+
 	// Granted are the sources of memory to which the account consented when the turn started; none in a temporary
 	// conversation. A later revocation applies to the turn, a later consent does not.
 	Granted []protocol.MemorySource `json:"granted,omitempty"`
 
 	ApprovalLifetime time.Duration `json:"approval_lifetime,omitempty"` // after which an approval expires; 0: a day
+}
+
+// Instructions are the user's for every request of a turn; empty: none.
+type Instructions struct {
+	Project string // of the project of the conversation
+	Account string
 }
 
 // Begin is the first transition of a turn. StartTurn stores it together with the turn's rows.

@@ -244,6 +244,9 @@ func (w *walk) settings() {
 	if theme := changed.Text(w.t, http.StatusOK, "theme"); theme != "dark" {
 		w.t.Errorf("theme %s", theme)
 	}
+	w.call("getAccountInstructions", nil, nil).Value(w.t, http.StatusOK, "content")
+	w.call("putAccountInstructions", nil, map[string]any{"content": "Be brief.", "version": 0}).Value(w.t, http.StatusOK, "updated_at")
+	w.call("putAccountInstructions", nil, map[string]any{"content": "", "version": 1}).Value(w.t, http.StatusOK, "version")
 	settings["theme"] = "light"
 	w.call("putSettings", args{"If-Match": got.Header.Get("ETag")}, settings).Value(w.t, http.StatusConflict, "current")
 }

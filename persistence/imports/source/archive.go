@@ -43,7 +43,7 @@ type Project struct {
 	UpdatedAt  time.Time
 }
 
-// Instructions are one version of the instructions of a project.
+// Instructions are one version of the instructions of a project, or of the account (without a project).
 type Instructions struct {
 	ProjectID protocol.ProjectID // in the export
 	Version   int64
@@ -142,6 +142,7 @@ type ownArchive struct {
 	root  string               // of the paths in the archive; empty, or a folder with / at its end
 	files map[string]*zip.File // by their paths below root
 	used  int                  // files with contents that the list names
+	own   *Instructions        // the newest version of the account's
 }
 
 // ownRoot returns the folder of the manifest of an archive of this service; false: it is of another service.
@@ -190,11 +191,17 @@ func (a *ownArchive) read() error {
 		most       int
 		item       func(*decoder) error
 	}{
+		{"account_instructions.json", "account_instructions", maxVersions, a.accountInstructions},
 		{"projects.json", "projects", maxProjects, a.project},
 		{"instructions.json", "instructions", maxVersions, a.instructions},
 		{"files.json", "files", maxListed, a.file},
 	} {
 		if err := a.list(list.path, list.name, list.most, list.item); err != nil {
+			return err
+		}
+	}
+	if a.own != nil && a.own.Content != "" {
+		if err := a.to.AccountInstructions(a.own); err != nil {
 			return err
 		}
 	}
@@ -329,6 +336,24 @@ func (a *ownArchive) project(d *decoder) error {
 }
 
 func (a *ownArchive) instructions(d *decoder) error {
+	i, err := a.versionOfInstructions(d, true)
+	if err != nil || i == nil {
+		return err
+	}
+	return yield(a.to.Instructions(i))
+}
+
+// accountInstructions reads a version of the instructions of the account.
+func (a *ownArchive) accountInstructions(d *decoder) error {
+	i, err := a.versionOfInstructions(d, false)
+	if err == nil && i != nil && (a.own == nil || i.Version > a.own.Version) {
+		a.own = i
+	}
+	return err
+}
+
+// versionOfInstructions reads a version of the instructions of a project or of the account; nil: it is not valid.
+func (a *ownArchive) versionOfInstructions(d *decoder, ofProject bool) (*Instructions, error) {
 	var from struct {
 		ProjectID text  `json:"project_id"`
 		Version   int64 `json:"version"`
@@ -336,19 +361,19 @@ func (a *ownArchive) instructions(d *decoder) error {
 		CreatedAt when  `json:"created_at"`
 	}
 	if err := d.value(&from); err != nil {
-		return err
+		return nil, err
 	}
 	i := &Instructions{Version: from.Version, CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now)}
-	if i.ProjectID.UnmarshalText([]byte(from.ProjectID)) != nil || from.Version != version(from.Version) {
-		return a.problem(protocol.ImportUnreadable, "", "It is not a version of instructions.")
+	if ofProject && i.ProjectID.UnmarshalText([]byte(from.ProjectID)) != nil || from.Version != version(from.Version) {
+		return nil, a.problem(protocol.ImportUnreadable, "", "It is not a version of instructions.")
 	}
 	content := strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD")
 	if i.Content = clipRunes(content, protocol.MaxInstructions); len(i.Content) < len(from.Content) {
 		if err := a.problem(protocol.ImportTextCut, "", "Instructions were shortened."); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return yield(a.to.Instructions(i))
+	return i, nil
 }
 
 func (a *ownArchive) file(d *decoder) error {
@@ -431,7 +456,7 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

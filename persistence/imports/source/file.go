@@ -35,7 +35,10 @@ type Handler struct {
 	Project      func(*Project) error
 	Instructions func(*Instructions) error
 	File         func(*File) error
-	Artifact     func(*Artifact) error
+	// AccountInstructions receives the newest version of the instructions of the account, after the files.
+	AccountInstructions func(*Instructions) error
+
+	Artifact func(*Artifact) error
 	// Problem receives a problem of the file that belongs to no conversation. name is that of a file in the archive, or
 	// empty.
 	Problem func(reason protocol.ImportReason, name string, detail string, count int) error

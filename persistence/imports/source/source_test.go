@@ -25,6 +25,7 @@ type result struct {
 	conversations []*Conversation
 	projects      []*Project
 	instructions  []*Instructions
+	own           *Instructions // of the account
 	files         []*File
 	contents      []string // of the files
 	artifacts     []*Artifact
@@ -53,10 +54,11 @@ func readFrom(t *testing.T, from io.ReaderAt, size int64) *result {
 // handler collects what is read.
 func (r *result) handler() Handler {
 	return Handler{
-		Conversation: func(c *Conversation) error { r.conversations = append(r.conversations, c); return nil },
-		Archive:      func() error { return nil },
-		Project:      func(p *Project) error { r.projects = append(r.projects, p); return nil },
-		Instructions: func(i *Instructions) error { r.instructions = append(r.instructions, i); return nil },
+		Conversation:        func(c *Conversation) error { r.conversations = append(r.conversations, c); return nil },
+		Archive:             func() error { return nil },
+		Project:             func(p *Project) error { r.projects = append(r.projects, p); return nil },
+		Instructions:        func(i *Instructions) error { r.instructions = append(r.instructions, i); return nil },
+		AccountInstructions: func(i *Instructions) error { r.own = i; return nil },
 		File: func(f *File) error {
 			r.files, r.contents = append(r.files, f), append(r.contents, contentOf(f))
 			return nil
@@ -550,12 +552,13 @@ func TestMemoryIsBounded(t *testing.T) {
 				peak = max(peak, live[0].Value.Uint64()-min(before, live[0].Value.Uint64()))
 			}
 			err := Read(t.Context(), endless{file.head, repeated(file.body), check}, size, time.Now(), Handler{
-				Conversation: func(*Conversation) error { return nil },
-				Project:      func(*Project) error { return nil },
-				Instructions: func(*Instructions) error { return nil },
-				File:         func(*File) error { return nil },
-				Artifact:     func(*Artifact) error { return nil },
-				Problem:      func(protocol.ImportReason, string, string, int) error { return nil },
+				Conversation:        func(*Conversation) error { return nil },
+				Project:             func(*Project) error { return nil },
+				Instructions:        func(*Instructions) error { return nil },
+				AccountInstructions: func(*Instructions) error { return nil },
+				File:                func(*File) error { return nil },
+				Artifact:            func(*Artifact) error { return nil },
+				Problem:             func(protocol.ImportReason, string, string, int) error { return nil },
 			})
 			if check(); err != nil || peak > file.most {
 				t.Errorf("%d MiB of memory, %v", peak>>20, err)
@@ -621,10 +624,11 @@ func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
 		root+"conversations/conv_01h2xcejqtf2nbrexx3vqjhp41.md", "# c",
 		root+"projects.json", `{"projects":[{"project_id":"`+projectA+`","name":"Tides","settings":{"memory_scope":"project","tools":{"now":false}}}]}`,
 		root+"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":1,"content":"Be brief."}]}`,
+		root+"account_instructions.json", `{"account_instructions":[{"version":2,"content":"I am a nurse."},{"version":1,"content":"older"}]}`,
 		root+"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"a","size":1,"sha256":"`+hash+`","path":"files/`+fileA+`"},{"file_id":"`+fileB+`","filename":"b","size":1,"sha256":"`+hash+`","path":null}]}`,
 		root+"files/"+fileA, "x", root+"files/unlisted", "y", "elsewhere.json", "{}",
 		root+"research.json", `{"research_tasks":[{}]}`, root+"shares.json", `{"shares":[{},{}]}`, root+"usage.json", `{}`, root+"manifest.json", manifest))
-	if len(r.conversations) != 1 || len(r.projects) != 1 || r.projects[0].Settings.MemoryScope != protocol.MemoryOfProject || len(r.instructions) != 1 {
+	if len(r.conversations) != 1 || len(r.projects) != 1 || r.projects[0].Settings.MemoryScope != protocol.MemoryOfProject || len(r.instructions) != 1 || r.own == nil || r.own.Content != "I am a nurse." {
 		t.Errorf("%+v", r)
 	}
 	if want := []string{"x", "none, listed false"}; !slices.Equal(r.contents, want) {
@@ -640,6 +644,7 @@ func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	r := read(t, zipOf(t, "manifest.json", manifest,
 		"projects.json", `{"x":[[[]]],"projects":[{"project_id":"`+projectA+`","name":"`+long+`","settings":{"tools":{"`+long+`":false}}},{"project_id":"../x"},7,{"project_id":"`+projectA+`","name":"\u0000\n"}]}`,
 		"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":-1},{"project_id":"`+projectA+`","version":1,"content":"`+long+`"}`,
+		"account_instructions.json", `{"account_instructions":[{"version":-1},{"version":1,"content":"`+long+`"}]}`,
 		"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"`+long+`","size":5,"sha256":"`+hash+`","path":"/etc/passwd"},{"file_id":"`+fileA+`","size":-1,"sha256":"`+hash+`"},{"file_id":"`+fileA+`","size":1,"sha256":"x"}]}`,
 		"files/"+fileA, "x"))
 	if len(r.projects) != 2 || len(r.projects[0].Name) != protocol.MaxTitle || len(r.projects[0].Settings.Tools.Off) != 0 || r.projects[1].Name != unnamedProject {
@@ -647,6 +652,9 @@ func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	}
 	if len(r.instructions) != 1 || len(r.instructions[0].Content) != protocol.MaxInstructions {
 		t.Errorf("%d instructions", len(r.instructions))
+	}
+	if r.own == nil || len(r.own.Content) != protocol.MaxInstructions {
+		t.Error("the instructions of the account are not bounded")
 	}
 	if len(r.files) != 1 || len(r.files[0].Name) > longName || r.contents[0] != "none, listed true" {
 		t.Errorf("%+v", r.files)

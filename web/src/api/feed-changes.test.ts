@@ -82,6 +82,9 @@ describe("what an item of the feed makes outdated", () => {
     expect(outdatedBy(item("account.changed"), nothing)).toEqual([["session"]]);
   });
 
+  test("the instructions of the account, if they changed", () => {
+    expect(outdatedBy(item("instructions.changed"), nothing)).toEqual([["instructions"]]);
+  });
   test("the consents of the account, if one changed", () => {
     expect(outdatedBy(item("consent.changed"), nothing)).toEqual([["consents"]]);
   });

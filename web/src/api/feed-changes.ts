@@ -61,6 +61,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [["session"]];
     case "settings":
       return isKnown(known.settings()) ? [] : [["settings"]];
+    case "instructions":
+      return [["instructions"]];
     case "consent":
       return [["consents"]];
     default: // a kind that this version does not know

@@ -62,6 +62,13 @@ export const settingsQuery = queryOptions({
   staleTime: 60_000,
 });
 
+/** The instructions of the account for all of its conversations. */
+export const instructionsQuery = queryOptions({
+  queryKey: ["instructions"],
+  queryFn: () => body(api.GET("/account/instructions")),
+  refetchOnWindowFocus: "always",
+});
+
 export const devicesQuery = pagedQuery(["devices"], 100, (query) => api.GET("/auth/sessions", { params: { query } }));
 
 /** The tool calls of all conversations that wait for the user's approval, newest first. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chooseLanguage, english, languages } from "./catalog";
 import { consentMessages } from "./consents";
+import { instructionMessages } from "./instructions";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
@@ -11,6 +12,7 @@ describe("messages of the app", () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
         ...consentMessages[tag],
+        ...instructionMessages[tag],
         ...researchMessages[tag],
         ...readingMessages[tag],
         ...searchingMessages[tag],
@@ -18,6 +20,7 @@ describe("messages of the app", () => {
       const inEnglish: Record<string, unknown> = {
         ...english,
         ...consentMessages["en"],
+        ...instructionMessages["en"],
         ...researchMessages["en"],
         ...readingMessages["en"],
         ...searchingMessages["en"],

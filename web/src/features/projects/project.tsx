@@ -5,12 +5,14 @@ import { useEffect, useRef, useState } from "react";
 import { api, body, Refusal } from "../../api/client";
 import { newIdentifier } from "../../api/identifier";
 import {
+  type Project,
   archiveProject,
+  instructionsQuery,
   projectChanged,
   projectConversationsQuery,
   projectQuery,
+  putInstructions,
   restoreProject,
-  type Project,
 } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
 import { focusComposer } from "../composer";
@@ -24,7 +26,7 @@ import { RenameProjectDialog } from "./project-name-dialog";
 import { NotFound } from "../../controls/not-found";
 import { DeleteProjectDialog } from "./project-delete";
 import { ProjectFiles } from "./project-files";
-import { Instructions } from "./project-instructions";
+import { Instructions } from "../../controls/instructions";
 import { PageTitle } from "../../controls/page-title";
 
 export function ProjectPage() {
@@ -62,7 +64,7 @@ export function ProjectPage() {
         {project.state !== "active" && <StateNotice project={project} />}
         {project.state !== "deleted" && (
           <>
-            <Instructions key={id} project={project} />
+            <ProjectInstructions key={id} project={project} />
             <ProjectFiles key={`files of ${id}`} project={project} />
             <ProjectConversations project={project} />
           </>
@@ -206,5 +208,22 @@ function ProjectConversations({ project }: { project: Project }) {
         </Button>
       )}
     </section>
+  );
+}
+
+function ProjectInstructions({ project: { project_id, state } }: { project: Project }) {
+  const { t } = useLocalization();
+  const { data: stored } = useQuery(instructionsQuery(project_id));
+  return (
+    stored && (
+      <Instructions
+        stored={stored}
+        label={t("pages.projects.instructions")}
+        hint={t("pages.projects.instructions_hint")}
+        readOnly={state !== "active"}
+        put={(content, version) => putInstructions(project_id, content, version)}
+        onPut={projectChanged}
+      />
+    )
   );
 }

@@ -31,6 +31,7 @@ import { PageTitle } from "../../controls/page-title";
 const Passkeys = deferred(() => import("./settings-passkeys").then((m) => m.Passkeys));
 const SecurityLog = deferred(() => import("./settings-security-log").then((m) => m.SecurityLog));
 const Privacy = deferred(() => import("./settings-privacy").then((m) => m.Privacy));
+const AccountInstructions = deferred(() => import("./settings-instructions").then((m) => m.AccountInstructions));
 const Identities = deferred(() => import("./settings-identities").then((m) => m.Identities));
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
@@ -280,6 +281,9 @@ function Preferences() {
           />
         </Section>
         <SaveStatus />
+        <div className="rounded-lg border border-line bg-raised px-4">
+          <AccountInstructions />
+        </div>
         <Notifications />
       </Anchor>
     </>

@@ -1,49 +1,57 @@
-// The instructions of a project, which the model gets in every turn of it.
-import { useQuery } from "@tanstack/react-query";
+// The field for instructions, of a project or of the account. They are stored with a button.
 import { useId, useState } from "react";
-import { Refusal } from "../../api/client";
-import { instructionsQuery, projectChanged, putInstructions, type Project } from "../../api/projects";
-import { noticeSignOut } from "../../api/session-state";
-import { Button } from "../../controls/button";
-import { useLocalization } from "../../messages/localization";
+import { Refusal, type Schemas } from "../api/client";
+import { noticeSignOut } from "../api/session-state";
+import { Button } from "./button";
+import { useLocalization } from "../messages/localization";
 
 const maxInstructions = 16_000;
 
-export function Instructions({ project }: { project: Project }) {
+interface InstructionsProps {
+  stored: Schemas["Instructions"];
+  label: string;
+  hint: string;
+  placeholder?: string;
+  readOnly?: boolean;
+  /** Stores a text that is based on a version. */
+  put: (content: string, version: number) => Promise<unknown>;
+  /** Called after every attempt to store. */
+  onPut: () => void;
+}
+
+export function Instructions({ stored, label, hint, placeholder, readOnly, put, onPut }: InstructionsProps) {
   const { t } = useLocalization();
   const id = useId();
-  const { data: stored } = useQuery(instructionsQuery(project.project_id));
   /** The text that the user has typed, and the version that it is based on; null: nothing was typed. */
   const [edited, setEdited] = useState<{ text: string; version: number } | null>(null);
   const [state, setState] = useState<"" | "saving" | "saved" | "changed" | "failed">("");
-  if (stored === undefined) return null;
-  const readOnly = project.state !== "active";
   const save = async (version: number) => {
     if (edited === null) return;
     setState("saving");
     try {
-      await putInstructions(project.project_id, edited.text, version);
+      await put(edited.text, version);
       setEdited(null);
       setState("saved");
     } catch (refusal) {
       noticeSignOut(refusal);
       setState(refusal instanceof Refusal && refusal.code === "stale_version" ? "changed" : "failed");
     } finally {
-      projectChanged();
+      onPut();
     }
   };
   return (
     <section className="flex flex-col gap-2">
       <label htmlFor={id} className="font-semibold">
-        {t("pages.projects.instructions")}
+        {label}
       </label>
       <p id={`${id}-hint`} className="text-sm text-soft">
-        {t("pages.projects.instructions_hint")}
+        {hint}
       </p>
       <textarea
         id={id}
         dir="auto"
         rows={5}
+        placeholder={placeholder}
         readOnly={readOnly}
         maxLength={maxInstructions}
         aria-describedby={`${id}-hint`}

@@ -1,0 +1,29 @@
+package accounts
+
+import (
+	"context"
+
+	"turnstone/http/resource"
+	"turnstone/http/router"
+	"turnstone/protocol"
+)
+
+func (h *Handlers) getInstructions(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[protocol.Instructions], error) {
+	return resource.InstructionsOf(h.Instructions.Instructions(ctx, router.CallerOf(ctx).AccountID))
+}
+
+type instructionsInput struct {
+	resource.IfMatch
+	Body resource.InstructionsBody
+}
+
+func (h *Handlers) putInstructions(ctx context.Context, in *instructionsInput) (*resource.Versioned[protocol.Instructions], error) {
+	version, err := in.RequiredVersion(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Body.Check(); err != nil {
+		return nil, err
+	}
+	return resource.InstructionsOf(h.Instructions.PutInstructions(ctx, router.CallerOf(ctx).AccountID, version, in.Body.Content))
+}
