@@ -1,6 +1,7 @@
 // Writing a message: the composer with its draft and its files, and the messages that wait below the transcript.
 import { deferred } from "../../controls/deferred";
 
+export { addFiles } from "./add-files";
 export { Composer } from "./composer";
 export { focusComposer, focusToWrite, useComposerRequests } from "./composer-requests";
 export { addToDraft, startDrafts } from "./page-drafts";

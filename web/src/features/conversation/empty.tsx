@@ -1,32 +1,35 @@
-// The page of a new chat: examples to start with. Each example shows a feature of the app.
+// The page of a new chat: first steps, each of which shows a feature of the app.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useLayoutEffect, useRef } from "react";
+import { useLayoutEffect, useRef, useState } from "react";
 import { sendMessage } from "../../api/outbox";
 import { newIdentifier } from "../../api/identifier";
 import { sessionQuery } from "../../api/queries";
-import { endNewChat, focusComposer, newChat } from "../composer";
+import { addFiles, endNewChat, focusComposer, newChat } from "../composer";
+import { NewProjectDialog } from "../projects";
 import { Icon, type IconName } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
-import type { MessageKey } from "../../messages/catalog";
 import bird from "../../style/bird.svg";
 
-const examples: readonly { icon: IconName; title: MessageKey; text: MessageKey }[] = [
-  { icon: "spark", title: "transcript.example.about", text: "transcript.example.about.text" },
-  { icon: "tool", title: "transcript.example.sum", text: "transcript.example.sum.text" },
-  { icon: "edit", title: "transcript.example.code", text: "transcript.example.code.text" },
-  { icon: "thought", title: "transcript.example.think", text: "transcript.example.think.text" },
-];
+type Step = "attach" | "leave" | "project";
+
+const steps = [
+  { step: "attach", icon: "file" },
+  { step: "leave", icon: "spark" },
+  { step: "project", icon: "folder" },
+] as const satisfies readonly { step: Step; icon: IconName }[];
 
 export function NewChatExamples() {
   const { t } = useLocalization();
   const navigate = useNavigate();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const list = useRef<HTMLUListElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const [naming, setNaming] = useState(false);
   useLayoutEffect(() => {
-    const examples = list.current;
-    // The examples disappear when the chat is stored; a focused example passes the focus on.
-    return () => void (examples?.contains(document.activeElement) && focusComposer());
+    const shown = list.current;
+    // The steps disappear when the chat is stored; a focused step passes the focus on.
+    return () => void (shown?.contains(document.activeElement) && focusComposer());
   }, []);
   const begin = (text: string) => {
     const id = newIdentifier("conv");
@@ -34,6 +37,11 @@ export function NewChatExamples() {
     sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null, temporary } });
     if (temporary) endNewChat(unused); // the choice applies to one chat
     void navigate({ to: "/c/$conversation", params: { conversation: id } });
+  };
+  const take: Record<Step, () => void> = {
+    attach: () => chooser.current?.click(),
+    leave: () => begin(t("transcript.step.leave.message")),
+    project: () => setNaming(true),
   };
   return (
     <div className="min-h-0 grow overflow-y-auto">
@@ -43,24 +51,42 @@ export function NewChatExamples() {
         <h1 className="text-2xl font-semibold text-balance">{t("transcript.empty.title")}</h1>
         <p className="mt-2 max-w-prose text-soft">{t("transcript.empty.text")}</p>
         <ul ref={list} className="mt-8 grid gap-x-6 gap-y-1 sm:grid-cols-2">
-          {examples.map(({ icon, title, text }) => (
-            <li key={title}>
+          {steps.map(({ step, icon }) => (
+            <li key={step}>
               <button
                 type="button"
-                onClick={() => begin(t(text))}
+                onClick={take[step]}
                 className="-mx-3 flex w-[calc(100%+1.5rem)] items-start gap-3 rounded-md px-3 py-2.5 text-start hover:bg-hover"
               >
                 <span className="mt-1 text-accent">
                   <Icon name={icon} size={18} />
                 </span>
                 <span>
-                  <span className="block font-medium">{t(title)}</span>
-                  <span className="block text-sm text-soft">{t(text)}</span>
+                  <span className="block font-medium">{t(`transcript.step.${step}`)}</span>
+                  <span className="block text-sm text-soft">{t(`transcript.step.${step}.text`)}</span>
                 </span>
               </button>
             </li>
           ))}
         </ul>
+        <input
+          ref={chooser}
+          type="file"
+          accept="application/pdf"
+          multiple
+          hidden
+          onChange={({ target }) => {
+            void addFiles(newChat().id, target.files!);
+            target.value = ""; // so that the same file can be chosen again
+            focusComposer();
+          }}
+        />
+        {naming && (
+          <NewProjectDialog
+            onClose={() => setNaming(false)}
+            onCreated={({ project_id }) => void navigate({ to: "/p/$project", params: { project: project_id } })}
+          />
+        )}
       </div>
     </div>
   );

@@ -1,6 +1,6 @@
 // Projects: their list, and the page of each.
 import { lazyRouteComponent } from "@tanstack/react-router";
 
-export { Projects } from "./projects";
+export { NewProjectDialog, Projects } from "./projects";
 
 export const ProjectPage = lazyRouteComponent(() => import("./project"), "ProjectPage");

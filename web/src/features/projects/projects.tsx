@@ -8,7 +8,9 @@ import { deferred } from "../../controls/deferred";
 import { Icon } from "../../controls/icon";
 import { useLocalization } from "../../messages/localization";
 
-const NameDialog = deferred(() => import("./project-name-dialog").then((m) => m.NewProjectDialog));
+export const NewProjectDialog = deferred(() => import("./project-name-dialog").then((m) => m.NewProjectDialog), {
+  onFailure: ({ onClose }) => onClose(),
+});
 
 export function Projects({ onOpen }: { onOpen: () => void }) {
   const { t } = useLocalization();
@@ -54,7 +56,7 @@ export function Projects({ onOpen }: { onOpen: () => void }) {
         )}
       </ul>
       {naming && (
-        <NameDialog
+        <NewProjectDialog
           onClose={() => setNaming(false)}
           onCreated={(project) => {
             setNaming(false);
