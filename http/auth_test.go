@@ -665,7 +665,7 @@ func TestProfilesPublishWhatTheyCanDo(t *testing.T) {
 	var list protocol.List[protocol.ProfileAbilities]
 	w.client().register("ada@example.com").expect(200, "GET", "/profiles", nil).into(t, &list)
 	high := "high"
-	want := protocol.ProfileAbilities{Profile: protocol.ProfileDeepReasoning, Tools: true, ContextTokens: 128_000, MaxOutputTokens: 32_768, Effort: &high}
+	want := protocol.ProfileAbilities{Profile: protocol.ProfileDeepReasoning, ModelID: "b", Tools: true, ContextTokens: 128_000, MaxOutputTokens: 32_768, Effort: &high}
 	if len(list.Data) != 3 || list.HasMore || list.Data[0].Profile != protocol.ProfileBalanced || list.Data[0].Effort != nil || !reflect.DeepEqual(list.Data[1], want) {
 		t.Errorf("%+v", list)
 	}

@@ -21,9 +21,10 @@ func (p Profile) Valid() bool {
 	return p == ProfileAuto || p == ProfileBalanced || p == ProfileDeepReasoning || p == ProfileCoding
 }
 
-// ProfileAbilities is what a profile can do. It describes the first model of the profile, not a particular one.
+// ProfileAbilities is what a profile can do. It describes the first model of the profile.
 type ProfileAbilities struct {
 	Profile         Profile `json:"profile" enum:"balanced,deep_reasoning,coding"`
+	ModelID         string  `json:"model_id" doc:"The model that answers first. It may change; the profile stays."`
 	Pictures        bool    `json:"pictures" doc:"The model sees pictures. Otherwise it gets their names and sizes."`
 	Tools           bool    `json:"tools" doc:"The model can use tools."`
 	ContextTokens   int     `json:"context_tokens" doc:"About how many tokens a conversation and its answer can have before the oldest messages are left out."`

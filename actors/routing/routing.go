@@ -41,7 +41,7 @@ func (r Routes) Abilities() (list []protocol.ProfileAbilities) {
 		}
 		first := routes[0]
 		able := protocol.ProfileAbilities{
-			Profile: profile, Pictures: first.Pictures, Tools: !first.WithoutTools, ContextTokens: first.ContextTokens,
+			Profile: profile, ModelID: first.Model, Pictures: first.Pictures, Tools: !first.WithoutTools, ContextTokens: first.ContextTokens,
 			MaxOutputTokens: first.MaxOutputTokens, Fallback: len(routes) > 1,
 		}
 		if first.ReasoningEffort != "" {

@@ -167,7 +167,7 @@ async function chooseProfile(page: Page, account: Account): Promise<void> {
   await messages(page).nth(1).waitFor(); // until the conversation is loaded, a choice is for the next message only
   await page.getByRole("button", { name: /^Model profile/ }).focus();
   await page.keyboard.press("Enter");
-  await page.getByRole("menuitemradio", { name: /^Coding/ }).press("Enter");
+  await page.getByRole("menuitemradio", { name: /^Coding · \S+ / }).press("Enter");
   await expect
     .poll(async () => (await account.read<{ profile: string }>(`/conversations/${conversation}`)).profile)
     .toBe("coding");

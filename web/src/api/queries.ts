@@ -69,6 +69,13 @@ export const instructionsQuery = queryOptions({
   refetchOnWindowFocus: "always",
 });
 
+/** What the profiles can do, and with which models. */
+export const profilesQuery = queryOptions({
+  queryKey: ["profiles"],
+  queryFn: () => body(api.GET("/profiles")),
+  staleTime: Infinity,
+});
+
 export const devicesQuery = pagedQuery(["devices"], 100, (query) => api.GET("/auth/sessions", { params: { query } }));
 
 /** The tool calls of all conversations that wait for the user's approval, newest first. */

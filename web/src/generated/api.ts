@@ -57,7 +57,7 @@ export interface paths {
         };
         /**
          * Export the account
-         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences, the consents, the location contexts and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
+         * @description Streams a ZIP archive of what the account owns: each conversation as JSON with all of its branches, drafts and follow-ups, and as Markdown; projects with their settings and every version of their instructions; shares, without their addresses; the files with their contents, the preferences, every version of the instructions of the account, the consents, the location contexts and the usage. The last file, `manifest.json`, has the counts, and the SHA-256 hash of every other file. Temporary conversations, deleted projects and the conversations in them are left out. An account has one export at a time; another request gets 409 with `current.started_at`. A reader that accepts nothing for 30 seconds is disconnected; an archive without its end is not valid. Requires a sign-in within the last ten minutes.
          */
         get: operations["exportAccount"];
         put?: never;
@@ -123,7 +123,7 @@ export interface paths {
         put?: never;
         /**
          * Import an export
-         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive, a JSON file (also JSON lines) or an HTML file of Turnstone, ChatGPT, Claude, Open WebUI, LibreChat, DeepSeek or Gemini (Takeout). The service recognises the format by the content. Files that are in the archive become files of the account, within its limits; documents that the model wrote become artifacts; what is left out or changed has a line in the report. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, or gets the messages that it has gained since, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.
+         * @description Receives an export as the body, of at most 2 GiB: a ZIP archive, a JSON file (also JSON lines) or an HTML file of Turnstone, ChatGPT, Claude, Open WebUI, LibreChat, DeepSeek or Gemini (Takeout). The service recognises the format by the content. Files that are in the archive become files of the account, within its limits; documents that the model wrote become artifacts; an account without instructions gets the newest ones of its export; what is left out or changed has a line in the report. A background job then reads it; follow it with `GET /account/imports/{import_id}`. A conversation that the account already has is skipped, or gets the messages that it has gained since, so the same export can be imported again, also after an import that failed or was cancelled. An account has one import at a time; another request gets 409 with the open import in `current`. An account can upload 4 GiB in 24 hours (429). A repeat with the same Idempotency-Key is read to its end and compared with the first body before it gets the stored response.
          */
         post: operations["createImport"];
         delete?: never;
@@ -5161,6 +5161,8 @@ export interface components {
              * @description The most tokens that one answer has.
              */
             max_output_tokens: number;
+            /** @description The model that answers first. It may change; the profile stays. */
+            model_id: string;
             /** @description The model sees pictures. Otherwise it gets their names and sizes. */
             pictures: boolean;
             /** @enum {string} */
@@ -37795,6 +37797,7 @@ export interface operations {
                      *           "effort": "low",
                      *           "fallback": false,
                      *           "max_output_tokens": 1,
+                     *           "model_id": "demo",
                      *           "pictures": false,
                      *           "profile": "balanced",
                      *           "tools": false

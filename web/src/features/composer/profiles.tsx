@@ -1,9 +1,10 @@
 // The choice of a profile: for the conversation, where the service stores it, or for the next message only.
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { noticeSignOut } from "../../api/session-state";
-import { api, body, Refusal, type Conversation, type ConversationPage } from "../../api/client";
+import { api, body, Refusal, type Conversation, type ConversationPage, type Schemas } from "../../api/client";
 import type { Profile } from "../../api/outbox";
-import { refetchInAllTabs, cacheConversation } from "../../api/queries";
+import { refetchInAllTabs, cacheConversation, profilesQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuCheck, MenuChoice, MenuLine } from "../../controls/menu";
 import { toast } from "../../controls/toast";
@@ -40,15 +41,7 @@ export function ProfilePicker({ profile, once, onProfile, onOnce }: PickerProps)
         </button>
       }
     >
-      <MenuChoice
-        value={once ?? profile}
-        onChange={(chosen) => (single ? onOnce(chosen) : onProfile(chosen))}
-        options={profiles.map((value) => ({
-          value,
-          label: t(`composer.profile.${value}`),
-          hint: t(`composer.profile.${value}.hint`),
-        }))}
-      />
+      <Choices value={once ?? profile} onChange={(chosen) => (single ? onOnce(chosen) : onProfile(chosen))} />
       <MenuLine />
       <MenuCheck
         checked={single}
@@ -61,6 +54,32 @@ export function ProfilePicker({ profile, once, onProfile, onOnce }: PickerProps)
       </MenuCheck>
     </Menu>
   );
+}
+
+/** The profiles, each with its model. */
+function Choices({ value, onChange }: { value: Profile; onChange: (profile: Profile) => void }) {
+  const localization = useLocalization();
+  const { data } = useQuery(profilesQuery);
+  const options = profiles.map((profile) => optionOf(profile, data?.data, localization));
+  return <MenuChoice value={value} onChange={onChange} options={options} />;
+}
+
+/** Returns how a profile is shown: with its model and the size of the model's context, if they are known. */
+export function optionOf(
+  profile: Profile,
+  abilities: readonly Schemas["ProfileAbilities"][] | undefined,
+  { t, intl }: Pick<Localization, "t" | "intl">,
+) {
+  const label = t(`composer.profile.${profile}`);
+  const hint = t(`composer.profile.${profile}.hint`);
+  const able = abilities?.find((one) => one.profile === profile);
+  if (able === undefined) return { value: profile, label, hint };
+  const tokens = intl.formatNumber(able.context_tokens, { notation: "compact" });
+  return {
+    value: profile,
+    label: t("composer.profile.model", { profile: label, model: able.model_id }),
+    hint: t("composer.profile.context", { hint, tokens }),
+  };
 }
 
 /** Stores the profile of a conversation. If it was changed elsewhere in the meantime, the user decides. */

@@ -40,6 +40,18 @@ export function Actions({ always, overlay = false, children }: ActionsProps) {
   );
 }
 
+/** The time of a message: that of the day, and in full on hover and for screen readers. */
+export function SentAt({ at }: { at: string }) {
+  const { intl } = useLocalization();
+  const full = intl.formatDate(at, { dateStyle: "full", timeStyle: "short" });
+  return (
+    <time dateTime={at} title={full} className="relative px-1.5">
+      <span aria-hidden="true">{intl.formatTime(at, { timeStyle: "short" })}</span>
+      <span className="sr-only">{full}</span>
+    </time>
+  );
+}
+
 /** Switches between the versions of a message. */
 export function Siblings({ message }: { message: Message }) {
   const { t, intl } = useLocalization();

@@ -16,7 +16,7 @@ import type { PartView } from "../../turn/fold";
 import { useLive } from "../../turn/live";
 import { useLocalization } from "../../messages/localization";
 import { Citation, ReportDetails } from "../research";
-import { Actions, Siblings } from "./actions";
+import { Actions, SentAt, Siblings } from "./actions";
 import { Activity } from "./activity";
 import { Ending } from "./ending";
 import { FeedbackButtons, isEligible } from "./feedback";
@@ -142,10 +142,17 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
               ))}
           </Menu>
           <Siblings message={message} />
+          <SentAt at={message.created_at} />
           {message.profile !== null && (
             <span className="relative px-1.5">
               <span className="sr-only">{t("transcript.answered_by")} </span>
               {t(profileMessages[message.profile])}
+              {(message.model_id ?? "") !== "" && (
+                <>
+                  {" · "}
+                  <bdi>{message.model_id}</bdi>
+                </>
+              )}
             </span>
           )}
         </>

@@ -12,7 +12,7 @@ import { lineCount, previewOf } from "../../parts/preview";
 import { saveText } from "../../parts/export-text";
 import { focusComposer, OutboxMessageNotice } from "../composer";
 import { useLocalization } from "../../messages/localization";
-import { Actions, Siblings } from "./actions";
+import { Actions, SentAt, Siblings } from "./actions";
 import { Editor } from "./editor";
 import { useConversationContext } from "./conversation-context";
 
@@ -71,6 +71,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
         <Actions always={message.sibling_count > 1} overlay>
           {() => (
             <>
+              <SentAt at={message.created_at} />
               <CopyButton label={t("transcript.copy")} text={() => text} />
               {!busy && (
                 <IconButton
