@@ -120,7 +120,11 @@ export default defineConfig({
       input: { index: "index.html", sandbox: "src/sandbox/sandbox.ts" },
       preserveEntrySignatures: "allow-extension",
       output: {
-        codeSplitting: { groups: [{ name: "app", tags: ["$initial"], includeDependenciesRecursively: false }] },
+        codeSplitting: {
+          groups: [
+            { name: "app", tags: ["$initial"], test: /^(?!.*\/src\/sandbox\/)/, includeDependenciesRecursively: false },
+          ],
+        },
       },
     },
   },

@@ -30,7 +30,7 @@ const (
 	askForLength   = "at length"
 	askWithoutEnd  = "without end"
 	modelInterval  = 8 * time.Millisecond
-	lengthy        = 60
+	lengthy        = 240
 	endless        = 100_000
 	modelKey       = "key-of-the-walk"
 	sumIsSaid      = "The tool says: 42"

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Problem } from "../../api/problem";
-import { formErrorsOf, providerFailureIn } from "./form-errors";
+import { formErrorsOf } from "./form-errors";
+import { providerFailureIn } from "./provider-errors";
 
 const refusal = (status: number, code: string, errors: { field: string; message: string }[] = [], retryAfter = 0) => ({
   status,

@@ -3,7 +3,7 @@
 import { useEffect } from "react";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
-import { providerFailureIn } from "./form-errors";
+import { providerFailureIn } from "./provider-errors";
 
 /** The text for the reason; null: no sign-in with a provider failed. */
 export let providerFailure: ReturnType<typeof providerFailureIn> = null;
