@@ -65,7 +65,20 @@ func (b *Budget) convert(source string) (html template.HTML, ok bool) {
 		return "", false
 	}
 	safe := string(sanitizer.SanitizeBytes(out.Bytes()))
-	return template.HTML(replacePlaceholders(safe, formulas, formulaHTML)), true //nolint:gosec // it is sanitized, and formulas are escaped
+	return template.HTML(replacePlaceholders(safe, formulas, b.formula)), true //nolint:gosec // it is sanitized, and formulas are escaped
+}
+
+// formulaSteps is what a byte of MathML costs. A letter of a formula can become thirty of them.
+const formulaSteps = 20
+
+// formula returns a formula as MathML, or as its source if the budget does not suffice.
+func (b *Budget) formula(f *formula) string {
+	if b.left < 0 {
+		return formulaSource(f)
+	}
+	html := formulaHTML(f)
+	b.left -= formulaSteps * len(html)
+	return html
 }
 
 // parse returns the tree of Markdown; nil: the budget does not suffice.

@@ -34,8 +34,10 @@ func formulaHTML(f *formula) string {
 	if math, ok := mathML(strings.TrimSpace(f.tex), f.display); ok {
 		return math
 	}
-	return `<code>` + template.HTMLEscapeString(f.tex) + `</code>`
+	return formulaSource(f)
 }
+
+func formulaSource(f *formula) string { return `<code>` + template.HTMLEscapeString(f.tex) + `</code>` }
 
 // texParser reads TeX from left to right, each byte once. The elements that it writes have escaped text, and no attributes that
 // come from the formula.

@@ -88,3 +88,10 @@ func TestTheTitlesOfAlertsAreInTheLanguageOfThePage(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestFormulasDoNotMakeAPageLarge(t *testing.T) {
+	source := strings.Repeat("$"+strings.Repeat("(", maxTeX-2)+"$ ", 500)
+	if got := len(Render(NewBudget(t.Context()), source)); got > 4*len(source) {
+		t.Errorf("%d bytes of formulas become %d", len(source), got)
+	}
+}
