@@ -1,6 +1,6 @@
 // The settings of this device, stored in the browser and not on the service.
 import { create } from "zustand";
-import { storePreference } from "./preference";
+import { storePreference } from "../api/preference";
 
 export interface DeviceSettings {
   /** How a streaming answer is announced to a screen reader: not at all, by sentence, or once it is complete. */

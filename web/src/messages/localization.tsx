@@ -8,7 +8,7 @@ import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
 import { isolateValues, type Values } from "./bidi-isolation";
 import { chooseLanguage, english, languages, type MessageKey, type Messages } from "./catalog";
-import { storePreference } from "../controls/preference";
+import { storePreference } from "../api/preference";
 
 export interface Localization {
   language: string;

@@ -4,7 +4,7 @@ import { useEffect } from "react";
 import { sessionQuery, settingsQuery } from "../api/queries";
 import { useFeedStart } from "../turn/account-feed";
 import { useSettingsStore } from "../api/settings-store";
-import { storePreference } from "../controls/preference";
+import { storePreference } from "../api/preference";
 
 export function ThemeEffect() {
   const session = useQuery({ ...sessionQuery, enabled: false });
