@@ -250,7 +250,7 @@ func scanConversationPage(row pgx.Row, page *protocol.ConversationPage) error {
 	err := row.Scan(
 		&c.ConversationID, &c.Title, &c.TitleSource, &c.ProjectID, &c.PinnedAt, &c.ArchivedAt, &c.ActiveBranchID,
 		&c.HeadMessageID, &c.LiveTurnID, &c.Profile, &c.Metadata, &c.Temporary, &c.ExpiresAt, &c.Unread,
-		&c.MessageCount, &c.Version, &c.CreatedAt, &c.UpdatedAt, &c.LastActivityAt,
+		&c.MessageCount, &c.HasDraft, &c.Version, &c.CreatedAt, &c.UpdatedAt, &c.LastActivityAt,
 		&d.Content, &d.Attachments, &d.Version, &d.UpdatedAt, &page.QueueVersion,
 		&live.turn, &live.state, &live.last, &live.accepting, &live.message, &page.PendingApprovals)
 	if page.PendingApprovals == nil {

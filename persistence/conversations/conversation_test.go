@@ -322,8 +322,14 @@ func TestOfSimultaneousDraftsWithOneVersionOneWins(t *testing.T) {
 	if err != nil || draft.Version != 2 || draft.Content != "" || !slices.Equal(draft.Attachments, []protocol.FileID{file}) {
 		t.Errorf("%+v (%v)", draft, err)
 	}
-	if c := read(t, db, account, id); c.Version != 1 {
-		t.Errorf("drafts changed the version to %d", c.Version)
+	if c := read(t, db, account, id); c.Version != 1 || !c.HasDraft {
+		t.Errorf("drafts changed the version to %d, or the conversation has none: %t", c.Version, c.HasDraft)
+	}
+	if page, err := db.Conversations.ConversationPage(t.Context(), account, id); err != nil || !page.HasDraft {
+		t.Errorf("the page of a conversation with a draft is %+v, %v", page, err)
+	}
+	if _, err := db.Drafts.PutDraft(t.Context(), account, id, "", nil, nil); err != nil || read(t, db, account, id).HasDraft {
+		t.Errorf("an empty draft counts as one, or %v", err)
 	}
 	_, err = db.Drafts.PutDraft(t.Context(), pgtest.Account(t, db), id, "x", nil, nil)
 	storetest.WantCode(t, err, protocol.CodeNotFound)
