@@ -453,8 +453,8 @@ describe("finding text in a conversation", () => {
     [181, "The last one: nee**dle**."],
   ]);
 
-  /** Opens a conversation whose pages of messages are made from its only question and answer. */
-  async function openLong(count: number): Promise<BrowserWindow> {
+  /** Opens a conversation whose pages of messages are made from its only question and answer. more: it has an older page. */
+  async function openLong(count: number, more = true): Promise<BrowserWindow> {
     const account = await sharedAccount();
     const conversation = await account.chat(`Hello! ${fast(5)}`);
     const visit = await BrowserWindow.open("/health", account);
@@ -469,7 +469,11 @@ describe("finding text in a conversation", () => {
         return { ...model, message_id: `msg_${older ? "old" : "made"}_${at}`, parts: [{ ...model.parts[0], text }] };
       });
       await route.fulfill({
-        json: { data: older ? made : [...made, ...data], older_cursor: older ? null : "more", newer_cursor: null },
+        json: {
+          data: older ? made : [...made, ...data],
+          older_cursor: older || !more ? null : "more",
+          newer_cursor: null,
+        },
       });
     });
     await visit.page.goto(`${url}/c/${conversation}`);
@@ -526,8 +530,6 @@ describe("finding text in a conversation", () => {
       await expect.poll(() => highlighted(page, "find-current")).toEqual([match]);
       await expect.poll(() => currentVisible(page)).toBe(true);
     }
-    await field.fill("no such text");
-    await expect.poll(() => count.innerText()).toBe("No matches");
     await field.fill("needle");
     await expect.poll(() => count.innerText()).toMatch(/of 4$/);
     const reader = await scroller(page).evaluate((element) => element.scrollTop);
@@ -538,6 +540,8 @@ describe("finding text in a conversation", () => {
     expect(reader).toBeGreaterThan(0);
     await expectFocus(field);
     await expect.poll(() => currentVisible(page)).toBe(true);
+    await field.fill("no such text");
+    await expect.poll(() => count.innerText()).toBe("No matches");
     // The same keys again are left to the browser.
     expect(
       await field.evaluate((element) =>
@@ -553,8 +557,20 @@ describe("finding text in a conversation", () => {
     await visit.close();
   });
 
+  test("18 a text that no loaded message has is looked for in the older ones", async () => {
+    const visit = await openLong(50);
+    const { page } = visit;
+    await page.keyboard.press("ControlOrMeta+f");
+    const bar = page.getByRole("search", { name: "Find in conversation" });
+    await bar.getByRole("textbox").fill("an old needle");
+    await expect.poll(() => bar.getByRole("status").innerText()).toBe("1 of 2");
+    await expect.poll(() => currentVisible(page)).toBe(true);
+    await bar.getByText("Searches loaded messages.", { exact: true }).waitFor();
+    await visit.close();
+  });
+
   test("18 the browser's own find is left alone while all messages are in the document", async () => {
-    const visit = await openLong(200);
+    const visit = await openLong(200, false);
     const { page } = visit;
     await messages(page).nth(199).waitFor();
     expect(

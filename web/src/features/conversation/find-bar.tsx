@@ -12,6 +12,9 @@ import type { Row } from "./rows";
 import { useMatches } from "./use-matches";
 import type { Scroll } from "./use-scroll";
 
+/** The most pages of older messages that are loaded by themselves to find a text. */
+const maxPages = 50;
+
 interface FindBarProps {
   rows: readonly Row[];
   scroll: Pick<Scroll, "scroller" | "content">;
@@ -38,6 +41,12 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
   // Later searches start from the match that is shown now.
   useEffect(() => setCurrent(match), [match]);
   const { loadOlder, loaded } = useOlder(rows, onOlder);
+  // A text that no loaded message has is looked for in the older ones.
+  const first = rows[0]?.key;
+  const searching = matches.query !== "" && list.length === 0 && hasOlder && loaded < maxPages;
+  useEffect(() => {
+    if (searching) loadOlder();
+  }, [searching, first]);
   useHighlights(scroll, locator, matches.query, match?.key ?? null, match?.nth ?? 0, loaded);
 
   const go = (by: 1 | -1) => list.length > 0 && setCurrent(list[(at + by + list.length) % list.length]!);
@@ -84,6 +93,7 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
         />
         <span role="status" className="shrink-0 px-1 text-xs text-soft tabular-nums">
           {matches.query !== "" &&
+            !searching &&
             (list.length === 0
               ? t("transcript.find.none")
               : t("transcript.find.count", { at: at + 1, count: list.length }))}

@@ -37,7 +37,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   const seen = useLastSeenRow(rows, following);
   const [edit, editHandled] = useEditRequest(rows, scroll.toEnd);
   useScrollToSent(rows, scroll.toQuestion);
-  const [finding, closeFind] = useFind(rows.length > maxUnvirtualized);
+  const [finding, closeFind] = useFind(rows.length > maxUnvirtualized || conversation.hasOlder);
   useAddressedMessage(id, conversation, scroll, locator);
   useMarkAsRead(id, rows, following, page?.unread === true);
   const busy = turnID !== null || page?.live_turn_id != null;
