@@ -35,7 +35,7 @@ type compressor struct {
 
 // compress calls handler with a response writer that compresses, if the client accepts it.
 func compress(w stdhttp.ResponseWriter, r *stdhttp.Request, handler stdhttp.HandlerFunc) {
-	c := &compressor{ResponseWriter: w, accepted: r.Method == stdhttp.MethodGet && response.Accepts(r.Header, "gzip")}
+	c := &compressor{ResponseWriter: w, accepted: r.Method == stdhttp.MethodGet && response.Accepts(r, "gzip")}
 	defer c.release()
 	handler(c, r)
 	c.finish()

@@ -225,7 +225,7 @@ func (s *App) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	header.Set("Vary", "Accept-Encoding")
 	content := a.plain
 	for _, e := range encodings {
-		if made, has := a.encoded[e.name]; has && response.Accepts(r.Header, e.name) {
+		if made, has := a.encoded[e.name]; has && response.Accepts(r, e.name) {
 			header.Set("Content-Encoding", e.name)
 			content = made
 			break

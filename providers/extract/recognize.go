@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/timelimit"
 	"turnstone/providers/child"
 )
 
@@ -22,13 +23,14 @@ const tesseract = "tesseract"
 const (
 	// maxRecognized limits the pages of a PDF whose text is recognized, each of which takes seconds.
 	maxRecognized = 30
-	// recognitionTime limits the recognition in a content. The job that waits for it has 2 minutes.
-	recognitionTime = 45 * time.Second
 	// maxTable limits what tesseract prints: a line for each word, and more pages than one have no more than a page.
 	maxTable = 4 << 20
 	// recognizedSide is the longer side of a picture in which text is recognized: 250 dots per inch of a page.
 	recognizedSide = 2800
 )
+
+// recognitionTime limits the recognition in a content. The job that waits for it has 2 minutes.
+var recognitionTime = timelimit.Of(45 * time.Second)
 
 // languageData are the names of tesseract's data for languages; see the names of its Debian packages, tesseract-ocr-….
 var languageData = map[string]string{

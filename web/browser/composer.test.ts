@@ -173,7 +173,7 @@ async function focusFromExamples(page: Page): Promise<void> {
   await expectFocus(example);
   await page.waitForURL("**/c/*");
   await expectFocus(example);
-  await example.press("Enter");
+  await page.getByRole("button", { name: /^Close this tab while it answers/ }).press("Enter");
   await messages(page).nth(1).waitFor();
   await expectFocus(composer(page));
 }

@@ -93,7 +93,7 @@ describe("temporary chats", () => {
     await newTemporaryChat(page);
     const created = await intercept(page, "POST", /\/files\/uploads$/);
     const drafts = await intercept(page, "PUT", /\/draft$/);
-    await page.locator('input[type="file"]').setInputFiles(textFile("tides.txt"));
+    await page.getByRole("form").locator('input[type="file"]').setInputFiles(textFile("tides.txt"));
     await expect.poll(() => created.length).toBe(1);
     const { conversation_id } = created[0]!.request().postDataJSON() as { conversation_id: string };
     expect((await read(account, conversation_id)).temporary).toBe(true);

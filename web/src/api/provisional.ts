@@ -48,9 +48,10 @@ function futureConversation(message: OutboxMessage): Conversation {
 /** Whether the service has the conversation, so that it can be renamed and deleted. */
 export const isStored = (conversation: Conversation): boolean => conversation.version > 0;
 
-/** Whether nothing was ever sent in a conversation, so that it is at most a draft. */
+/** Whether nothing was ever sent in a conversation, so that it is at most a draft. A temporary one shows what it is. */
 export const isUnsent = (conversation: Conversation): boolean =>
   isStored(conversation) &&
+  !conversation.temporary &&
   conversation.message_count === 0 &&
   conversation.live_turn_id === null &&
   conversation.title === "" &&
