@@ -68,7 +68,7 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("POST", path+"/restore", "restoreArtifact", "Restore a version of an artifact", route.Writes, h.restore).
 			DescribedAs("Stores the content and the title of an older version as a new version. Versions in between stay."+changeDoc).
 			WithExample(route.Object{"version": 2}).WithCodes(protocol.CodeTooLarge, protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
-		route.Stream("GET", path+"/content", "getArtifactContent", "Download an artifact", route.Reads, h.content).
+		route.Stream("GET", path+"/content", "getArtifactContent", "Download an artifact", route.Lists, h.content).
 			DescribedAs("Sends the content of a version as a download of the type text/plain, which no browser runs. With `format=csv`, a table has the type text/csv, line ends as in RFC 4180, and an apostrophe before each cell that a spreadsheet would take for a formula; PUT removes these apostrophes again. With `format=html` and `format=docx`, a document is a page that loads nothing, or a file for word processors.").
 			Documented(documentContent),
 	}
