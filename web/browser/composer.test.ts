@@ -181,12 +181,11 @@ async function focusFromExamples(page: Page): Promise<void> {
 /** A new conversation looks like a new chat until its first message, and is in the list only while its draft has a text. */
 async function listOnlyDraftsWithText(page: Page): Promise<void> {
   const welcome = page.getByRole("heading", { level: 1, name: "What's on your mind?" });
-  const row = sidebar(page).getByRole("link", { name: "Draft", exact: true });
-  await openInApp(page, "/library");
-  await row.waitFor({ state: "hidden" });
   await openInApp(page, "/");
   await composer(page).fill("Moons");
   await page.waitForURL("**/c/*");
+  const id = new URL(page.url()).pathname.split("/").at(-1)!;
+  const row = sidebar(page).locator(`[data-conversation="${id}"]`, { hasText: /^Draft$/ });
   await row.waitFor();
   await welcome.waitFor();
   await page.reload();

@@ -16,19 +16,8 @@ const batch = 36;
 
 /** The fields whose text is parsed as Markdown, and those that show it literally. */
 const parsed = ["thought", "answer"] as const;
-const literal = [
-  "question",
-  "source",
-  "code",
-  "file",
-  "tool",
-  "argument",
-  "result",
-  "failure",
-  "notice",
-  "model",
-] as const;
-type Field = (typeof parsed)[number] | (typeof literal)[number] | "title";
+const literal = ["question", "source", "code", "file", "tool", "argument", "result", "failure", "notice"] as const;
+type Field = (typeof parsed)[number] | (typeof literal)[number] | "title" | "model";
 
 /** The label of a field with a payload. It precedes the payload, so that it shows where the payload is rendered. */
 const mark = (field: Field, at: number) => `${field}-${at}:`;
@@ -192,6 +181,7 @@ async function expectRendered(page: Page, indexes: readonly number[]): Promise<v
     }
   }
   expect(missing, "payloads that were not rendered").toEqual([]);
+  expect(text, "an answer names its model").toMatch(/model-\d+:/);
 }
 
 /** Expects that no content ran or was fetched, and that there is no element that could do so. */
