@@ -6,4 +6,8 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-func TestMain(m *testing.M) { sitetest.RunMain(m) }
+// The client is a test without the race detector; the programs that it starts have it.
+func TestMain(m *testing.M) {
+	sitetest.DetectRaces()
+	sitetest.RunMain(m)
+}

@@ -90,7 +90,7 @@ func (f *fleet) start(slot int) (*process, error) {
 	number := f.count
 	f.mu.Unlock()
 	at := f.addresses[slot]
-	cmd := sitetest.FailpointsRace.Command(f.t, append(f.site.Environment,
+	cmd := sitetest.Failpoints.Command(f.t, append(f.site.Environment,
 		"TURNSTONE_DATA_DIR="+at.data, "TURNSTONE_LISTEN="+at.public, "TURNSTONE_INTERNAL_LISTEN="+at.internal, "TURNSTONE_CONTENT_LISTEN=off"), "serve")
 	p := &process{
 		cmd: cmd, slot: slot, log: filepath.Join(f.folder, fmt.Sprintf("service-%04d.log", number)),

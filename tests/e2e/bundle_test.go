@@ -47,7 +47,6 @@ func TestASupportBundleHasNoSecretsAndNothingThatUsersWrote(t *testing.T) {
 	t.Parallel()
 	const databasePassword, apiKey, header = "canary-of-the-database", "canary-of-the-model", "canary-of-a-header"
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	login, err := url.Parse(s.Login)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +60,7 @@ func TestASupportBundleHasNoSecretsAndNothingThatUsersWrote(t *testing.T) {
 	live := u.Live(t, conversation, endlessTurn+" "+sitetest.Canary)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "bundle.tar.gz")
-	code, stdout, stderr := s.Build.Finish(t, s.Environment, "doctor", "--bundle", path)
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "doctor", "--bundle", path)
 	if code != 0 || !strings.Contains(stdout, "The support bundle is "+path) {
 		t.Fatalf("doctor --bundle: %d %s%s", code, stdout, stderr)
 	}
@@ -89,20 +88,20 @@ func TestASupportBundleHasNoSecretsAndNothingThatUsersWrote(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := s.Build.Finish(t, s.Environment, "doctor", "--bundle", path); code != 1 || !strings.Contains(stderr, "file exists") {
+	if code, _, stderr := sitetest.Finish(t, s.Environment, "doctor", "--bundle", path); code != 1 || !strings.Contains(stderr, "file exists") {
 		t.Errorf("a second bundle in the same file: %d %s", code, stderr)
 	}
 	u.Cancel(t, live)
 	p.Kill()
 	later := filepath.Join(folder, "later.tar.gz")
-	if code, stdout, stderr := s.Build.Finish(t, s.Environment, "doctor", "--bundle", later); code != 0 {
+	if code, stdout, stderr := sitetest.Finish(t, s.Environment, "doctor", "--bundle", later); code != 0 {
 		t.Errorf("without a service: %d %s%s", code, stdout, stderr)
 	}
 	if files := readBundle(t, later); !strings.Contains(files["contents.txt"], "nodes.json is missing: no turnstone responds") || files["postgres.json"] == "" {
 		t.Errorf("%s", files["contents.txt"])
 	}
 	invalid := filepath.Join(folder, "invalid.tar.gz")
-	if code, _, stderr := s.Build.Finish(t, append(s.Environment, "TURNSTONE_LISTEN=nowhere"), "doctor", "--bundle", invalid); code != 1 {
+	if code, _, stderr := sitetest.Finish(t, append(s.Environment, "TURNSTONE_LISTEN=nowhere"), "doctor", "--bundle", invalid); code != 1 {
 		t.Errorf("with an invalid configuration: %d %s", code, stderr)
 	}
 	if files := readBundle(t, invalid); len(files) != 3 || !strings.Contains(files["doctor.txt"], "TURNSTONE_LISTEN") {

@@ -15,7 +15,6 @@ import (
 func TestAModelRunsCodeThatMakesATableAndAChart(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
@@ -71,7 +70,6 @@ func TestCodeReadsOnlyFilesInTheScopeOfTheConversation(t *testing.T) {
 	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: computingModel(&file)})
 	t.Cleanup(server.Close)
 	s := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_BALANCED=coder", "TURNSTONE_MODEL_CODING=coder", "TURNSTONE_CODE_SECONDS_PER_DAY=1")
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u, stranger := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	upload := uploaded(t, u, "heights.csv", "text/csv", "port,height\nEmden,3.25\nBremen,4\n")

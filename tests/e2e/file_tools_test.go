@@ -36,7 +36,6 @@ func answerOf(t *testing.T, u *sitetest.User, conversation, question string) []p
 func TestAModelSearchesTheFilesInTheScopeOfTheConversation(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u, stranger := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	file := addToLibrary(t, u, "pilot.pdf", manyPages())
@@ -91,7 +90,6 @@ func TestAModelReadsAPageThatItWasNotShown(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+server.URL,
 		"TURNSTONE_MODEL_BALANCED=reader", "TURNSTONE_MODEL_CODING=reader")
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u, stranger := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	file = addToLibrary(t, u, "pilot.pdf", manyPages())

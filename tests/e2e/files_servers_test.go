@@ -114,7 +114,6 @@ func startFileSite(t *testing.T) *fileSite {
 	s.Site = sitetest.NewSite(t,
 		"TURNSTONE_S3_ENDPOINT="+gateway.Endpoint, "TURNSTONE_S3_REGION="+s3test.Region, "TURNSTONE_S3_BUCKET="+filesBucket,
 		"AWS_ACCESS_KEY_ID="+filesAccessKey, "AWS_SECRET_ACCESS_KEY="+filesSecretKey, "TURNSTONE_CLAMD_ADDRESS="+s.clamd.Address)
-	s.Build = sitetest.StandardRace
 	s.process = s.Start()
 	s.user = sitetest.NewUser(t, s.Base)
 	return s

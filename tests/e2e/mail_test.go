@@ -50,9 +50,8 @@ func TestPasswordsAreResetAndAddressesConfirmedByMail(t *testing.T) {
 	const password = "canary-of-the-mail-server"
 	server := mailtest.New(t, mailtest.Options{ImplicitTLS: true, User: "turnstone", Password: password})
 	s := sitetest.NewSite(t, mailSettings(t, "smtps", server, url.UserPassword("turnstone", password))...)
-	s.Build = sitetest.StandardRace
 	bundle := filepath.Join(t.TempDir(), "bundle.tar.gz")
-	if code, stdout, stderr := s.Build.Finish(t, s.Environment, "doctor", "--bundle", bundle); code != 0 || !strings.Contains(stdout, "ok    mail server\n") || server.Waiting() != 0 {
+	if code, stdout, stderr := sitetest.Finish(t, s.Environment, "doctor", "--bundle", bundle); code != 0 || !strings.Contains(stdout, "ok    mail server\n") || server.Waiting() != 0 {
 		t.Errorf("doctor: %d %s%s, %d mails", code, stdout, stderr, server.Waiting())
 	}
 	for name, text := range readBundle(t, bundle) {
@@ -110,8 +109,7 @@ func TestTheDoctorReportsAMailServerThatRefusesTheSignIn(t *testing.T) {
 	t.Parallel()
 	server := mailtest.New(t, mailtest.Options{ImplicitTLS: true, User: "turnstone", Password: "right"})
 	s := sitetest.NewSite(t, mailSettings(t, "smtps", server, url.UserPassword("turnstone", "canary-wrong"))...)
-	s.Build = sitetest.StandardRace
-	code, stdout, stderr := s.Build.Finish(t, s.Environment, "doctor")
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "doctor")
 	if code == 0 || !strings.Contains(stdout, "WRONG mail server: connecting to the mail server: SMTP AUTH failed: 535") || strings.Contains(stdout+stderr, "canary-wrong") {
 		t.Errorf("doctor: %d %s%s", code, stdout, stderr)
 	}
@@ -122,7 +120,6 @@ func TestAMailServerThatDoesNotRespondGetsAMailThreeTimes(t *testing.T) {
 	t.Parallel()
 	server := mailtest.New(t, mailtest.Options{Answer: func(mailtest.Mail) string { return mailtest.Drop }})
 	s := sitetest.NewSite(t, mailSettings(t, "smtp", server, nil)...)
-	s.Build = sitetest.StandardRace
 	p := s.Start()
 	u := newMailUser(t, s.Base, "ada")
 	guest := sitetest.NewGuest(t, s.Base)
@@ -156,7 +153,6 @@ func TestAMailSurvivesAnOutageOfTheMailServerAndTheEndOfTheProcess(t *testing.T)
 		return ""
 	}})
 	s := sitetest.NewSite(t, mailSettings(t, "smtp", server, nil)...)
-	s.Build = sitetest.StandardRace
 	p := s.Start()
 	u := newMailUser(t, s.Base, "ada")
 	server.Stop()

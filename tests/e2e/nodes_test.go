@@ -17,7 +17,6 @@ import (
 func TestAnOperatorDrainsANodeThroughAnotherOne(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_DRAIN_GRACE=100ms")
-	s.Build = sitetest.StandardRace
 	first := s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	live := u.Live(t, u.NewConversation(t), endlessTurn)
@@ -25,10 +24,10 @@ func TestAnOperatorDrainsANodeThroughAnotherOne(t *testing.T) {
 	internal := sitetest.FreeAddress(t)
 	second := append(s.Environment, "TURNSTONE_DATA_DIR="+filepath.Join(filepath.Dir(s.Folder), "second"),
 		"TURNSTONE_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_INTERNAL_LISTEN="+internal, "TURNSTONE_CONTENT_LISTEN=off")
-	sitetest.StandardRace.Start(t, second, "serve").AwaitLog("turnstone serves")
+	sitetest.Start(t, second, "serve").AwaitLog("turnstone serves")
 	command := func(arguments ...string) string {
 		t.Helper()
-		code, stdout, stderr := sitetest.StandardRace.Finish(t, second, arguments...)
+		code, stdout, stderr := sitetest.Finish(t, second, arguments...)
 		if code != 0 {
 			t.Fatalf("%v: %d %s%s", arguments, code, stdout, stderr)
 		}
@@ -71,7 +70,7 @@ func TestAnOperatorDrainsANodeThroughAnotherOne(t *testing.T) {
 		t.Errorf("%s", events)
 	}
 	for _, arguments := range [][]string{{"node", "drain", protocol.NewNodeID().String()}, {"node", "drain", "node-1"}} {
-		if code, _, stderr := sitetest.StandardRace.Finish(t, second, arguments...); code != 1 || !strings.Contains(stderr, "no node") {
+		if code, _, stderr := sitetest.Finish(t, second, arguments...); code != 1 || !strings.Contains(stderr, "no node") {
 			t.Errorf("%v: %d %s", arguments, code, stderr)
 		}
 	}

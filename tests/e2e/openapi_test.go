@@ -85,7 +85,6 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 			mailServer := mailtest.New(t, mailtest.Options{})
 			s := sitetest.NewSite(t, append(append(vendor.environment, mailSettings(t, "smtp", mailServer, nil)...),
 				"TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_API_KEY="+modelKey, "TURNSTONE_MODEL_BALANCED=model-of-the-walk")...)
-			s.Build = sitetest.StandardRace
 			s.Start()
 			w := &walk{t: t, site: s, model: server, mailServer: mailServer, spec: readSpec(t)}
 			w.guest = w.newGuest()

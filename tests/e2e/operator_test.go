@@ -67,7 +67,6 @@ func wantRepairedLog(t *testing.T, u *sitetest.User, turn string) ([]sitetest.Ev
 func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
@@ -102,12 +101,11 @@ func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation
 func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	cancel := func(t *testing.T, want int, state string, arguments ...string) {
 		t.Helper()
-		code, stdout, stderr := s.Build.Finish(t, s.Environment, append([]string{"turn", "cancel"}, arguments...)...)
+		code, stdout, stderr := sitetest.Finish(t, s.Environment, append([]string{"turn", "cancel"}, arguments...)...)
 		if code != want || want == 0 && !strings.Contains(stdout, `"state":"`+state+`"`) {
 			t.Fatalf("turn cancel %v: %d %q %q", arguments, code, stdout, stderr)
 		}
@@ -153,7 +151,6 @@ func TestAnOperatorCancelsTurnsByHand(t *testing.T) {
 func TestDisablingAnAccountEndsItsStreamsItsTurnItsResearchAndItsSessionsAndHoldsItsQueue(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t, "TURNSTONE_SEARCH_PROVIDERS=bundled")
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u, other := sitetest.NewUser(t, s.Base), sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
@@ -173,7 +170,7 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnItsResearchAndItsSessionsAndHold
 	}
 	user := func(arguments ...string) {
 		t.Helper()
-		if code, _, stderr := s.Build.Finish(t, s.Environment, append([]string{"user"}, arguments...)...); code != 0 {
+		if code, _, stderr := sitetest.Finish(t, s.Environment, append([]string{"user"}, arguments...)...); code != 0 {
 			t.Fatalf("user %v: %d %s", arguments, code, stderr)
 		}
 	}
@@ -191,7 +188,7 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnItsResearchAndItsSessionsAndHold
 	for _, path := range []string{"/conversations", "/chat/turns/" + live.Turn + "/events"} {
 		u.Do(t, http.MethodGet, path, nil).WantProblem(t, http.StatusUnauthorized, protocol.CodeUnauthenticated)
 	}
-	code, stdout, stderr := s.Build.Finish(t, s.Environment, "turn", "events", live.Turn, "--follow")
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "turn", "events", live.Turn, "--follow")
 	if code != 0 || !strings.Contains(stdout, `"by":"operator","scope":"turn"`) {
 		t.Errorf("turn events: %d %s", code, stderr)
 	}
@@ -222,7 +219,6 @@ func TestDisablingAnAccountEndsItsStreamsItsTurnItsResearchAndItsSessionsAndHold
 func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
 	t.Parallel()
 	s := sitetest.NewSite(t)
-	s.Build = sitetest.StandardRace
 	s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	lost := u.Device(t)
@@ -242,7 +238,7 @@ func TestAnOperatorSignsOutOneDeviceAndItsFeedEnds(t *testing.T) {
 		_, err := io.Copy(io.Discard, feed.Body)
 		ended <- err
 	}()
-	code, stdout, stderr := s.Build.Finish(t, s.Environment, "user", "sessions", u.Email, "--end", session.String())
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "user", "sessions", u.Email, "--end", session.String())
 	if code != 0 {
 		t.Fatalf("user sessions --end: %d %s%s", code, stdout, stderr)
 	}

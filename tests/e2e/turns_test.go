@@ -361,7 +361,7 @@ func operatorsBytes(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
 	one := u.Chat(t, sitetest.NewChatBody(shortTurn).In(u.NewConversation(t)))
 	events, _ := one.ReadToEnd(t)
-	code, stdout, stderr := s.Build.Finish(t, s.Environment, "turn", "events", one.Turn)
+	code, stdout, stderr := sitetest.Finish(t, s.Environment, "turn", "events", one.Turn)
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	if code != 0 || len(lines) != len(events) {
 		t.Fatalf("%d, %d lines of %d events: %s", code, len(lines), len(events), stderr)

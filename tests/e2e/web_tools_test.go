@@ -49,7 +49,6 @@ func startBrowsing(t *testing.T, page string, settings ...string) *sitetest.User
 	server := modeltest.NewServer(modeltest.Chat, modeltest.Script{Respond: browsingModel(page)})
 	t.Cleanup(server.Close)
 	s := sitetest.NewSite(t, append([]string{"TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL=" + server.URL, "TURNSTONE_MODEL_BALANCED=reader", "TURNSTONE_MODEL_CODING=reader"}, settings...)...)
-	s.Build = sitetest.StandardRace
 	s.Start()
 	return sitetest.NewUser(t, s.Base)
 }

@@ -2,5 +2,5 @@
 
 package sitetest
 
-// raceDetector: this test is built with the race detector. The programs of NewRaceBuild have it nevertheless.
-const raceDetector = false
+// raceDetector: the programs that this test starts are built with the race detector, which the test itself does not have.
+var raceDetector = false

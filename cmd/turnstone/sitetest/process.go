@@ -26,13 +26,8 @@ type Build struct {
 // NewBuild returns the variant that is built with flags, with the time limits of the test and, if the test has it, with the
 // race detector. The binary is stored in bin under its name, or in the folder that TURNSTONE_TEST_PROGRAMS names: a
 // program with a seeded bug must not be mistaken for the unmodified one.
-func NewBuild(name string, flags ...string) *Build { return newBuild(raceDetector, name, flags...) }
-
-// NewRaceBuild is NewBuild with the race detector, also if the test does not have it.
-func NewRaceBuild(name string, flags ...string) *Build { return newBuild(true, name, flags...) }
-
-func newBuild(race bool, name string, flags ...string) *Build {
-	if race {
+func NewBuild(name string, flags ...string) *Build {
+	if raceDetector {
 		name, flags = name+"-race", append([]string{"-race"}, flags...)
 	}
 	b := &Build{name: name, flags: flags}
@@ -48,13 +43,15 @@ func Prebuilt(path string) *Build {
 var (
 	// Standard is the variant that tests run by default.
 	Standard = NewBuild("turnstone-test")
-	// StandardRace is Standard with the race detector.
-	StandardRace = NewRaceBuild("turnstone-test")
 	// Failpoints is the variant with failpoints; see package protocol/failpoint.
 	Failpoints = NewBuild("turnstone-failpoint", "-tags=failpoint")
-	// FailpointsRace is Failpoints with the race detector.
-	FailpointsRace = NewRaceBuild("turnstone-failpoint", "-tags=failpoint")
 )
+
+// DetectRaces gives the programs of the variants the race detector, also if the test does not have it. Call it before the tests run.
+func DetectRaces() {
+	raceDetector = true
+	Standard, Failpoints = NewBuild("turnstone-test"), NewBuild("turnstone-failpoint", "-tags=failpoint")
+}
 
 func (b *Build) make() (string, error) {
 	root, err := moduleRoot()

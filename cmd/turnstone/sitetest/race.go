@@ -2,5 +2,5 @@
 
 package sitetest
 
-// raceDetector: this test is built with the race detector, and so are the programs that it starts.
-const raceDetector = true
+// raceDetector: the programs that this test starts are built with the race detector, as the test is.
+var raceDetector = true
