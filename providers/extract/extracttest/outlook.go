@@ -16,84 +16,113 @@ type Storage struct {
 
 const (
 	sectorSize, miniSize = 512, 64
+	entrySize            = 128
 	endOfChain, unused   = 0xFFFFFFFE, 0xFFFFFFFF
 )
 
+var put16, put32 = binary.LittleEndian.PutUint16, binary.LittleEndian.PutUint32
+
 // CompoundFile returns a compound file (MS-CFB, version 3). All streams are shorter than 4,096 bytes, so they are in the mini stream.
 func CompoundFile(root Storage) string {
-	type entry struct {
-		name                       string
-		kind                       byte
-		left, right, child, sector uint32
-		size                       int
+	c := &compound{entries: []entry{{name: "Root Entry", kind: 5, left: unused, right: unused, child: unused}}}
+	c.add(0, root)
+	for len(c.entries)%4 != 0 {
+		c.entries = append(c.entries, entry{left: unused, right: unused, child: unused})
 	}
-	entries := []entry{{name: "Root Entry", kind: 5, left: unused, right: unused, child: unused}}
-	var mini bytes.Buffer
-	var miniFAT []uint32
-	var add func(parent int, s Storage)
-	add = func(parent int, s Storage) {
-		last := -1
-		link := func(e entry) int {
-			e.left, e.right = unused, unused
-			entries = append(entries, e)
-			at := len(entries) - 1
-			if last < 0 {
-				entries[parent].child = uint32(at)
-			} else {
-				entries[last].right = uint32(at)
-			}
-			last = at
-			return at
-		}
-		for _, name := range sortedKeys(s.Streams) {
-			content := s.Streams[name]
-			e := entry{name: name, kind: 2, child: unused, sector: endOfChain, size: len(content)}
-			if content != "" {
-				e.sector = uint32(len(miniFAT))
-				for at := 0; at < len(content); at += miniSize {
-					miniFAT = append(miniFAT, uint32(len(miniFAT)+1))
-					mini.WriteString(content[at:min(at+miniSize, len(content))])
-					mini.Write(make([]byte, (miniSize-mini.Len()%miniSize)%miniSize))
-				}
-				miniFAT[len(miniFAT)-1] = endOfChain
-			}
-			link(e)
-		}
-		for _, name := range sortedKeys(s.Folders) {
-			at := link(entry{name: name, kind: 1, child: unused})
-			add(at, s.Folders[name])
-		}
+	lengths := []int{len(c.entries) * entrySize, 4 * len(c.miniFAT), c.mini.Len()} // of what follows the FAT
+	firstMiniFAT := 1 + sectors(lengths[0])
+	c.entries[0].size, c.entries[0].sector = c.mini.Len(), uint32(firstMiniFAT+sectors(lengths[1]))
+	file := bytes.NewBuffer(header(firstMiniFAT, sectors(lengths[1])))
+	writeTable(file, chains(lengths))
+	for _, e := range c.entries {
+		file.Write(e.record())
 	}
-	add(0, root)
-	entries[0].size = mini.Len()
-	var directory bytes.Buffer
-	for len(entries)%4 != 0 {
-		entries = append(entries, entry{left: unused, right: unused, child: unused})
+	writeTable(file, c.miniFAT)
+	file.Write(c.mini.Bytes())
+	file.Write(make([]byte, (sectorSize-c.mini.Len()%sectorSize)%sectorSize))
+	return file.String()
+}
+
+func sectors(bytes int) int { return (bytes + sectorSize - 1) / sectorSize }
+
+// compound has the parts of a compound file.
+type compound struct {
+	entries []entry // of the directory
+	mini    bytes.Buffer
+	miniFAT []uint32
+}
+
+// entry is a storage or a stream in the directory. The entries of a storage are a list: each is to the right of the one before.
+type entry struct {
+	name                       string
+	kind                       byte
+	left, right, child, sector uint32
+	size                       int
+}
+
+// add adds the content of a storage, whose own entry exists.
+func (c *compound) add(storage int, s Storage) {
+	last := -1
+	link := func(e entry) int {
+		e.left, e.right = unused, unused
+		c.entries = append(c.entries, e)
+		at := len(c.entries) - 1
+		if last < 0 {
+			c.entries[storage].child = uint32(at)
+		} else {
+			c.entries[last].right = uint32(at)
+		}
+		last = at
+		return at
 	}
-	sectors := func(bytes int) int { return (bytes + sectorSize - 1) / sectorSize }
-	miniFATBytes := len(miniFAT) * 4
-	firstMiniFAT := 1 + len(entries)*128/sectorSize // after the FAT and the directory
-	firstMini := firstMiniFAT + sectors(miniFATBytes)
-	entries[0].sector = uint32(firstMini)
-	for _, e := range entries {
-		record := make([]byte, 128)
-		units := utf16.Encode([]rune(e.name))
-		for i, u := range units {
-			binary.LittleEndian.PutUint16(record[2*i:], u)
-		}
-		if e.name != "" {
-			binary.LittleEndian.PutUint16(record[64:], uint16(2*len(units)+2))
-		}
-		record[66], record[67] = e.kind, 1
-		for i, v := range []uint32{e.left, e.right, e.child} {
-			binary.LittleEndian.PutUint32(record[68+4*i:], v)
-		}
-		binary.LittleEndian.PutUint32(record[116:], e.sector)
-		binary.LittleEndian.PutUint32(record[120:], uint32(e.size))
-		directory.Write(record)
+	for _, name := range sortedKeys(s.Streams) {
+		content := s.Streams[name]
+		link(entry{name: name, kind: 2, child: unused, sector: c.store(content), size: len(content)})
 	}
+	for _, name := range sortedKeys(s.Folders) {
+		c.add(link(entry{name: name, kind: 1, child: unused}), s.Folders[name])
+	}
+}
+
+// store adds a stream to the mini stream, and returns its first sector.
+func (c *compound) store(content string) uint32 {
+	if content == "" {
+		return endOfChain
+	}
+	first := uint32(len(c.miniFAT))
+	for at := 0; at < len(content); at += miniSize {
+		c.miniFAT = append(c.miniFAT, uint32(len(c.miniFAT)+1))
+		c.mini.WriteString(content[at:min(at+miniSize, len(content))])
+		c.mini.Write(make([]byte, (miniSize-c.mini.Len()%miniSize)%miniSize))
+	}
+	c.miniFAT[len(c.miniFAT)-1] = endOfChain
+	return first
+}
+
+// record returns the entry as it is written.
+func (e *entry) record() []byte {
+	record := make([]byte, entrySize)
+	units := utf16.Encode([]rune(e.name))
+	for i, u := range units {
+		put16(record[2*i:], u)
+	}
+	if e.name != "" {
+		put16(record[64:], uint16(2*len(units)+2))
+	}
+	record[66], record[67] = e.kind, 1
+	for i, v := range []uint32{e.left, e.right, e.child} {
+		put32(record[68+4*i:], v)
+	}
+	put32(record[116:], e.sector)
+	put32(record[120:], uint32(e.size))
+	return record
+}
+
+// chains returns the FAT: its own sector, and a chain for each of the parts that follow it.
+func chains(lengths []int) []uint32 {
 	fat := []uint32{0xFFFFFFFD}
-	for _, n := range []int{sectors(directory.Len()), sectors(miniFATBytes), sectors(mini.Len())} {
+	for _, length := range lengths {
+		n := sectors(length)
 		for i := range n {
 			next := uint32(len(fat) + 1)
 			if i == n-1 {
@@ -105,9 +134,13 @@ func CompoundFile(root Storage) string {
 	if len(fat) > sectorSize/4 {
 		panic("too large for one sector of the FAT")
 	}
+	return fat
+}
+
+// header returns the header of a file with one sector of the FAT, which is the first.
+func header(firstMiniFAT, miniFATSectors int) []byte {
 	header := make([]byte, sectorSize)
 	copy(header, "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
-	put16, put32 := binary.LittleEndian.PutUint16, binary.LittleEndian.PutUint32
 	put16(header[24:], 0x3E)
 	put16(header[26:], 3)
 	put16(header[28:], 0xFFFE)
@@ -117,26 +150,22 @@ func CompoundFile(root Storage) string {
 	put32(header[48:], 1) // the directory
 	put32(header[56:], 4096)
 	put32(header[60:], uint32(firstMiniFAT))
-	put32(header[64:], uint32(sectors(miniFATBytes)))
+	put32(header[64:], uint32(miniFATSectors))
 	put32(header[68:], endOfChain)
 	for i := range 109 {
 		put32(header[76+4*i:], unused)
 	}
 	put32(header[76:], 0) // the FAT
-	file := bytes.NewBuffer(header)
-	table := func(values []uint32) {
-		content := bytes.Repeat([]byte{0xFF}, sectors(len(values)*4)*sectorSize)
-		for i, v := range values {
-			put32(content[4*i:], v)
-		}
-		file.Write(content)
+	return header
+}
+
+// writeTable writes numbers, and fills the last sector.
+func writeTable(file *bytes.Buffer, values []uint32) {
+	content := bytes.Repeat([]byte{0xFF}, sectors(len(values)*4)*sectorSize)
+	for i, v := range values {
+		put32(content[4*i:], v)
 	}
-	table(fat)
-	file.Write(directory.Bytes())
-	table(miniFAT)
-	file.Write(mini.Bytes())
-	file.Write(make([]byte, (sectorSize-mini.Len()%sectorSize)%sectorSize))
-	return file.String()
+	file.Write(content)
 }
 
 func sortedKeys[V any](of map[string]V) []string {
