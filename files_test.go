@@ -58,7 +58,7 @@ func (noPackages) Import(of string) (*types.Package, error) {
 	return empty, nil
 }
 
-// callsOf returns for each file of a package the other files whose functions and methods it names.
+// callsOf returns the calls between the files of a package: for each file, the other files with a function or method that it uses.
 func callsOf(t *testing.T, folder string, names []string) map[string][]string {
 	t.Helper()
 	set := token.NewFileSet()

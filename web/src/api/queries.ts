@@ -346,9 +346,9 @@ async function invalidate(queryKey: readonly string[], exact = false): Promise<v
   await queryClient.invalidateQueries({ queryKey, exact });
 }
 
-/** Whether a draft has a text or files. */
+/** Whether a draft has a text or files; the same as has_draft of its conversation. */
 export const hasContent = ({ content, attachments }: ConversationPage["draft"]): boolean =>
-  content.trim() !== "" || attachments.length > 0;
+  content !== "" || attachments.length > 0;
 
 /** Writes a stored draft into the cached conversation of this tab; the other tabs refetch it. */
 export function cacheDraft(id: string, draft: ConversationPage["draft"]): void {
