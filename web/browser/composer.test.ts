@@ -71,6 +71,7 @@ describe("the composer", () => {
     await openInApp(page, "/");
     await focusFromExamples(page);
     await listOnlyDraftsWithText(page);
+    await stayOnOtherPage(page);
     await openInApp(page, "/");
     await showRingByKeyboard(page);
     await listKeysThatSend(page, account);
@@ -195,6 +196,22 @@ async function listOnlyDraftsWithText(page: Page): Promise<void> {
   await composer(page).fill("");
   await row.waitFor({ state: "hidden" });
   await welcome.waitFor();
+}
+
+/** A page that is opened while a new chat is being stored stays open. */
+async function stayOnOtherPage(page: Page): Promise<void> {
+  await openInApp(page, "/");
+  const requests = await intercept(page, "GET", /\/conversations\/conv_\w+$/);
+  await composer(page).fill("Shoals");
+  await expect.poll(() => requests.length).toBeGreaterThan(0);
+  await openInApp(page, "/library");
+  const started = () => page.evaluate(() => Object.keys(sessionStorage).some((key) => key.includes("new-chat")));
+  expect(await started()).toBe(true);
+  for (const request of requests) await request.continue();
+  await page.unroute(/\/conversations\/conv_\w+$/);
+  await expect.poll(started).toBe(false);
+  await page.getByRole("heading", { level: 1, name: "Library" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/library");
 }
 
 /** The composer has no ring when the focus came by pointer. */

@@ -42,7 +42,7 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
 /** How long the page waits for the data of a new conversation before it shows that they are loading, in milliseconds. */
 const longestWait = 5_000;
 
-/** Once the draft of a new chat is on the service, navigates to the conversation's address. */
+/** Once the draft of a new chat is on the service, replaces the address of the new chat by that of the conversation. */
 function useMoveToConversation(fresh: string | null, draft: DraftState): void {
   const navigate = useNavigate();
   const onService = draft.base !== null && draft.base.version >= 0;
@@ -54,6 +54,7 @@ function useMoveToConversation(fresh: string | null, draft: DraftState): void {
       const loaded = queryClient.fetchQuery(conversationQuery(fresh)).catch(() => {});
       await Promise.race([loaded, new Promise((resolve) => setTimeout(resolve, longestWait))]);
       endNewChat(fresh);
+      if (location.pathname !== "/") return; // another page was opened meanwhile
       void navigate({ to: "/c/$conversation", params: { conversation: fresh }, replace: true });
     };
     void move();

@@ -27,7 +27,7 @@ export function Actions({ always, overlay = false, children }: ActionsProps) {
     : "pointer-events-none opacity-0 group-focus-within/row:pointer-events-auto group-focus-within/row:opacity-100 group-hover/row:pointer-events-auto group-hover/row:opacity-100 pointer-coarse:pointer-events-auto pointer-coarse:opacity-100";
   const place = overlay
     ? "absolute end-3 top-full z-10 -mt-2.5 min-h-7 rounded-md bg-raised shadow-float pointer-coarse:static pointer-coarse:min-h-10 pointer-coarse:bg-transparent pointer-coarse:shadow-none"
-    : "mt-1 -ms-1.5 min-h-8";
+    : "mt-1 -ms-1.5 min-h-8 flex-wrap";
   return (
     <div
       ref={row}
@@ -45,7 +45,7 @@ export function SentAt({ at }: { at: string }) {
   const { intl } = useLocalization();
   const full = intl.formatDate(at, { dateStyle: "full", timeStyle: "short" });
   return (
-    <time dateTime={at} title={full} className="relative px-1.5">
+    <time dateTime={at} title={full} className="relative px-1.5 whitespace-nowrap">
       <span aria-hidden="true">{intl.formatTime(at, { timeStyle: "short" })}</span>
       <span className="sr-only">{full}</span>
     </time>

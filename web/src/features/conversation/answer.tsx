@@ -144,7 +144,7 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
           <Siblings message={message} />
           <SentAt at={message.created_at} />
           {message.profile !== null && (
-            <span className="relative px-1.5">
+            <span className="relative max-w-full px-1.5 wrap-anywhere">
               <span className="sr-only">{t("transcript.answered_by")} </span>
               {t(profileMessages[message.profile])}
               {(message.model_id ?? "") !== "" && (
