@@ -36,7 +36,7 @@ type Settings struct {
 	Theme            string   `json:"theme" enum:"system,light,dark"`
 	SendKey          string   `json:"send_key" enum:"enter,mod_enter" doc:"The key that sends a message; the other one inserts a line break."`
 	BusyAction       string   `json:"busy_action" enum:"queue,steer,interrupt" doc:"What happens to a message that is sent while an answer streams."`
-	SteeringDelivery Delivery `json:"steering_delivery" enum:"next_step,interrupt" doc:"When a steering input is applied unless the user says otherwise: at the model's next step, or at once by interrupting the answer."`
+	SteeringDelivery Delivery `json:"steering_delivery" enum:"next_step,interrupt" doc:"When a steering input is applied unless the user says otherwise: after the model's current sentence and its running tools, or at once within the sentence."`
 	DefaultProfile   Profile  `json:"default_profile" enum:"auto,balanced,deep_reasoning,coding"`
 	Version          int64    `json:"version"`
 }

@@ -84,7 +84,8 @@ type Turn struct {
 // Delivery is the time at which a steering input takes effect.
 type Delivery string
 
-// The deliveries: at the next model step, or at once, which cuts off the open answer.
+// The deliveries: when the model has finished its sentence or its tools have ended, or at once, within the sentence. Both cut
+// off the open answer.
 const (
 	DeliverNextStep  Delivery = "next_step"
 	DeliverInterrupt Delivery = "interrupt"

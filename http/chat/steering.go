@@ -20,7 +20,7 @@ type steeringRequest struct {
 	TurnID           protocol.TurnID      `json:"turn_id"`
 	ClientSteeringID string               `json:"client_steering_id,omitempty" maxLength:"128" doc:"For input: required; a name for the input that the client chooses. An input that is repeated with the same name is accepted once."`
 	Input            []protocol.InputItem `json:"input,omitempty" maxItems:"32" doc:"For input: text only, up to 16,000 characters."`
-	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately."`
+	Delivery         protocol.Delivery    `json:"delivery,omitempty" enum:"next_step,interrupt" doc:"For input: next_step (default) applies the input when the model has finished its current sentence, or after the tools that run; interrupt stops the model within the sentence."`
 	SeenSequence     *int64               `json:"seen_sequence,omitempty" minimum:"0" doc:"For cancel: the sequence of the last event that the user has seen."`
 	Scope            protocol.CancelScope `json:"scope,omitempty" enum:"turn,turn_and_follow_ups" doc:"For cancel: turn (default) cancels the turn and holds the queued follow-ups; turn_and_follow_ups cancels both."`
 	SteeringID       *protocol.SteeringID `json:"steering_id,omitempty" doc:"For withdraw and apply_now: required; the input."`

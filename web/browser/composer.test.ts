@@ -169,8 +169,9 @@ async function keepFocusWhenStored(page: Page): Promise<void> {
 /** The focus stays on an example when the draft is stored, and moves to the composer when the examples disappear. */
 async function focusFromExamples(page: Page): Promise<void> {
   await composer(page).fill("Tides");
-  await page.keyboard.press("Shift+Tab");
   const example = page.getByRole("main").getByRole("listitem").getByRole("button").last();
+  await example.waitFor();
+  await page.keyboard.press("Shift+Tab");
   await expectFocus(example);
   await page.waitForURL("**/c/*");
   await expectFocus(example);
@@ -206,7 +207,6 @@ async function stayOnOtherPage(page: Page): Promise<void> {
   await expect.poll(() => requests.length).toBeGreaterThan(0);
   await openInApp(page, "/library");
   const started = () => page.evaluate(() => Object.keys(sessionStorage).some((key) => key.includes("new-chat")));
-  expect(await started()).toBe(true);
   for (const request of requests) await request.continue();
   await page.unroute(/\/conversations\/conv_\w+$/);
   await expect.poll(started).toBe(false);
@@ -470,7 +470,7 @@ async function steerWithQueued(page: Page, account: Account): Promise<void> {
   const { answer, conversation } = await openWithQueue(page, account, ["Mention the moon.", next]);
   await waiting(page).getByRole("button", { name: "Steer now: Mention the moon." }).press("Enter");
   await expectFocus(composer(page));
-  await waiting(page).getByText("Steering · applies at the next step").waitFor();
+  await waiting(page).getByText("Changing the answer now").waitFor();
   await expect.poll(() => queue(account, conversation)).toEqual(["cancelled: Mention the moon.", `queued: ${next}`]);
   await answer.release();
   await messages(page)

@@ -298,10 +298,7 @@ async function queueAndSteer(page: Page, account: Account): Promise<void> {
   await page.getByText("Sends after this answer").waitFor();
   await box.fill("Shorter, please.");
   await box.press("ControlOrMeta+Enter");
-  await page
-    .getByText(/Steering · applies/)
-    .first()
-    .waitFor();
+  await page.getByText("Changing the answer now").first().waitFor();
   await answer.release();
   await messages(page).nth(1).getByText("Shorter, please.", { exact: true }).waitFor();
   await page

@@ -101,8 +101,7 @@ describe("steering", () => {
     await waitForAnswerText(laptop.page);
     await waitForAnswerText(mobile.page);
     await send(laptop.page, "Mention the moon.", "ControlOrMeta+Enter");
-    for (const { page } of [laptop, mobile])
-      await waiting(page).getByText("Steering · applies at the next step").waitFor();
+    for (const { page } of [laptop, mobile]) await waiting(page).getByText("Changing the answer now").waitFor();
     await waiting(mobile.page).getByText("Mention the moon.").waitFor();
     await waiting(laptop.page).getByRole("button", { name: "Withdraw" }).press("Enter");
     await expectFocus(composer(laptop.page));
@@ -142,7 +141,7 @@ describe("steering", () => {
     await waitForAnswerText(laptop.page);
     await waitForAnswerText(mobile.page);
     await send(laptop.page, "What do they eat?", "ControlOrMeta+Enter");
-    await waiting(laptop.page).getByText("Steering · applies at the next step").waitFor();
+    await waiting(laptop.page).getByText("Changing the answer now").waitFor();
     await composer(laptop.page).press("Escape");
     for (const { page } of [laptop, mobile]) {
       await waitForAnswerEnd(page);

@@ -108,6 +108,9 @@ func (m *Batch) steer(c *Command) (protocol.SteeringReceipt, error) {
 	if pending >= protocol.MaxPendingInputs {
 		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeTooManyInputs, "%d inputs are already pending", pending)
 	}
+	if !m.hasLaterInput() {
+		m.sentence = sentenceScanner{}
+	}
 	m.emit(&protocol.SteeringAccepted{SteeringID: c.SteeringID, ClientSteeringID: c.ClientID, Text: c.Text, Delivery: c.Delivery})
 	receipt := m.receipt(c.SteeringID, m.sequence, false)
 	m.record(turnlog.RecordSteering, c.ClientID, turnlog.SteeringRecord{SteeringID: c.SteeringID, Hash: c.Hash})

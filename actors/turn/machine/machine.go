@@ -63,7 +63,8 @@ type Machine struct {
 	retried  bool              // the one retry of the current step was used
 	cut      []protocol.PartID // parts of a cut-off attempt, to be superseded by the next attempt
 	splitter fenceSplitter
-	text     []byte // the model's text in the current step, including fences
+	sentence sentenceScanner // of the text since an input waits for its end
+	text     []byte          // the model's text in the current step, including fences
 	pending  []llm.ToolCall
 	opaque   json.RawMessage
 	owner    string              // of opaque

@@ -41,8 +41,10 @@ func (m *Batch) ModelText(call int, delta string) {
 		return
 	}
 	m.usage.AddOutput(len(delta))
-	m.text = append(m.text, delta...)
-	m.splitter.feed(delta, m)
+	m.untilSentence(delta, func(text string) {
+		m.text = append(m.text, text...)
+		m.splitter.feed(text, m)
+	})
 }
 
 // ModelReasoning processes more text of a reasoning summary.
@@ -56,7 +58,40 @@ func (m *Batch) ModelReasoning(call int, delta string) {
 		m.applyInputs()
 		m.emit(&protocol.ReasoningStarted{PartID: m.newPart(), Index: m.index(), Supersedes: m.supersede()})
 	}
-	m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: delta})
+	m.untilSentence(delta, func(text string) {
+		if text != "" {
+			m.emit(&protocol.ReasoningDelta{PartID: m.open, Offset: m.fold.Len(m.open), Delta: text})
+		}
+	})
+}
+
+// untilSentence calls write with delta. If an input waits for the end of the sentence and delta contains it, write gets only
+// that much, and the answer is interrupted there.
+func (m *Batch) untilSentence(delta string, write func(string)) {
+	for m.waitsForSentence() {
+		end := m.sentence.find(delta)
+		if end < 0 {
+			break
+		}
+		write(delta[:end])
+		if m.openType != protocol.PartCode || m.open.IsZero() || m.fold.Len(m.open) > 0 {
+			m.interrupt()
+			return
+		}
+		m.sentence, delta = sentenceScanner{}, delta[end:] // the line was the fence of a code block, which is still empty
+	}
+	write(delta)
+}
+
+// waitsForSentence reports whether the answer is interrupted at the end of its sentence, to apply an input that the current
+// request does not contain. Tool calls are not dropped: the input is applied after their results.
+func (m *Machine) waitsForSentence() bool {
+	return m.hasLaterInput() && len(m.pending) == 0 && m.step() < maxModelSteps && !m.overBudget()
+}
+
+// hasLaterInput reports whether an input is pending that the current model request does not contain.
+func (m *Machine) hasLaterInput() bool {
+	return slices.ContainsFunc(m.inputs, func(input *steeringInput) bool { return input.pending() && input.requestedIn != m.call })
 }
 
 // enforceLimits ends the turn if its output or its log exceeds the limit, and reports whether it did.

@@ -5707,7 +5707,7 @@ export interface components {
              */
             send_key: "enter" | "mod_enter";
             /**
-             * @description When a steering input is applied unless the user says otherwise: at the model's next step, or at once by interrupting the answer.
+             * @description When a steering input is applied unless the user says otherwise: after the model's current sentence and its running tools, or at once within the sentence.
              * @enum {string}
              */
             steering_delivery: "next_step" | "interrupt";
@@ -5961,7 +5961,7 @@ export interface components {
              */
             decision?: "approve_once" | "approve_for_conversation" | "approve_with_edits" | "reject";
             /**
-             * @description For input: next_step (default) applies the input at the next model step; interrupt stops the current step and applies it immediately.
+             * @description For input: next_step (default) applies the input when the model has finished its current sentence, or after the tools that run; interrupt stops the model within the sentence.
              * @enum {string}
              */
             delivery?: "next_step" | "interrupt";

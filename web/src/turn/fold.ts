@@ -363,3 +363,8 @@ export function awaitsApproval({ state, parts }: TurnView): boolean {
     parts.some((part) => part.state === "awaiting_approval" && part.approval?.decision === undefined)
   );
 }
+
+/** Whether the turn waits for tool calls, or for approvals of them. */
+export function runsTools({ parts }: TurnView): boolean {
+  return parts.some(({ state }) => state === "pending" || state === "awaiting_approval" || state === "running");
+}

@@ -9,7 +9,7 @@ import { useOutbox, type OutboxMessage } from "../../api/outbox";
 import { Button } from "../../controls/button";
 import { useSendModes } from "../../keys/send-keys";
 import { OutboxMessageNotice } from "./outbox-message-notice";
-import type { Steering } from "../../turn/fold";
+import { runsTools, type Steering } from "../../turn/fold";
 import type { LiveTurn } from "../../turn/live";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
@@ -36,6 +36,7 @@ export function PendingList({ page, live }: { page: ConversationPage | undefined
       steerable={state.acceptsSteering && !state.stopping}
       shown={live?.view.turnID ?? null}
       inputs={live?.view.steering ?? none}
+      runsTools={live !== null && runsTools(live.view)}
     />
   );
 }
@@ -49,12 +50,14 @@ interface InnerProps {
   /** The turn of the steering inputs. */
   shown: string | null;
   inputs: readonly Steering[];
+  /** Whether the turn waits for its tools. */
+  runsTools: boolean;
 }
 
 /** The number of rows that are shown without scrolling. */
 const visibleRows = 4;
 
-const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: InnerProps) {
+const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs, runsTools }: InnerProps) {
   const { t } = useLocalization();
   const messages = useOutbox(
     useShallow(({ list }) =>
@@ -92,7 +95,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs }: 
         className="flex max-h-[min(10.375rem,40dvh)] short:max-h-none flex-col divide-y divide-line overflow-y-auto rounded-md pointer-coarse:max-h-[min(12.625rem,40dvh)] pointer-coarse:short:max-h-none"
       >
         {steering.map((one) => (
-          <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} />
+          <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} runsTools={runsTools} />
         ))}
         {unaccepted.map((message) => (
           <OutboxItem key={message.key} message={message} />
@@ -268,7 +271,14 @@ function OutboxItem({ message }: { message: OutboxMessage }) {
   );
 }
 
-function SteeringItem({ turn, steering, open }: { turn: string | null; steering: Steering; open: boolean }) {
+interface SteeringItemProps {
+  turn: string | null;
+  steering: Steering;
+  open: boolean;
+  runsTools: boolean;
+}
+
+function SteeringItem({ turn, steering, open, runsTools }: SteeringItemProps) {
   const { t } = useLocalization();
   const requested = useSteeringRequests(({ byID }) => byID[steering.id]?.type);
   if (steering.state === "returned") {
@@ -285,7 +295,9 @@ function SteeringItem({ turn, steering, open }: { turn: string | null; steering:
   ];
   const state =
     requested === undefined
-      ? "composer.steering.accepted"
+      ? runsTools
+        ? "composer.steering.after_tools"
+        : "composer.steering.accepted"
       : requested === "withdraw"
         ? "composer.steering.withdrawing"
         : "composer.steering.applying";
