@@ -166,14 +166,20 @@ async function keepFocusWhenStored(page: Page): Promise<void> {
   await expect.poll(() => composer(page).inputValue()).toBe("Tides and moons");
 }
 
-/** The focus stays on an example when the draft is stored, and moves to the composer when the examples disappear. */
+/** The focus stays on an example when the draft is stored, even before the conversation is loaded, and moves to the composer when the examples disappear. */
 async function focusFromExamples(page: Page): Promise<void> {
+  const requests = await intercept(page, "GET", /\/conversations\/conv_\w+$/);
   await composer(page).fill("Tides");
   const example = page.getByRole("main").getByRole("listitem").getByRole("button").last();
   await example.waitFor();
   await page.keyboard.press("Shift+Tab");
   await expectFocus(example);
   await page.waitForURL("**/c/*");
+  await expectFocus(example);
+  const loaded = page.waitForResponse(/\/conversations\/conv_\w+$/);
+  for (const request of requests) await request.continue();
+  await page.unrouteAll();
+  await loaded;
   await expectFocus(example);
   await page.getByRole("button", { name: /^Close this tab while it answers/ }).press("Enter");
   await messages(page).nth(1).waitFor();
@@ -208,7 +214,7 @@ async function stayOnOtherPage(page: Page): Promise<void> {
   await openInApp(page, "/library");
   const started = () => page.evaluate(() => Object.keys(sessionStorage).some((key) => key.includes("new-chat")));
   for (const request of requests) await request.continue();
-  await page.unroute(/\/conversations\/conv_\w+$/);
+  await page.unrouteAll();
   await expect.poll(started).toBe(false);
   await page.getByRole("heading", { level: 1, name: "Library" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/library");

@@ -40,13 +40,14 @@ export function ConversationRoute() {
 function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
   const conversation = useConversation(id, isNew);
   const [artifact, openArtifact] = useOpenedArtifact();
+  const started = useRef(isNew); // here, so that nothing disappears while its data are loading
   if (conversation.refusal !== null && conversation.refusal.status === 404) return <NotFound />;
   const beside = artifact !== undefined;
   // Always the same elements, so that the composer stays as it is when the panel opens.
   return (
     <div className={beside ? "contents lg:flex lg:min-h-0 lg:grow" : "contents"}>
       <div className={beside ? "contents lg:flex lg:min-w-0 lg:grow lg:flex-col lg:short:overflow-y-auto" : "contents"}>
-        {isNew || showsWelcome(conversation) ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
+        {isNew || showsWelcome(conversation, started.current) ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
         <ConversationFooter
           id={isNew ? null : id}
           page={isNew ? undefined : conversation.page}
@@ -59,8 +60,8 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
 }
 
 /** Until the first message is sent, a conversation looks like a new chat, also after its draft was stored. */
-const showsWelcome = ({ page, rows }: ConversationState): boolean =>
-  page !== undefined && isUnsent(page) && rows.length === 0;
+const showsWelcome = ({ page, rows, refusal }: ConversationState, started: boolean): boolean =>
+  rows.length === 0 && (page === undefined ? started && refusal === null : isUnsent(page));
 
 /** The messages, or why they are not shown. */
 function Content({ id, conversation }: { id: string; conversation: ConversationState }) {
