@@ -5,6 +5,7 @@ import { instructionMessages } from "./instructions";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
+import { settingsMessages } from "./settings";
 
 describe("messages of the app", () => {
   for (const [tag, language] of Object.entries(languages)) {
@@ -16,6 +17,7 @@ describe("messages of the app", () => {
         ...researchMessages[tag],
         ...readingMessages[tag],
         ...searchingMessages[tag],
+        ...settingsMessages[tag],
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
@@ -24,6 +26,7 @@ describe("messages of the app", () => {
         ...researchMessages["en"],
         ...readingMessages["en"],
         ...searchingMessages["en"],
+        ...settingsMessages["en"],
       };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {

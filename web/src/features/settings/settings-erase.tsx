@@ -10,8 +10,8 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
-import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { settingsMessages, type SettingsMessageKey } from "../../messages/settings";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { DataRow } from "./data-row";
 import { FormError } from "../../controls/form-error";
 import { ReauthenticationDialog, useReauthentication } from "../sign-in";
@@ -29,7 +29,7 @@ const kinds = [
 ] as const;
 
 export function EraseAccount() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [busy, setBusy] = useState(false);
   const [failed, setFailed] = useState(false);
@@ -49,8 +49,8 @@ export function EraseAccount() {
   };
   return (
     <DataRow
-      title={t("pages.data.erase")}
-      hint={t("pages.data.erase.hint")}
+      title={t("settings.erase")}
+      hint={t("settings.erase.hint")}
       action={
         <Button
           look="danger"
@@ -59,12 +59,12 @@ export function EraseAccount() {
           aria-disabled={busy}
           onClick={() => void open()}
         >
-          {t("pages.data.erase.open")}
+          {t("settings.erase.open")}
         </Button>
       }
     >
       <div role="status" className="not-empty:mt-3">
-        {failed && <FormError>{t("pages.data.erase.failed")}</FormError>}
+        {failed && <FormError>{t("settings.erase.failed")}</FormError>}
       </div>
       <ReauthenticationDialog proof={proof} />
       {confirmation !== null && <EraseDialog first={confirmation} onClose={() => setConfirmation(null)} />}
@@ -73,12 +73,13 @@ export function EraseAccount() {
 }
 
 function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const [confirmation, setConfirmation] = useState(first);
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<MessageKey | null>(null);
+  const [problem, setProblem] = useState<SettingsMessageKey | null>(null);
   const proof = useReauthentication();
   const close = () => busy || onClose();
   // An account that only signs in with a provider may have no address.
@@ -97,26 +98,26 @@ function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => v
         erased = changed === null;
         if (changed === null) return;
         setConfirmation(changed);
-        setProblem("pages.data.erase.changed");
+        setProblem("settings.erase.changed");
       });
     } catch (error) {
       noticeSignOut(error);
       const unknown = error instanceof Refusal && error.outcomeUnknown;
-      setProblem(unknown ? "pages.data.erase.outcome_unknown" : "pages.data.erase.failed");
+      setProblem(unknown ? "settings.erase.outcome_unknown" : "settings.erase.failed");
     }
     if (!erased) setBusy(false);
   };
   return (
-    <Dialog title={t("pages.data.erase.title")} description={t("pages.data.erase.description")} onClose={close}>
+    <Dialog title={t("settings.erase.title")} description={t("settings.erase.description")} onClose={close}>
       <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-4">
         <ul className="list-disc ps-5 text-sm">
           {kinds
             .filter((kind) => (confirmation.will_delete[kind] ?? 0) > 0)
             .map((kind) => (
-              <li key={kind}>{t(`pages.data.erase.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
+              <li key={kind}>{t(`settings.erase.count.${kind}`, { count: confirmation.will_delete[kind]! })}</li>
             ))}
         </ul>
-        <p className="text-sm text-soft">{t("pages.data.erase.kept")}</p>
+        <p className="text-sm text-soft">{t("settings.erase.kept")}</p>
         {expected !== "" && (
           <Field
             autoFocus
@@ -124,7 +125,7 @@ function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => v
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
-            label={t(email !== "" ? "pages.data.erase.confirm_email" : "pages.data.erase.confirm_name")}
+            label={t(email !== "" ? "settings.erase.confirm_email" : "settings.erase.confirm_name")}
             hint={expected}
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
@@ -134,9 +135,9 @@ function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => v
           {problem !== null && <FormError>{t(problem)}</FormError>}
         </div>
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={close}>{t("pages.cancel")}</Button>
+          <Button onClick={close}>{common("pages.cancel")}</Button>
           <Button type="submit" look="danger" icon="trash" disabled={!confirmed} aria-disabled={busy || undefined}>
-            {t(busy ? "pages.auth.busy" : "pages.data.erase.do")}
+            {busy ? common("pages.auth.busy") : t("settings.erase.do")}
           </Button>
         </div>
       </form>

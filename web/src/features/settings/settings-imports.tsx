@@ -18,8 +18,8 @@ import { Button } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { ProgressBar } from "../../controls/progress-bar";
 import { ShowMore } from "../../controls/show-more";
-import { english, type MessageKey } from "../../messages/catalog";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { settingsMessages, type SettingsMessageKey, type SettingsText } from "../../messages/settings";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { Disclosure } from "../../parts/disclosure";
 import { byteSize } from "../../messages/byte-size";
 import { FormError } from "../../controls/form-error";
@@ -38,7 +38,8 @@ const sources = {
 } as const;
 
 export function ImportList() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(importsQuery);
   const uploading = useUpload(({ current }) => current !== null);
   const uploaded = useUpload(({ outcome }) => outcome?.importID ?? null);
@@ -60,7 +61,7 @@ export function ImportList() {
   if (isError && data === undefined)
     return (
       <Button icon="retry" className="mb-3 w-fit" onClick={() => void refetch()}>
-        {t("pages.data.imports.not_loaded")}
+        {t("settings.imports.not_loaded")}
       </Button>
     );
   // An import that began between the loading of two pages may be on both. The upload of this tab has its own progress.
@@ -72,7 +73,7 @@ export function ImportList() {
     setFailed(false);
     try {
       await cancelImport(one.import_id);
-      setAnnounced(t("pages.data.imports.cancelled"));
+      setAnnounced(t("settings.imports.cancelled"));
     } catch (refusal) {
       noticeSignOut(refusal);
       setFailed(true);
@@ -84,7 +85,7 @@ export function ImportList() {
         <ul
           ref={list}
           tabIndex={-1}
-          aria-label={t("pages.data.imports")}
+          aria-label={t("settings.imports")}
           className="divide-y divide-line border-t border-line outline-none"
         >
           {imports.map((one) => (
@@ -92,9 +93,9 @@ export function ImportList() {
           ))}
         </ul>
       )}
-      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
+      <ShowMore label={common("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       <div role="status" className={failed ? "pb-3 text-sm" : "sr-only"}>
-        {failed ? <FormError>{t("pages.data.imports.not_cancelled")}</FormError> : announced}
+        {failed ? <FormError>{t("settings.imports.not_cancelled")}</FormError> : announced}
       </div>
     </>
   );
@@ -106,7 +107,8 @@ interface RowProps {
 }
 
 function Row({ listed, onCancel }: RowProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const { data: polled } = useQuery({ ...openImportQuery(listed.import_id), enabled: isOpen(listed) });
   const one = isOpen(listed) ? (polled ?? listed) : listed;
   const ended = isOpen(listed) && !isOpen(one);
@@ -121,8 +123,8 @@ function Row({ listed, onCancel }: RowProps) {
         <div className="min-w-0">
           <p className="font-medium">
             {one.source === null
-              ? t("pages.data.imports.name")
-              : t("pages.data.imports.name.source", { source: sources[one.source] })}
+              ? t("settings.imports.name")
+              : t("settings.imports.name.source", { source: sources[one.source] })}
           </p>
           <p className="flex flex-wrap gap-x-3 text-soft">
             <span>{when}</span>
@@ -138,14 +140,14 @@ function Row({ listed, onCancel }: RowProps) {
           )}
         </div>
         {isOpen(one) && (
-          <Button className="shrink-0" aria-label={t("pages.data.imports.cancel_one", { when })} onClick={onCancel}>
-            {t("pages.data.imports.cancel")}
+          <Button className="shrink-0" aria-label={t("settings.imports.cancel_one", { when })} onClick={onCancel}>
+            {t("settings.imports.cancel")}
           </Button>
         )}
       </div>
       {isOpen(one) && (
         <ProgressBar
-          label={t("pages.data.imports.progress")}
+          label={t("settings.imports.progress")}
           value={one.state === "running" ? one.read_bytes / Math.max(1, one.size) : null}
         />
       )}
@@ -154,35 +156,36 @@ function Row({ listed, onCancel }: RowProps) {
   );
 }
 
-function stateOf({ state, size, read_bytes }: Import, t: Localization["t"]): string {
-  if (state !== "failed") return t(`pages.data.imports.state.${state}`);
+function stateOf({ state, size, read_bytes }: Import, t: SettingsText): string {
+  if (state !== "failed") return t(`settings.imports.state.${state}`);
   // An import that fails after its upload has read the whole file.
-  return t(`pages.data.imports.state.${size > 0 && read_bytes === size ? "nothing_found" : "upload_failed"}`);
+  return t(`settings.imports.state.${size > 0 && read_bytes === size ? "nothing_found" : "upload_failed"}`);
 }
 
-function countsOf({ imported, updated, messages, projects, files, skipped }: Import, t: Localization["t"]): string[] {
+function countsOf({ imported, updated, messages, projects, files, skipped }: Import, t: SettingsText): string[] {
   return [
-    t("pages.data.imports.imported", { count: imported }),
-    ...(updated > 0 ? [t("pages.data.imports.updated", { count: updated })] : []),
-    ...(messages > 0 ? [t("pages.data.imports.messages", { count: messages })] : []),
-    ...(projects > 0 ? [t("pages.data.imports.projects", { count: projects })] : []),
-    ...(files > 0 ? [t("pages.data.imports.files", { count: files })] : []),
-    ...(skipped > 0 ? [t("pages.data.imports.skipped", { count: skipped })] : []),
+    t("settings.imports.imported", { count: imported }),
+    ...(updated > 0 ? [t("settings.imports.updated", { count: updated })] : []),
+    ...(messages > 0 ? [t("settings.imports.messages", { count: messages })] : []),
+    ...(projects > 0 ? [t("settings.imports.projects", { count: projects })] : []),
+    ...(files > 0 ? [t("settings.imports.files", { count: files })] : []),
+    ...(skipped > 0 ? [t("settings.imports.skipped", { count: skipped })] : []),
   ];
 }
 
 /** The key of the text for a reason, which may be one that only a later version of the service knows. */
-function reasonKey(reason: string): MessageKey {
-  const key = `pages.data.report.reason.${reason}`;
-  return key in english ? (key as MessageKey) : "pages.data.report.reason.other";
+function reasonKey(reason: string): SettingsMessageKey {
+  const key = `settings.report.reason.${reason}`;
+  return key in settingsMessages["en"]! ? (key as SettingsMessageKey) : "settings.report.reason.other";
 }
 
 function Report({ report }: { report: Import["report"] }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common, intl } = useLocalization();
   const [listed, setListed] = useState(listedEntries);
   const { reasons, entries, more_entries } = report;
   return (
-    <Disclosure icon={<Icon name="bars" size={16} />} label={t("pages.data.report")}>
+    <Disclosure icon={<Icon name="bars" size={16} />} label={t("settings.report")}>
       <dl className="grid grid-cols-[1fr_auto] gap-x-6 gap-y-1">
         {Object.entries(reasons).map(([reason, count]) => (
           <div key={reason} className="contents">
@@ -198,11 +201,11 @@ function Report({ report }: { report: Import["report"] }) {
       </ul>
       {listed < entries.length && (
         <Button className="mt-3 w-fit" onClick={() => setListed(listed + listedEntries)}>
-          {t("pages.archive.more")}
+          {common("pages.archive.more")}
         </Button>
       )}
       {listed >= entries.length && more_entries > 0 && (
-        <p className="mt-3 text-soft">{t("pages.data.report.more_entries", { count: more_entries })}</p>
+        <p className="mt-3 text-soft">{t("settings.report.more_entries", { count: more_entries })}</p>
       )}
     </Disclosure>
   );
@@ -210,8 +213,9 @@ function Report({ report }: { report: Import["report"] }) {
 
 /** An occurrence of a reason: the conversation or the file, and what the service adds about it. */
 function Entry({ entry }: { entry: ImportEntry }) {
-  const { t, intl } = useLocalization();
-  const title = entry.title || (entry.conversation_id === undefined ? "" : t("pages.untitled"));
+  const t = useMessages(settingsMessages);
+  const { t: common, intl } = useLocalization();
+  const title = entry.title || (entry.conversation_id === undefined ? "" : common("pages.untitled"));
   return (
     <li className="flex flex-col">
       {entry.conversation_id !== undefined ? (

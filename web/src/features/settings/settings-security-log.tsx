@@ -4,7 +4,8 @@ import type { Schemas } from "../../api/client";
 import { securityLogQuery } from "../../api/queries";
 import { NotLoaded } from "../../controls/not-loaded";
 import { ShowMore } from "../../controls/show-more";
-import { useLocalization } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
+import { useLocalization, useMessages } from "../../messages/localization";
 
 type Entry = Schemas["SecurityLogEntry"];
 
@@ -55,34 +56,37 @@ const events = [
 ] as const;
 
 export function SecurityLog() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(securityLogQuery);
-  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.security_log.not_loaded")}</NotLoaded>;
+  if (isError && data === undefined)
+    return <NotLoaded again={refetch}>{t("settings.security_log.not_loaded")}</NotLoaded>;
   return (
     <>
-      <ul aria-label={t("pages.security_log.title")} className="divide-y divide-line">
+      <ul aria-label={common("pages.security_log.title")} className="divide-y divide-line">
         {data?.pages
           .flatMap((page) => page.data ?? [])
           .map((entry) => (
             <Row key={entry.number} entry={entry} />
           ))}
       </ul>
-      <ShowMore label={t("pages.security_log.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
+      <ShowMore label={t("settings.security_log.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
     </>
   );
 }
 
 function Row({ entry: { event, at, address, count } }: { entry: Entry }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const known = events.find((one) => one === event);
   const when = intl.formatDate(at, { dateStyle: "medium", timeStyle: "short" });
   return (
     <li className="flex flex-col py-3 text-sm">
       <span className="font-medium wrap-anywhere">
-        {known === undefined ? event : t(`pages.security_log.${known}`)}
+        {known === undefined ? event : t(`settings.security_log.${known}`)}
       </span>
-      <span className="text-soft">{address === null ? when : t("pages.security_log.from", { when, address })}</span>
-      {count > 1 && <span className="text-soft">{t("pages.security_log.times", { count })}</span>}
+      <span className="text-soft">{address === null ? when : t("settings.security_log.from", { when, address })}</span>
+      {count > 1 && <span className="text-soft">{t("settings.security_log.times", { count })}</span>}
     </li>
   );
 }

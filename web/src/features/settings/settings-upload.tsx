@@ -14,13 +14,15 @@ import {
 } from "./imports";
 import { Button } from "../../controls/button";
 import { ProgressBar } from "../../controls/progress-bar";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { settingsMessages, type SettingsText } from "../../messages/settings";
+import { useLocalization, useMessages, type Localization } from "../../messages/localization";
 import { byteSize } from "../../messages/byte-size";
 import { FormError } from "../../controls/form-error";
 import { DataRow } from "./data-row";
 
 export function UploadImport() {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const { current, outcome } = useUpload();
   const { data } = useInfiniteQuery(importsQuery);
   const chooser = useRef<HTMLInputElement>(null);
@@ -33,8 +35,8 @@ export function UploadImport() {
   useEffect(() => forgetOutcome, []);
   return (
     <DataRow
-      title={t("pages.data.import")}
-      hint={t("pages.data.import.hint", { size: byteSize(intl, maxImportSize) })}
+      title={t("settings.import")}
+      hint={t("settings.import.hint", { size: byteSize(intl, maxImportSize) })}
       action={
         <>
           <Button
@@ -44,7 +46,7 @@ export function UploadImport() {
             aria-disabled={busy}
             onClick={() => !busy && chooser.current?.click()}
           >
-            {t("pages.data.import.choose")}
+            {t("settings.import.choose")}
           </Button>
           <input
             ref={chooser}
@@ -77,9 +79,10 @@ export function UploadImport() {
 }
 
 function UploadProgress({ upload, onCancel }: { upload: Upload; onCancel: () => void }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const { name, sent, size, cancelling } = upload;
-  const label = t("pages.data.import.uploading", { name });
+  const label = t("settings.import.uploading", { name });
   return (
     <div className="mt-3 flex flex-col gap-2">
       <p className="font-medium wrap-anywhere">{label}</p>
@@ -87,11 +90,11 @@ function UploadProgress({ upload, onCancel }: { upload: Upload; onCancel: () => 
       <div className="flex flex-wrap items-center justify-between gap-2">
         <span className="text-soft tabular-nums">
           {cancelling
-            ? t("pages.data.import.cancelling")
-            : t("pages.data.import.sent", { sent: byteSize(intl, sent), size: byteSize(intl, size) })}
+            ? t("settings.import.cancelling")
+            : t("settings.import.sent", { sent: byteSize(intl, sent), size: byteSize(intl, size) })}
         </span>
         <Button disabled={cancelling} onClick={onCancel}>
-          {t("pages.data.import.cancel_upload")}
+          {t("settings.import.cancel_upload")}
         </Button>
       </div>
     </div>
@@ -99,16 +102,17 @@ function UploadProgress({ upload, onCancel }: { upload: Upload; onCancel: () => 
 }
 
 function Outcome({ outcome }: { outcome: UploadOutcome }) {
-  const localization = useLocalization();
-  const text = textOf(outcome, localization);
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
+  const text = textOf(outcome, t, intl);
   return outcome.kind === "stored" || outcome.kind === "cancelled" ? <p>{text}</p> : <FormError>{text}</FormError>;
 }
 
-function textOf({ kind, retryAt }: UploadOutcome, { t, intl }: Localization): string {
-  if (kind === "too_large") return t("pages.data.import.outcome.too_large", { size: byteSize(intl, maxImportSize) });
+function textOf({ kind, retryAt }: UploadOutcome, t: SettingsText, intl: Localization["intl"]): string {
+  if (kind === "too_large") return t("settings.import.outcome.too_large", { size: byteSize(intl, maxImportSize) });
   if (kind === "limited" && retryAt > 0)
-    return t("pages.data.import.outcome.limited_until", {
+    return t("settings.import.outcome.limited_until", {
       when: intl.formatDate(retryAt, { dateStyle: "medium", timeStyle: "short" }),
     });
-  return t(`pages.data.import.outcome.${kind}`);
+  return t(`settings.import.outcome.${kind}`);
 }

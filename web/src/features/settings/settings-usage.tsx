@@ -8,7 +8,8 @@ import { Refusal } from "../../api/client";
 import { Button } from "../../controls/button";
 import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { Disclosure } from "../../parts/disclosure";
 import { useToday } from "../../controls/today";
 import { firstShownDay, tokensByDay, tokensOf, topOf } from "./usage-days";
@@ -17,7 +18,8 @@ import { firstShownDay, tokensByDay, tokensOf, topOf } from "./usage-days";
 const listedConversations = 5;
 
 export function Usage() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const from = firstShownDay(useToday());
   const days = useQuery(usageQuery("day", from));
   const profiles = useQuery(usageQuery("profile", from));
@@ -25,19 +27,19 @@ export function Usage() {
   const all = [days, profiles, conversations];
   if (all.some(({ isError, data }) => isError && data === undefined))
     return (
-      <NotLoaded again={() => all.forEach(({ refetch }) => void refetch())}>{t("pages.usage.not_loaded")}</NotLoaded>
+      <NotLoaded again={() => all.forEach(({ refetch }) => void refetch())}>{t("settings.usage.not_loaded")}</NotLoaded>
     );
   if (days.data === undefined || profiles.data === undefined || conversations.data === undefined)
     return (
       <p role="status" className="py-3 text-sm text-soft">
-        {t("pages.list.loading")}
+        {common("pages.list.loading")}
       </p>
     );
   return (
     <>
       <Budget budget={days.data.budget} />
       {days.data.groups.length === 0 ? (
-        <p className="py-3 text-sm text-soft">{t("pages.usage.empty")}</p>
+        <p className="py-3 text-sm text-soft">{t("settings.usage.empty")}</p>
       ) : (
         <>
           <Days groups={days.data.groups} from={from} />
@@ -51,13 +53,14 @@ export function Usage() {
 
 /** The tokens of today, as a text and as a bar of which the used and the reserved part are filled. */
 function Budget({ budget }: { budget: TokenBudget | null }) {
-  const { t, intl } = useLocalization();
-  if (budget === null) return <p className="py-3 text-sm text-soft">{t("pages.usage.no_limit")}</p>;
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
+  if (budget === null) return <p className="py-3 text-sm text-soft">{t("settings.usage.no_limit")}</p>;
   const { used, reserved, limit } = budget;
   const share = (tokens: number) => Math.min(100, (100 * tokens) / Math.max(1, limit));
   return (
     <div className="flex flex-col gap-2 py-3 text-sm">
-      <p className="font-medium">{t("pages.usage.budget", { used, limit })}</p>
+      <p className="font-medium">{t("settings.usage.budget", { used, limit })}</p>
       <svg
         aria-hidden="true"
         viewBox="0 0 100 1"
@@ -68,18 +71,19 @@ function Budget({ budget }: { budget: TokenBudget | null }) {
         <rect width={share(used)} height="1" fill="currentColor" />
       </svg>
       <p className="text-soft">
-        {used >= limit ? `${t("pages.usage.exhausted")} ` : ""}
-        {t("pages.usage.resets", {
+        {used >= limit ? `${t("settings.usage.exhausted")} ` : ""}
+        {t("settings.usage.resets", {
           when: intl.formatDate(budget.resets_at, { dateStyle: "medium", timeStyle: "short" }),
         })}
-        {reserved > 0 && ` ${t("pages.usage.reserved", { tokens: reserved })}`}
+        {reserved > 0 && ` ${t("settings.usage.reserved", { tokens: reserved })}`}
       </p>
     </div>
   );
 }
 
 function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const days = tokensByDay(groups, from);
   const top = topOf(Math.max(...days.map(({ tokens }) => tokens)));
   const total = groups.reduce((sum, group) => sum + tokensOf(group), 0);
@@ -87,8 +91,8 @@ function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string })
   const dayName = (day: string) => intl.formatDate(day, { dateStyle: "medium", timeZone: "UTC" });
   return (
     <div className="py-3">
-      <h3 className="text-sm font-medium">{t("pages.usage.by_day")}</h3>
-      <p className="text-sm text-soft">{t("pages.usage.total", { tokens: total })}</p>
+      <h3 className="text-sm font-medium">{t("settings.usage.by_day")}</h3>
+      <p className="text-sm text-soft">{t("settings.usage.total", { tokens: total })}</p>
       <figure className="mt-3 flex gap-2">
         <div aria-hidden="true" className="flex h-32 flex-col justify-between text-end text-xs text-faint tabular-nums">
           <span>{intl.formatNumber(top, { notation: "compact" })}</span>
@@ -97,7 +101,7 @@ function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string })
         <div className="min-w-0 grow">
           <svg
             role="img"
-            aria-label={t("pages.usage.chart", { first: dayName(from), last: dayName(days.at(-1)!.day) })}
+            aria-label={t("settings.usage.chart", { first: dayName(from), last: dayName(days.at(-1)!.day) })}
             viewBox={`0 0 ${days.length} 100`}
             preserveAspectRatio="none"
             className="h-32 w-full border-y border-line text-accent rtl:-scale-x-100"
@@ -115,10 +119,10 @@ function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string })
           </p>
         </div>
       </figure>
-      <Disclosure icon={<Icon name="bars" size={16} />} label={t("pages.usage.table")}>
+      <Disclosure icon={<Icon name="bars" size={16} />} label={t("settings.usage.table")}>
         <Table
-          label={t("pages.usage.by_day")}
-          head={t("pages.usage.day")}
+          label={t("settings.usage.by_day")}
+          head={t("settings.usage.day")}
           rows={groups.toReversed().map((group) => ({ group, name: dayName(group.key) }))}
         />
       </Disclosure>
@@ -127,17 +131,18 @@ function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string })
 }
 
 function Profiles({ groups }: { groups: readonly UsageGroup[] }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const nameOf = (key: string) =>
     key === "auto" || key === "balanced" || key === "deep_reasoning" || key === "coding"
-      ? t(`pages.profile.${key}`)
-      : t("pages.usage.no_profile");
+      ? common(`pages.profile.${key}`)
+      : t("settings.usage.no_profile");
   return (
     <div className="py-3">
-      <h3 className="text-sm font-medium">{t("pages.usage.by_profile")}</h3>
+      <h3 className="text-sm font-medium">{t("settings.usage.by_profile")}</h3>
       <Table
-        label={t("pages.usage.by_profile")}
-        head={t("pages.usage.profile")}
+        label={t("settings.usage.by_profile")}
+        head={t("settings.usage.profile")}
         rows={byTokens(groups).map((group) => ({ group, name: nameOf(group.key) }))}
       />
     </div>
@@ -145,23 +150,24 @@ function Profiles({ groups }: { groups: readonly UsageGroup[] }) {
 }
 
 function Conversations({ groups, complete }: { groups: readonly UsageGroup[]; complete: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const [listed, setListed] = useState(listedConversations);
   if (groups.length === 0) return null;
   return (
     <div className="py-3">
-      <h3 className="text-sm font-medium">{t("pages.usage.by_conversation")}</h3>
-      {!complete && <p className="text-sm text-soft">{t("pages.usage.incomplete", { count: groups.length })}</p>}
+      <h3 className="text-sm font-medium">{t("settings.usage.by_conversation")}</h3>
+      {!complete && <p className="text-sm text-soft">{t("settings.usage.incomplete", { count: groups.length })}</p>}
       <Table
-        label={t("pages.usage.by_conversation")}
-        head={t("pages.usage.conversation")}
+        label={t("settings.usage.by_conversation")}
+        head={t("settings.usage.conversation")}
         rows={byTokens(groups)
           .slice(0, listed)
           .map((group) => ({ group, name: <ConversationTitle id={group.key} /> }))}
       />
       {listed < groups.length && (
         <Button className="mt-3 w-fit" onClick={() => setListed(listed + listedConversations)}>
-          {t("pages.archive.more")}
+          {common("pages.archive.more")}
         </Button>
       )}
     </div>
@@ -171,10 +177,11 @@ function Conversations({ groups, complete }: { groups: readonly UsageGroup[]; co
 const byTokens = (groups: readonly UsageGroup[]): UsageGroup[] => groups.toSorted((a, b) => tokensOf(b) - tokensOf(a));
 
 function ConversationTitle({ id }: { id: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { t: common } = useLocalization();
   const { data, error } = useQuery(conversationQuery(id));
   if (error instanceof Refusal && error.status === 404)
-    return <span className="text-soft">{t("pages.usage.deleted")}</span>;
+    return <span className="text-soft">{t("settings.usage.deleted")}</span>;
   return (
     <Link
       to="/c/$conversation"
@@ -182,7 +189,7 @@ function ConversationTitle({ id }: { id: string }) {
       dir="auto"
       className="block truncate py-0.5 [text-align:match-parent] hover:underline"
     >
-      {data === undefined ? t("pages.list.loading") : data.title || t("pages.untitled")}
+      {data === undefined ? common("pages.list.loading") : data.title || common("pages.untitled")}
     </Link>
   );
 }
@@ -195,7 +202,8 @@ interface TableProps {
 }
 
 function Table({ label, head, rows }: TableProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const number = "py-1.5 ps-3 text-end tabular-nums whitespace-nowrap";
   return (
     <table aria-label={label} className="mt-2 w-full text-sm">
@@ -206,7 +214,7 @@ function Table({ label, head, rows }: TableProps) {
           </th>
           {(["answers", "input", "output"] as const).map((column) => (
             <th key={column} scope="col" className={`font-normal ${number}`}>
-              <span className="inline-block sm:min-w-24">{t(`pages.usage.${column}`)}</span>
+              <span className="inline-block sm:min-w-24">{t(`settings.usage.${column}`)}</span>
             </th>
           ))}
         </tr>
