@@ -3,6 +3,7 @@ package markdown
 import (
 	"bytes"
 	"context"
+	"errors"
 	"html/template"
 
 	"github.com/yuin/goldmark"
@@ -12,7 +13,7 @@ import (
 )
 
 // pageSteps is what the Markdown of one page may cost. A step is about a byte that the parser looks at more than once; a
-// page that uses all of them takes a few tenths of a second. Pages of usual answers need less than a hundredth of them.
+// page that uses all of them takes a few tenths of a second. Pages of usual answers need less than a tenth of them.
 const pageSteps = 50_000_000
 
 // Budget limits the work for the Markdown of one page. It belongs to one goroutine.
@@ -60,25 +61,64 @@ func (b *Budget) convert(source string) (html template.HTML, ok bool) {
 	}
 	b.texts++
 	root.OwnerDocument().SetMeta(map[string]any{metaFormulas: formulas, metaNumber: b.texts, metaTitles: b.AlertTitles})
-	var out bytes.Buffer
-	if err := converter.Renderer().Render(&out, []byte(text), root); err != nil {
+	out := &page{budget: b}
+	if err := converter.Renderer().Render(out, []byte(text), root); err != nil {
 		return "", false
 	}
-	safe := string(sanitizer.SanitizeBytes(out.Bytes()))
+	safe := string(sanitizer.SanitizeBytes(out.html.Bytes()))
 	return template.HTML(replacePlaceholders(safe, formulas, b.formula)), true //nolint:gosec // it is sanitized, and formulas are escaped
 }
 
-// formulaSteps is what a byte of MathML costs. A letter of a formula can become thirty of them.
+// htmlSteps is what a byte of HTML costs, which is sanitized: a byte of Markdown can become thousands of them, if a link that is
+// defined once is used often.
+const htmlSteps = 30
+
+// page is the HTML of a text. It takes what the budget suffices for.
+type page struct {
+	budget *Budget
+	html   bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *page) Write(b []byte) (int, error) {
+	if !p.budget.spend(htmlSteps * len(b)) {
+		return 0, errBudget
+	}
+	return p.html.Write(b)
+}
+
+var errBudget = errors.New("the budget of the page does not suffice")
+
+// spend takes steps for what is written; false: there are not enough.
+func (b *Budget) spend(steps int) bool {
+	if b.over = b.over || steps > b.left; !b.over {
+		b.left -= steps
+	}
+	return !b.over
+}
+
+// formulaSteps is what a byte of MathML or of highlighted code costs. A letter can become thirty of them.
 const formulaSteps = 20
 
 // formula returns a formula as MathML, or as its source if the budget does not suffice.
 func (b *Budget) formula(f *formula) string {
-	if b.left < 0 {
-		return formulaSource(f)
+	if !f.first() {
+		return ""
 	}
-	html := formulaHTML(f)
-	b.left -= formulaSteps * len(html)
-	return html
+	if html := formulaHTML(f); b.spend(formulaSteps * len(html)) {
+		return html
+	}
+	return formulaSource(f)
+}
+
+// Code returns the HTML of code that is not part of Markdown. Code that exceeds the budget is not highlighted.
+func Code(b *Budget, code, language string) template.HTML {
+	if !b.over {
+		if html := highlight(code, language); b.spend(formulaSteps * len(html)) {
+			return html
+		}
+	}
+	return template.HTML(template.HTMLEscapeString(code)) //nolint:gosec // it is escaped
 }
 
 // parse returns the tree of Markdown; nil: the budget does not suffice.

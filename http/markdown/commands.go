@@ -85,7 +85,7 @@ func (p *texParser) structured(name string) (content string, above bool) {
 	case "text", "textrm", "textnormal", "mbox", "textsf", "hbox":
 		content = "<mtext>" + template.HTMLEscapeString(plainTeX(p.verbatim())) + "</mtext>"
 	case "textbf", "textit", "texttt":
-		content = "<mtext>" + stylize(template.HTMLEscapeString(plainTeX(p.verbatim())), alphabets[strings.Replace(name, "text", "math", 1)]) + "</mtext>"
+		content = "<mtext>" + template.HTMLEscapeString(stylize(plainTeX(p.verbatim()), alphabets[strings.Replace(name, "text", "math", 1)])) + "</mtext>"
 	case "operatorname":
 		rest, limits := strings.CutPrefix(p.rest, "*")
 		p.rest = rest

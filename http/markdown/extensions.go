@@ -174,7 +174,7 @@ func renderCodeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool)
 		language = string(fence.Language(source))
 	}
 	code := restoreSource(string(n.Lines().Value(source)), formulasOf(n))
-	html := `<pre tabindex="0"><code>` + string(Highlight(code, language)) + "</code></pre>"
+	html := `<pre tabindex="0"><code>` + string(highlight(code, language)) + "</code></pre>"
 	if language != "" {
 		html = "<figure><figcaption>" + template.HTMLEscapeString(language) + "</figcaption>" + html + "</figure>"
 	}

@@ -32,11 +32,16 @@ var fileTemplate = template.Must(template.New("file").Parse(`<!doctype html>
 // raised makes the headings of a file those of its own, and not below those of a page.
 var raised = strings.NewReplacer("<h3>", "<h1>", "</h3>", "</h1>", "<h4>", "<h2>", "</h4>", "</h2>", "<h5>", "<h3>", "</h5>", "</h3>", "<h6>", "<h4>", "</h6>", "</h4>")
 
+// fileSteps is what a file may cost. It is longer than a page, and one account waits for it.
+const fileSteps = 4 * pageSteps
+
 // HTML returns a self-contained page with Markdown of any length. Text that cannot be converted in bounded time is plain.
 func HTML(ctx context.Context, title, source string) ([]byte, error) {
 	body := plainText(source)
 	if flat(source) {
-		if out, ok := NewBudget(ctx).convert(source); ok {
+		b := NewBudget(ctx)
+		b.left = fileSteps
+		if out, ok := b.convert(source); ok {
 			body = template.HTML(raised.Replace(string(out))) //nolint:gosec // it is sanitized
 		}
 	}

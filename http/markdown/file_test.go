@@ -117,6 +117,37 @@ func TestADocumentForWordProcessorsHasTheWholeText(t *testing.T) {
 	}
 }
 
+func TestADocumentForWordProcessorsHasFormulasAsTheyAreWritten(t *testing.T) {
+	source := `A \(a_1 * b_2\) and $c*d*e$ and ` + "`$f$`" + ` and [x](https://a.example/$g$).
+
+\[\begin{pmatrix} a & b \\ c & d \end{pmatrix}\]`
+	file, err := Word(t.Context(), "", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paragraphs, _, links := wordText(t, file)
+	want := `A \(a_1 * b_2\) and $c*d*e$ and $f$ and x.|\[\begin{pmatrix} a & b \\ c & d \end{pmatrix}\]`
+	if got := strings.Join(paragraphs, "|"); got != want || !strings.Contains(links, `Target="https://a.example/$g$"`) {
+		t.Errorf("%s, links %s", got, links)
+	}
+}
+
+// An address that is defined once can be that of thousands of links.
+func TestAFileHasEachAddressOnce(t *testing.T) {
+	address := "https://a.example/" + strings.Repeat("a", maxAddress/2)
+	file, err := Word(t.Context(), "", strings.Repeat("[x]\n\n", 3000)+"[x]: "+address+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, document, links := wordText(t, file); strings.Count(links, address) != 1 || strings.Count(document, `<w:hyperlink r:id="rId2">`) != 3000 {
+		t.Errorf("%d bytes of links", len(links))
+	}
+	page, err := HTML(t.Context(), "", strings.Repeat("[x]\n\n", 3000)+"[x]: "+address+strings.Repeat("a", maxAddress)+"\n")
+	if err != nil || len(page) > 100_000 {
+		t.Errorf("a page has %d bytes, %v", len(page), err)
+	}
+}
+
 func TestAPageHasTheWholeTextAndNothingThatRuns(t *testing.T) {
 	page, err := HTML(t.Context(), "Tides </title><script>", report)
 	if err != nil {

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,15 @@ type formula struct {
 	tex     string
 	raw     string // with its delimiters
 	display bool
+	shown   bool
+}
+
+// first reports whether a formula was not shown before. A text has one placeholder of each formula; its author may have written
+// others as references to characters.
+func (f *formula) first() bool {
+	before := f.shown
+	f.shown = true
+	return !before
 }
 
 const (
@@ -41,7 +51,7 @@ func extractFormulas(source string) (string, []formula) {
 	var (
 		out      strings.Builder
 		formulas []formula
-		s        = scanner{source: source, unclosed: map[string]bool{}}
+		s        = scanner{source: source, unclosed: map[string]bool{}, next: map[string][2]int{}}
 		from     int
 	)
 	for at := 0; at < len(source) && len(formulas) < maxFormulas; {
@@ -67,10 +77,11 @@ func extractFormulas(source string) (string, []formula) {
 }
 
 // scanner finds code and formulas in a text, in time that is linear in its length: it remembers which runs of backticks have no
-// other end.
+// other end, and where the next end of a formula is.
 type scanner struct {
 	source   string
 	unclosed map[string]bool
+	next     map[string][2]int // by closing delimiters, and "" for empty lines
 }
 
 // endOfCode returns the end of the code that starts at a position; the position itself if none starts there.
@@ -130,24 +141,47 @@ func (s *scanner) formulaAt(at int) *formula {
 	rest := s.source[at:]
 	switch {
 	case strings.HasPrefix(rest, "$$"):
-		return delimited(rest, "$$", "$$", true)
+		return s.delimited(at, "$$", "$$", true)
 	case strings.HasPrefix(rest, `\[`):
-		return delimited(rest, `\[`, `\]`, true)
+		return s.delimited(at, `\[`, `\]`, true)
 	case strings.HasPrefix(rest, `\(`):
-		return delimited(rest, `\(`, `\)`, false)
+		return s.delimited(at, `\(`, `\)`, false)
 	case rest[0] == '$':
 		return inDollars(rest)
 	}
 	return nil
 }
 
-func delimited(rest, opening, closing string, display bool) *formula {
-	near := rest[len(opening):min(len(rest), len(opening)+maxFormula+len(closing))]
-	tex, _, found := strings.Cut(near, closing)
-	if !found || strings.TrimSpace(tex) == "" || emptyLine.MatchString(tex) {
+func (s *scanner) delimited(at int, opening, closing string, display bool) *formula {
+	start := at + len(opening)
+	end := s.find(closing, start)
+	if end[0] > start+maxFormula || s.find("", start)[1] <= end[0] {
 		return nil
 	}
-	return &formula{tex, rest[:len(opening)+len(tex)+len(closing)], display}
+	tex := s.source[start:end[0]]
+	if strings.TrimSpace(tex) == "" {
+		return nil
+	}
+	return &formula{tex: tex, raw: s.source[at:end[1]], display: display}
+}
+
+// find returns where the first closing delimiter, or empty line if it is "", at or after a position starts and ends; after the
+// text: there is none.
+func (s *scanner) find(closing string, from int) [2]int {
+	known, searched := s.next[closing]
+	if searched && known[0] >= from {
+		return known
+	}
+	found := [2]int{math.MaxInt, math.MaxInt}
+	if closing == "" {
+		if line := emptyLine.FindStringIndex(s.source[from:]); line != nil {
+			found = [2]int{from + line[0], from + line[1]}
+		}
+	} else if to := strings.Index(s.source[from:], closing); to >= 0 {
+		found = [2]int{from + to, from + to + len(closing)}
+	}
+	s.next[closing] = found
+	return found
 }
 
 // inDollars follows Pandoc's rule, which excludes prices: no space directly inside the dollars, no digit after the second one.
@@ -169,7 +203,7 @@ func inDollars(rest string) *formula {
 			if strings.IndexByte(" \t\n\r", rest[end-1]) >= 0 || end+1 < len(rest) && strings.IndexByte("0123456789$", rest[end+1]) >= 0 {
 				return nil
 			}
-			return &formula{rest[1:end], rest[:end+1], false}
+			return &formula{tex: rest[1:end], raw: rest[:end+1]}
 		}
 	}
 	return nil

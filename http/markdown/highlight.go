@@ -84,8 +84,8 @@ var (
 	}
 )
 
-// Highlight returns the HTML of code, in which the classes of the elements span are the kinds of its words.
-func Highlight(code, language string) template.HTML {
+// highlight returns the HTML of code, in which the classes of the elements span are the kinds of its words.
+func highlight(code, language string) template.HTML {
 	language = strings.ToLower(language)
 	if language == "diff" || language == "patch" {
 		return template.HTML(highlightDiff(code)) //nolint:gosec // it is escaped

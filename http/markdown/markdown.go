@@ -29,10 +29,11 @@ import (
 // brackets that are not closed, and fills the rows of a table up to the number of its columns. See also Budget.
 const (
 	maxMarkdown = 64 << 10
-	maxMarks    = 2000 // of [ and of <, each
-	maxOpen     = 200  // brackets that are open at the same time
-	maxCells    = 20_000
+	maxMarks    = 2000   // of [ and of <, each
+	maxOpen     = 200    // brackets that are open at the same time
+	maxCells    = 20_000 // of a table, and further ones with which the rows of all tables are filled up
 	maxNesting  = 32
+	maxAddress  = 8192 // bytes of the target of a link, which may be used often
 )
 
 var (
@@ -91,16 +92,20 @@ func renderable(source string) bool {
 // flat reports whether nothing in Markdown takes the parser quadratic time, whatever its length.
 func flat(source string) bool {
 	rows, columns, open := 0, 0, 0 // of the lines since the last blank one; the first two if they are a table
+	written, filled := 0, 0        // cells: in these lines, and by all tables before them
 	for line := range strings.Lines(source) {
 		if strings.TrimSpace(line) == "" {
-			rows, columns, open = 0, 0, 0
+			filled += max(0, rows*columns-written)
+			rows, columns, open, written = 0, 0, 0, 0
 			continue
 		}
+		cells := strings.Count(line, "|")
+		written += cells
 		if open = opened(line, open); open > maxOpen {
 			return false
 		}
-		rows, columns = rows+1, max(columns, strings.Count(line, "|"))
-		if rows*columns > maxCells || nesting(line) > maxNesting {
+		rows, columns = rows+1, max(columns, cells)
+		if rows*columns > maxCells || filled+rows*columns-written > maxCells || nesting(line) > maxNesting {
 			return false
 		}
 	}
@@ -178,7 +183,7 @@ func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.W
 // renderLink renders the text of a link with the host of its target. A target that is not an address on the web or of mail
 // is left out.
 func renderLink(w util.BufWriter, n ast.Node, destination []byte, entering bool) (ast.WalkStatus, error) {
-	target := linkTarget(restoreSource(string(util.UnescapePunctuations(destination)), formulasOf(n)))
+	target := targetOf(destination, formulasOf(n))
 	if target == nil {
 		return ast.WalkContinue, nil
 	}
@@ -194,10 +199,21 @@ func renderLink(w util.BufWriter, n ast.Node, destination []byte, entering bool)
 	return ast.WalkContinue, err
 }
 
+// targetOf returns the target of a link whose destination is written in Markdown; nil: readers may not follow it.
+func targetOf(destination []byte, formulas []formula) *url.URL {
+	if len(destination) > maxAddress {
+		return nil
+	}
+	return linkTarget(restoreSource(unescaped(destination), formulas))
+}
+
 // linkTarget returns the target of a link that readers may follow; nil: none.
 func linkTarget(destination string) *url.URL {
+	if len(destination) > maxAddress || strings.ContainsAny(destination, placeholderStart+placeholderEnd) {
+		return nil
+	}
 	target, err := url.Parse(destination)
-	if err != nil {
+	if err != nil || strings.ContainsAny(target.Host+target.Opaque, placeholderStart+placeholderEnd) {
 		return nil
 	}
 	switch target.Scheme {

@@ -205,6 +205,10 @@ func mrow(content string) string {
 
 // argument reads a group, or one element.
 func (p *texParser) argument() string {
+	if p.depth++; p.depth > maxTeXNesting {
+		return p.fail()
+	}
+	defer func() { p.depth-- }()
 	p.skipSpace()
 	if p.rest == "" {
 		return p.fail()

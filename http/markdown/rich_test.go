@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFormulasAreMathML(t *testing.T) {
@@ -15,6 +16,7 @@ func TestFormulasAreMathML(t *testing.T) {
 		`a < b`:             `<mi>a</mi><mo>&lt;</mo><mi>b</mi>`,
 		`\text{if <b>} x`:   `<mtext>if &lt;b&gt;</mtext><mi>x</mi>`,
 		`\left( x \right.`:  `<mrow><mo fence="true" stretchy="true" form="prefix">(</mo><mi>x</mi></mrow>`,
+		`\textbf{a <1}`:     `<mtext>𝐚 &lt;𝟏</mtext>`,
 		`\hat{x}`:           `<mover accent="true"><mrow><mi>x</mi></mrow><mo stretchy="false">^</mo></mover>`,
 		`f'`:                `<msup><mi>f</mi><mo>′</mo></msup>`,
 		`\alpha \ne \infty`: `<mi>α</mi><mo>≠</mo><mi>∞</mi>`,
@@ -39,7 +41,7 @@ func TestFormulasAreMathML(t *testing.T) {
 			t.Errorf("%s is not rendered", tex)
 		}
 	}
-	for _, tex := range []string{`\unknown`, `{a`, `a}`, `\frac`, `a^`, `a_b_c`, `\begin{pmatrix} a`, `\begin{x}\end{x}`, `\left( a`, `\`, `&`, strings.Repeat("{", 100) + strings.Repeat("}", 100), strings.Repeat("a", maxTeX+1)} {
+	for _, tex := range []string{`\unknown`, `{a`, `a}`, `\frac`, `a^`, `a_b_c`, strings.Repeat(`\sqrt`, 100) + "x", `\begin{pmatrix} a`, `\begin{x}\end{x}`, `\left( a`, `\`, `&`, strings.Repeat("{", 100) + strings.Repeat("}", 100), strings.Repeat("a", maxTeX+1)} {
 		if got, ok := mathML(tex, true); ok {
 			t.Errorf("%.40s is %s", tex, got)
 		}
@@ -86,6 +88,41 @@ func TestTheTitlesOfAlertsAreInTheLanguageOfThePage(t *testing.T) {
 	b.AlertTitles = map[string]string{"note": "Hinweis"}
 	if got := string(Render(b, "> [!NOTE]\n> a")); !strings.Contains(got, `<p class="title">Hinweis</p>`) {
 		t.Error(got)
+	}
+}
+
+// Only the service writes placeholders: its author cannot have a formula shown again, or in an address.
+func TestReferencesToCharactersAreNoPlaceholders(t *testing.T) {
+	for source, want := range map[string]string{
+		"$x$ &#xE000;0&#xE001;":                              "<p><math><mrow><mi>x</mi></mrow></math> </p>\n",
+		"[a](mailto:&#xE000;&#xE000;9&#xE001;0&#xE001;) $x$": "<p>a <math><mrow><mi>x</mi></mrow></math></p>\n",
+		"[a](https://%EE%80%800%EE%80%81/) $x$":              "<p>a <math><mrow><mi>x</mi></mrow></math></p>\n",
+	} {
+		if got := string(Render(NewBudget(t.Context()), source)); got != want {
+			t.Errorf("%q is rendered as %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestFormulasAreFoundInLinearTime(t *testing.T) {
+	source := strings.Repeat(strings.Repeat("\\(\n", maxFormula/3-10)+"\n\\)", 300)
+	before := processorTime(t)
+	if _, found := extractFormulas(source); len(found) != 0 {
+		t.Errorf("%d formulas have an empty line", len(found))
+	}
+	if took := processorTime(t) - before; took > 5*time.Second {
+		t.Errorf("it takes %v of processor time", took)
+	}
+}
+
+func TestCodeDrawsOnTheBudgetOfItsPage(t *testing.T) {
+	b := NewBudget(t.Context())
+	source, shown := strings.Repeat("+\n", 50_000), 0
+	for range 20 {
+		shown += len(Code(b, source, "diff"))
+	}
+	if shown > 20*len(source)+pageSteps/formulaSteps || !b.over {
+		t.Errorf("code of a page becomes %d bytes", shown)
 	}
 }
 

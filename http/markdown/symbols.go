@@ -82,7 +82,7 @@ var (
 	// alphabets are the styles of letters.
 	alphabets = map[string]string{
 		"mathrm": "normal", "mathnormal": "italic", "mathit": "italic", "rm": "normal", "mathbf": "bold", "bf": "bold",
-		"textbf": "bold", "boldsymbol": "bold-italic", "bm": "bold-italic", "mathbb": "double-struck",
+		"boldsymbol": "bold-italic", "bm": "bold-italic", "mathbb": "double-struck",
 		"Bbb": "double-struck", "mathcal": "script", "mathscr": "script", "mathfrak": "fraktur", "mathsf": "sans-serif",
 		"mathtt": "monospace",
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed" // the styles
 	"encoding/xml"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,7 +41,8 @@ const (
 // Word returns a document of Office Open XML (DOCX, ECMA-376) with Markdown of any length. Text that cannot be converted in bounded
 // time is plain.
 func Word(ctx context.Context, title, source string) ([]byte, error) {
-	w := &word{source: []byte(source)}
+	text, formulas := extractFormulas(source)
+	w := &word{source: []byte(text), formulas: formulas, numbers: map[string]int{}}
 	var root ast.Node
 	if flat(source) {
 		root = NewBudget(ctx).parse(forWord, w.source)
@@ -85,13 +87,15 @@ func Word(ctx context.Context, title, source string) ([]byte, error) {
 
 // word writes the body of a document.
 type word struct {
-	source  []byte
-	out     strings.Builder // the paragraphs
-	runs    strings.Builder // of the present paragraph
-	targets []string        // of the links
-	indent  int             // steps
-	marker  string          // of the item of a list whose first paragraph follows
-	quoted  int             // quotes around the present block
+	source   []byte
+	formulas []formula       // of the source, which has placeholders for them
+	out      strings.Builder // the paragraphs
+	runs     strings.Builder // of the present paragraph
+	targets  []string        // of the links, without repetitions
+	numbers  map[string]int  // of the targets
+	indent   int             // steps
+	marker   string          // of the item of a list whose first paragraph follows
+	quoted   int             // quotes around the present block
 
 	// Of the present paragraph.
 	directed    bool // it has a letter
@@ -263,15 +267,15 @@ func (w *word) inline(n ast.Node, as format) {
 		as.strike = true
 		w.inlines(n, as)
 	case *ast.Link:
-		w.link(string(util.UnescapePunctuations(n.Destination)), func(as format) { w.inlines(n, as) }, as)
+		w.link(targetOf(n.Destination, w.formulas), func(as format) { w.inlines(n, as) }, as)
 	case *ast.Image:
-		w.link(string(util.UnescapePunctuations(n.Destination)), func(as format) { w.inlines(n, as) }, as)
+		w.link(targetOf(n.Destination, w.formulas), func(as format) { w.inlines(n, as) }, as)
 	case *ast.AutoLink:
 		address := string(n.URL(w.source))
 		if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(address, "mailto:") {
 			address = "mailto:" + address
 		}
-		w.link(address, func(as format) { w.run(string(n.Label(w.source)), as) }, as)
+		w.link(linkTarget(restoreSource(address, w.formulas)), func(as format) { w.run(string(n.Label(w.source)), as) }, as)
 	case *ast.RawHTML:
 		for i := range n.Segments.Len() {
 			segment := n.Segments.At(i)
@@ -287,22 +291,37 @@ func unescaped(text []byte) string {
 	return string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(text))))
 }
 
-// link writes a link. If its target is not an address on the web or of mail, it is text.
-func (w *word) link(destination string, content func(format), as format) {
-	target := linkTarget(destination)
-	if target == nil || len(w.targets) == maxLinks {
+// link writes a link. Without a target, it is text.
+func (w *word) link(target *url.URL, content func(format), as format) {
+	if target == nil {
 		content(as)
 		return
 	}
-	w.targets = append(w.targets, target.String())
+	address := target.String()
+	number, known := w.numbers[address]
+	if !known {
+		if len(w.targets) == maxLinks {
+			content(as)
+			return
+		}
+		w.targets = append(w.targets, address)
+		number = len(w.targets)
+		w.numbers[address] = number
+	}
 	as.link = true
-	fmt.Fprintf(&w.runs, `<w:hyperlink r:id="rId%d">`, len(w.targets)+1)
+	fmt.Fprintf(&w.runs, `<w:hyperlink r:id="rId%d">`, number+1)
 	content(as)
 	w.runs.WriteString(`</w:hyperlink>`)
 }
 
-// run writes a text. The first letter of a paragraph decides on its direction.
+// run writes a text, with formulas as they were written. The first letter of a paragraph decides on its direction.
 func (w *word) run(text string, as format) {
+	text = replacePlaceholders(text, w.formulas, func(f *formula) string {
+		if !f.first() {
+			return ""
+		}
+		return f.raw
+	})
 	if text == "" {
 		return
 	}

@@ -51,7 +51,7 @@ func (d *document) Markdown(source string) template.HTML { return markdown.Rende
 
 // Code highlights a part that is code, for the template.
 func (d *document) Code(part protocol.SharedPart) template.HTML {
-	return markdown.Highlight(part.Code, part.Language)
+	return markdown.Code(d.budget, part.Code, part.Language)
 }
 
 // maxDescription is the longest description of a page, in characters.
