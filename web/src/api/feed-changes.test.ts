@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { outdatedBy } from "./feed-changes";
+import { outdatedBy, rowOutdatedBy } from "./feed-changes";
 
-const nothing = { draft: () => undefined, hasDraft: () => undefined, settings: () => undefined };
+const nothing = { draft: () => undefined, settings: () => undefined };
 const at = "2026-01-01T00:00:00.000Z";
 const item = (type: string, version?: number) => ({
   type,
@@ -94,13 +94,9 @@ describe("what an item of the feed makes outdated", () => {
   });
 
   test("nothing, if this tab has that version already", () => {
-    const known = { draft: () => 4, hasDraft: () => true, settings: () => 2 };
+    const known = { draft: () => 4, settings: () => 2 };
     expect(outdatedBy(item("draft.changed", 4), known)).toEqual([]);
     expect(outdatedBy(item("draft.changed", 5), known)).toEqual([["conversation", "conv_1"]]);
-    expect(outdatedBy(item("draft.changed", 5), { ...known, hasDraft: () => false })).toEqual([
-      ["conversation", "conv_1"],
-      ["conversations"],
-    ]);
     expect(outdatedBy(item("settings.changed", 2), known)).toEqual([]);
     expect(outdatedBy(item("settings.changed", 3), known)).toEqual([["settings"]]);
   });
@@ -108,4 +104,13 @@ describe("what an item of the feed makes outdated", () => {
   test("nothing, if the kind is not known", () => {
     expect(outdatedBy(item("dream.changed"), nothing)).toEqual([]);
   });
+});
+
+test("a row of the list is outdated if its conversation has a new version, or a draft that this tab does not have", () => {
+  expect(rowOutdatedBy(item("conversation.changed", 3), nothing)).toEqual(["id", 3]);
+  expect(rowOutdatedBy(item("conversation.deleted"), nothing)).toEqual(["id", null]);
+  expect(rowOutdatedBy(item("draft.changed", 5), nothing)).toEqual(["conv_1", Infinity]);
+  expect(rowOutdatedBy(item("draft.changed", 5), { ...nothing, draft: () => 4 })).toEqual(["conv_1", Infinity]);
+  expect(rowOutdatedBy(item("draft.changed", 5), { ...nothing, draft: () => 5 })).toBeUndefined();
+  expect(rowOutdatedBy(item("turn.changed", 5), nothing)).toBeUndefined();
 });

@@ -6,9 +6,21 @@ type FeedItem = Schemas["FeedItem"];
 /** The versions that this tab has; undefined: not loaded. */
 export interface KnownVersions {
   draft(conversation: string): number | undefined;
-  /** Whether the list says that the conversation has a draft; undefined: this tab has not loaded that part of it. */
-  hasDraft(conversation: string): boolean | undefined;
   settings(): number | undefined;
+}
+
+/**
+ * Returns the conversation whose row in the list an item makes outdated, with its new version; null: it was deleted. The list says
+ * which conversations have a draft, which is no part of their versions.
+ */
+export function rowOutdatedBy(item: FeedItem, known: KnownVersions): readonly [string, number | null] | undefined {
+  const { type, id, version, conversation_id: of } = item;
+  if (type === "conversation.deleted" && id !== undefined) return [id, null];
+  if (type === "conversation.changed" && id !== undefined) return [id, version ?? 0];
+  const draft = of === undefined ? undefined : known.draft(of);
+  if (type !== "draft.changed" || of === undefined || (draft !== undefined && draft >= (version ?? Infinity)))
+    return undefined;
+  return [of, Infinity];
 }
 
 /** Returns the keys of the queries that an item makes outdated; an empty key stands for all queries. */
@@ -23,10 +35,7 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
     case "turn": // its messages are on a branch
       return [["conversations"], ["conversation", of], ["branches", of]];
     case "draft":
-      // The list says which conversations have one.
-      return isKnown(known.draft(of))
-        ? []
-        : [["conversation", of], ...(known.hasDraft(of) === false ? [["conversations"]] : [])];
+      return isKnown(known.draft(of)) ? [] : [["conversation", of]];
     case "queue":
     case "follow_up":
       return [["conversation", of]];

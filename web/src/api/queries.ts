@@ -222,12 +222,9 @@ export async function refetch(key: readonly string[]): Promise<void> {
 
 const listedConversations = () => partsOf(queryClient.getQueryData(conversationsQuery.queryKey)?.pages ?? []);
 
-/** Whether the loaded pages of the list say that a conversation has a draft; undefined: they do not have it. */
-export const listsDraft = (id: string): boolean | undefined => find(listedConversations(), id)?.has_draft;
-
 /**
- * Updates changed conversations (version null: deleted) in the list, if they are on older pages than the newest. If there
- * are many, it fetches the list again.
+ * Updates changed conversations (version null: deleted) in the list, unless it has their versions. If there are many, it fetches the
+ * list again.
  */
 export async function updateListed(changed: ReadonlyMap<string, number | null>): Promise<void> {
   const listed = listedConversations();

@@ -1,11 +1,10 @@
 // Keeps what the app displays current: refetches what the items of the account's feed report as changed. The feed is
 // opened before the first pages of the app are loaded, so that it reports every change after that.
 import { create } from "zustand";
-import { outdatedBy, type KnownVersions } from "../api/feed-changes";
+import { outdatedBy, rowOutdatedBy, type KnownVersions } from "../api/feed-changes";
 import {
   conversationQuery,
   lastFetch,
-  listsDraft,
   queryClient,
   refetch,
   refetchAll,
@@ -29,7 +28,6 @@ const fallbackInterval = 20_000;
 
 const known: KnownVersions = {
   draft: (id) => queryClient.getQueryData(conversationQuery(id).queryKey)?.draft.version,
-  hasDraft: listsDraft,
   settings: () => queryClient.getQueryData(settingsQuery.queryKey)?.version,
 };
 
@@ -68,9 +66,10 @@ export function startAccountFeed(): void {
 
   sharedTabs().followFeed({
     items: (items: FeedItem[]) => {
-      for (const { type, id, version, conversation_id, state } of items) {
-        if (type.startsWith("conversation.") && id !== undefined)
-          changed.set(id, type === "conversation.deleted" ? null : (version ?? 0));
+      for (const item of items) {
+        const row = rowOutdatedBy(item, known);
+        if (row !== undefined) changed.set(row[0], row[1] === null ? null : Math.max(row[1], changed.get(row[0]) ?? 0));
+        const { type, id, conversation_id, state } = item;
         if (type === "task.changed" && id !== undefined) noteTask(id, conversation_id ?? "", state ?? "");
       }
       for (const key of items.flatMap((item) => outdatedBy(item, known)))
