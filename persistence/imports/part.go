@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/imports/source"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -209,6 +210,7 @@ func (r *run) accountInstructions(ctx context.Context, i *source.Instructions) e
 			return r.countPart(ctx, nil)
 		}
 		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+			batch.Queue(accounts.LockAccountSQL, r.account) // the account may write some now
 			maps.Copy(args, pgx.NamedArgs{"content": i.Content, "created": i.CreatedAt})
 			batch.Queue(accountInstructionsSQL, args)
 		})

@@ -368,7 +368,7 @@ func (a *ownArchive) versionOfInstructions(d *decoder, ofProject bool) (*Instruc
 		return nil, a.problem(protocol.ImportUnreadable, "", "It is not a version of instructions.")
 	}
 	content := strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD")
-	if i.Content = clipRunes(content, protocol.MaxInstructions); len(i.Content) < len(from.Content) {
+	if i.Content = clipRunes(content, protocol.MaxInstructions); len(i.Content) < len(content) {
 		if err := a.problem(protocol.ImportTextCut, "", "Instructions were shortened."); err != nil {
 			return nil, err
 		}

@@ -639,6 +639,15 @@ func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
 	}
 }
 
+// A character that the service does not store becomes a longer one.
+func TestInstructionsThatAreShortenedAreReported(t *testing.T) {
+	r := read(t, zipOf(t, "manifest.json", manifest,
+		"account_instructions.json", `{"account_instructions":[{"version":1,"content":"`+strings.Repeat(`\u0000`, protocol.MaxInstructions+1)+`"}]}`))
+	if r.own == nil || r.own.Content != strings.Repeat("\uFFFD", protocol.MaxInstructions) || !slices.ContainsFunc(r.problems, func(problem string) bool { return strings.HasPrefix(problem, "text_cut") }) {
+		t.Errorf("problems %q", r.problems)
+	}
+}
+
 func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	long := strings.Repeat("n", 1<<20)
 	r := read(t, zipOf(t, "manifest.json", manifest,
