@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"turnstone/persistence"
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/artifacts"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/files"
@@ -22,6 +23,7 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/objects"
 	"turnstone/persistence/objects/disk"
+	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -737,6 +739,33 @@ func TestAnAccountThatHasInstructionsKeepsThem(t *testing.T) {
 		if found, err := w.DB.Accounts.Instructions(t.Context(), account); err != nil || found.Content != want || found.Version != 1 || done.Report.Reasons[protocol.ImportAccountKept] != kept {
 			t.Errorf("%+v, %v, %+v", found, err, done)
 		}
+	}
+}
+
+func TestAnImportWaitsForInstructionsThatTheAccountWrites(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive := zipped(w, "manifest.json", `{"format":"turnstone.export"}`, "account_instructions.json", `{"account_instructions":[{"version":1,"content":"I am a nurse."}]}`)
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(archive), int64(len(archive)))
+	w.Must(err)
+	imported := make(chan error, 1)
+	w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := tx.Exec(ctx, accounts.LockAccountSQL, w.Account); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `insert into account_instructions (account_id, version, content) values ($1, 1, 'I am a cook.')`, w.Account); err != nil {
+			return err
+		}
+		go func() {
+			imported <- w.DB.Imports.Continue(t.Context(), imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}, nil)
+		}()
+		storetest.AwaitLocked(t, w.Database, "select from accounts")
+		return nil
+	}))
+	if err := <-imported; err != nil {
+		t.Error(err)
+	}
+	if found, err := w.DB.Accounts.Instructions(t.Context(), w.Account); err != nil || found.Content != "I am a cook." || found.Version != 1 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
