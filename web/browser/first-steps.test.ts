@@ -29,3 +29,18 @@ test("the first steps attach a PDF, ask for a long answer, and create a project"
   await expect.poll(() => messages(second.page).count()).toBe(2);
   await second.close();
 });
+
+test("a PDF is attached to the conversation that the page shows, also after its draft was stored", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await composer(page).fill("What is in it?");
+  await page.waitForURL("**/c/*");
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: /^Attach a PDF/ }).press("Enter");
+  await (await chooser).setFiles([textFile("tides.txt")]);
+  await expect
+    .poll(() => account.read(`/conversations/${page.url().split("/").at(-1)!}`))
+    .toMatchObject({ draft: { content: "What is in it?", attachments: [expect.anything()] } });
+  await visit.close();
+});

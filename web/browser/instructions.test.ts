@@ -32,3 +32,27 @@ test("instructions are stored with a button, and another device shows them and c
   await other.close();
   await visit.close();
 });
+
+test("what is typed while instructions are being stored stays, and is stored after them", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open("/settings#chat", account);
+  const { page } = visit;
+  const save = page.getByRole("button", { name: "Save", exact: true });
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  await page.route(/\/account\/instructions$/, async (route) => {
+    if (route.request().method() === "PUT") await released;
+    await route.continue();
+  });
+  await field(page).fill("I am a nurse.");
+  await save.click();
+  await field(page).fill("I am a nurse. Be brief.");
+  release();
+  await page.getByText("Saved", { exact: true }).waitFor();
+  expect(await field(page).inputValue()).toBe("I am a nurse. Be brief.");
+  await save.click();
+  await expect
+    .poll(() => account.read("/account/instructions"))
+    .toMatchObject({ content: "I am a nurse. Be brief.", version: 2 });
+  await visit.close();
+});

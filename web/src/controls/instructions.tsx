@@ -14,7 +14,7 @@ interface InstructionsProps {
   placeholder?: string;
   readOnly?: boolean;
   /** Stores a text that is based on a version. */
-  put: (content: string, version: number) => Promise<unknown>;
+  put: (content: string, version: number) => Promise<Schemas["Instructions"]>;
   /** Called after every attempt to store. */
   onPut: () => void;
 }
@@ -29,8 +29,11 @@ export function Instructions({ stored, label, hint, placeholder, readOnly, put, 
     if (edited === null) return;
     setState("saving");
     try {
-      await put(edited.text, version);
-      setEdited(null);
+      const saved = await put(edited.text, version);
+      // What was typed meanwhile is based on the version that was stored.
+      setEdited((now) =>
+        now === null || now.text === edited.text ? null : { text: now.text, version: saved.version },
+      );
       setState("saved");
     } catch (refusal) {
       noticeSignOut(refusal);

@@ -47,7 +47,11 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
   return (
     <div className={beside ? "contents lg:flex lg:min-h-0 lg:grow" : "contents"}>
       <div className={beside ? "contents lg:flex lg:min-w-0 lg:grow lg:flex-col lg:short:overflow-y-auto" : "contents"}>
-        {isNew || showsWelcome(conversation, started.current) ? <NewChatExamples /> : <Content id={id} conversation={conversation} />}
+        {isNew || showsWelcome(conversation, started.current) ? (
+          <NewChatExamples id={id} />
+        ) : (
+          <Content id={id} conversation={conversation} />
+        )}
         <ConversationFooter
           id={isNew ? null : id}
           page={isNew ? undefined : conversation.page}

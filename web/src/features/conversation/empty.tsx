@@ -19,7 +19,8 @@ const steps = [
   { step: "project", icon: "folder" },
 ] as const satisfies readonly { step: Step; icon: IconName }[];
 
-export function NewChatExamples() {
+/** id is that of the new chat, or of a conversation in which nothing was sent. */
+export function NewChatExamples({ id }: { id: string }) {
   const { t } = useLocalization();
   const navigate = useNavigate();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
@@ -32,11 +33,11 @@ export function NewChatExamples() {
     return () => void (shown?.contains(document.activeElement) && focusComposer());
   }, []);
   const begin = (text: string) => {
-    const id = newIdentifier("conv");
+    const begun = newIdentifier("conv");
     const { id: unused, temporary = false } = newChat();
-    sendMessage({ conversationID: id, text, ifBusy: "reject", newConversation: { profile: null, temporary } });
+    sendMessage({ conversationID: begun, text, ifBusy: "reject", newConversation: { profile: null, temporary } });
     if (temporary) endNewChat(unused); // the choice applies to one chat
-    void navigate({ to: "/c/$conversation", params: { conversation: id } });
+    void navigate({ to: "/c/$conversation", params: { conversation: begun } });
   };
   const take: Record<Step, () => void> = {
     attach: () => chooser.current?.click(),
@@ -76,7 +77,7 @@ export function NewChatExamples() {
           multiple
           hidden
           onChange={({ target }) => {
-            void addFiles(newChat().id, target.files!);
+            void addFiles(id, target.files!);
             target.value = ""; // so that the same file can be chosen again
             focusComposer();
           }}
