@@ -18,11 +18,13 @@ type Token = Tokens.Generic;
 /** The elements of HTML that a text may contain, without attributes. */
 type SafeElement = "kbd" | "sub" | "sup" | "mark";
 
-/** An element of HTML around text of one block, or a line break. */
+/**
+ * An element of HTML around text of one block, or a line break. It has no start function, which would search the rest of the block
+ * after every token: plain text ends before each "<" anyway.
+ */
 const safeHTML: TokenizerAndRendererExtension = {
   name: "safe",
   level: "inline",
-  start: (text: string) => text.search(/<(?:kbd|su[bp]|mark|br)\b/i),
   tokenizer(text: string) {
     const lineBreak = /^<br ?\/?>/i.exec(text)?.[0];
     if (lineBreak !== undefined) return { type: "br", raw: lineBreak };
