@@ -207,6 +207,11 @@ func targetOf(destination []byte, formulas []formula) *url.URL {
 	return linkTarget(restoreSource(unescaped(destination), formulas))
 }
 
+// unescaped returns a text as it is shown.
+func unescaped(text []byte) string {
+	return string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(text))))
+}
+
 // linkTarget returns the target of a link that readers may follow; nil: none.
 func linkTarget(destination string) *url.URL {
 	if len(destination) > maxAddress || strings.ContainsAny(destination, placeholderStart+placeholderEnd) {

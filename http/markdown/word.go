@@ -14,7 +14,6 @@ import (
 
 	"github.com/yuin/goldmark/ast"
 	table "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/util"
 )
 
 //go:embed styles.xml
@@ -284,11 +283,6 @@ func (w *word) inline(n ast.Node, as format) {
 	default:
 		w.inlines(n, as)
 	}
-}
-
-// unescaped returns a text as it is shown.
-func unescaped(text []byte) string {
-	return string(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(text))))
 }
 
 // link writes a link. Without a target, it is text.
