@@ -123,22 +123,6 @@ func (m *Batch) steer(c *Command) (protocol.SteeringReceipt, error) {
 // ErrSteeringReused means that a client used the name of one input for another.
 var ErrSteeringReused = protocol.Invalid("body.client_steering_id", "was used for another input")
 
-// interrupt cuts off the model's answer and calls the model again with the pending inputs. The text so far stays in the
-// message, marked as truncated.
-func (m *Batch) interrupt() {
-	m.calling = false
-	m.effect(StopModel{})
-	m.splitter.end(m)
-	m.splitter = newFenceSplitter()
-	m.closePart(true)
-	m.closeCutParts()
-	if len(m.text) > 0 {
-		m.pending = nil // tool calls that were not announced yet are dropped
-		m.endStep(true)
-	}
-	m.startStep()
-}
-
 // cancel decides that the turn ends as cancelled. It has no effect before it is durable. A cancel with a wider scope
 // than the earlier ones widens the scope; any other repeat gets the receipt of the cancel that covers it.
 func (m *Batch) cancel(c *Command) (protocol.SteeringReceipt, error) {

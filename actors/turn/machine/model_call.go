@@ -83,6 +83,22 @@ func (m *Batch) untilSentence(delta string, write func(string)) {
 	write(delta)
 }
 
+// interrupt cuts off the model's answer and calls the model again with the pending inputs. The text so far stays in the
+// message, marked as truncated.
+func (m *Batch) interrupt() {
+	m.calling = false
+	m.effect(StopModel{})
+	m.splitter.end(m)
+	m.splitter = newFenceSplitter()
+	m.closePart(true)
+	m.closeCutParts()
+	if len(m.text) > 0 {
+		m.pending = nil // tool calls that were not announced yet are dropped
+		m.endStep(true)
+	}
+	m.startStep()
+}
+
 // waitsForSentence reports whether the answer is interrupted at the end of its sentence, to apply an input that the current
 // request does not contain. Tool calls are not dropped: the input is applied after their results.
 func (m *Machine) waitsForSentence() bool {

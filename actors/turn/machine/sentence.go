@@ -1,9 +1,6 @@
 package machine
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // sentenceScanner finds the end of the sentence that a model is writing, in text that arrives in pieces of any size. The
 // end of a line is one too, except within a table and after a heading.
@@ -33,7 +30,7 @@ func (s *sentenceScanner) find(delta string) int {
 		space := r == ' ' || r == '\n' || r == '\t'
 		switch {
 		case space && s.endsAt(r):
-			return i + utf8.RuneLen(r)
+			return i + len(string(r))
 		case !space && s.ended != 0 && strings.ContainsRune(wideMarks, s.ended) && !strings.ContainsRune(closingMarks+wideMarks, r):
 			return i
 		}
@@ -69,6 +66,6 @@ func (s *sentenceScanner) advance(r rune, space bool) {
 	if startsLine {
 		s.block = r == '|' || r == '#'
 	}
-	s.read += utf8.RuneLen(r)
+	s.read += len(string(r))
 	s.last = r
 }
