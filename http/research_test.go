@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -189,10 +190,6 @@ func TestResearchNeedsTheConsentToWhatItSearches(t *testing.T) {
 	}
 	refused(route.Object{"sources": []any{"web", "files"}}, "body.sources", "files")
 	refused(route.Object{"sources": []any{"conversations"}}, "body.sources", "conversations")
-	stranger := r.researcher()
-	refused(route.Object{"file_ids": []any{stranger.storeFile("Foreign.").FileID}}, "body.file_ids", "does not exist")
-	refused(route.Object{"file_ids": []any{protocol.DeriveFileID(protocol.NewUploadID())}}, "body.file_ids", "does not exist")
-
 	mine := r.do(202, "POST", r.below, route.Object{"question": neverAnswered, "file_ids": []any{r.storeFile("Mine.").FileID}})
 	wantField(t, mine, "sources.1", "files")
 	r.do(200, "PUT", "/memory-sources/files/consent", route.Object{"granted": true})
@@ -202,6 +199,29 @@ func TestResearchNeedsTheConsentToWhatItSearches(t *testing.T) {
 	temporary := r.do(201, "POST", "/conversations", route.Object{"temporary": true}).at("conversation_id").(string)
 	r.below = "/conversations/" + temporary + "/research-tasks"
 	refused(route.Object{"sources": []any{"files"}}, "body.sources", "files")
+}
+
+func TestResearchInAFileThatTheAccountDoesNotHaveIsNotFound(t *testing.T) {
+	t.Parallel()
+	r := newResearcher(t)
+	mine := r.storeFile("Mine.")
+	refused := func(file protocol.FileID) any {
+		t.Helper()
+		got := r.do(404, "POST", r.below, route.Object{"question": neverAnswered, "file_ids": []any{mine.FileID, file}})
+		wantField(t, got, "code", "not_found")
+		delete(got.object.(map[string]any), "request_id")
+		return got.object
+	}
+	missing := refused(protocol.DeriveFileID(protocol.NewUploadID()))
+	if foreign := refused(r.researcher().storeFile("Foreign.").FileID); !reflect.DeepEqual(foreign, missing) {
+		t.Errorf("a file of another account gets %v, one that does not exist %v", foreign, missing)
+	}
+	r.ask(asking("Read it.", []*protocol.File{mine}))
+	deleted := mine.FileID
+	r.do(204, "DELETE", "/files/"+deleted.String(), nil)
+	mine = r.storeFile("Mine too.")
+	refused(deleted)
+	r.do(422, "POST", r.below, route.Object{"question": neverAnswered, "file_ids": []any{"none"}})
 }
 
 func TestResearchWithoutASearchEngineSaysSo(t *testing.T) {

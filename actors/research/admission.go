@@ -49,8 +49,8 @@ type Admission struct {
 
 // Admit checks the specification of a new task, and completes it. Before, Sources has the places that were asked for; if there are
 // none, the web is searched. The errors are
-// protocol.CodeNotFound for the conversation, protocol.CodeSourceUnavailable, protocol.CodeBudgetReached, and a validation error for the
-// question, the sources or the files.
+// protocol.CodeNotFound for the conversation or a file, protocol.CodeSourceUnavailable, protocol.CodeBudgetReached, and a validation
+// error for the question or the sources.
 func (a *Admission) Admit(ctx context.Context, spec *researchlog.Spec) error {
 	conversation, err := a.Conversations.Conversation(ctx, spec.AccountID, spec.ConversationID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *Admission) choosePlaces(ctx context.Context, spec *researchlog.Spec, te
 	return nil
 }
 
-// checkFiles returns an error unless the account has the files that a task names.
+// checkFiles returns protocol.CodeNotFound unless the library of the account has the files that a task names.
 func (a *Admission) checkFiles(ctx context.Context, spec *researchlog.Spec) error {
 	if len(spec.FileIDs) == 0 {
 		return nil
@@ -123,8 +123,8 @@ func (a *Admission) checkFiles(ctx context.Context, spec *researchlog.Spec) erro
 		return err
 	}
 	for _, id := range spec.FileIDs {
-		if found[id] == nil {
-			return protocol.Invalid("body.file_ids", "names a file that does not exist")
+		if file := found[id]; file == nil || file.DeletedAt != nil {
+			return protocol.Errorf(protocol.CodeNotFound, "file_ids names a file that does not exist.")
 		}
 	}
 	return nil

@@ -1439,7 +1439,7 @@ export interface paths {
          *
          *     The response is sent once the task is stored. At most three tasks of an account run at the same time; others are `queued`. The task goes on when the client disconnects, and whichever node fails: steps that have a result are not repeated.
          *
-         *     `files` and `conversations` need the consent of the account (`PUT /memory-sources/{source}/consent`), unless `file_ids` names the files; without it, the response is 422 for `sources`. A temporary conversation searches neither. Without a search engine, `web` gets 503 `source_unavailable`.
+         *     `files` and `conversations` need the consent of the account (`PUT /memory-sources/{source}/consent`), unless `file_ids` names the files; without it, the response is 422 for `sources`. A file that the account does not have, or that was deleted, gets 404. A temporary conversation searches neither. Without a search engine, `web` gets 503 `source_unavailable`.
          *
          *     When a budget is used up, the report is written with what there is and says so. A task with fewer than 12,000 tokens fails. When the account has used its model tokens of the day, no task starts: 429 `budget_reached`.
          */
