@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"mime"
 	stdhttp "net/http"
 	"sync"
@@ -23,14 +24,17 @@ var compressors = sync.Pool{New: func() any {
 	return w
 }}
 
-// compressor compresses the body of a successful response of JSON or HTML if its first part is long enough. The rest of the
-// response writer is that of the request: a response that takes over the connection is not compressed.
+// compressor compresses the body of a successful response of JSON or HTML if its first part is long enough. The header follows
+// when that part is compressed: until then, a request stays in the queue of heavy requests. The rest of the response writer is
+// that of the request: a response that takes over the connection is not compressed.
 type compressor struct {
 	stdhttp.ResponseWriter
 	accepted bool // the client accepts gzip
 	status   int
 	started  bool
 	gzip     *gzip.Writer // nil: the body is sent as it is
+	packed   bytes.Buffer // what gzip has written, and was not sent
+	sent     bool         // the header of a response that is compressed
 }
 
 // compress calls handler with a response writer that compresses, if the client accepts it.
@@ -58,13 +62,30 @@ func (c *compressor) Write(b []byte) (int, error) {
 	if !c.started {
 		c.start(len(b))
 	}
-	if c.gzip != nil {
-		return c.gzip.Write(b)
+	if c.gzip == nil {
+		return c.ResponseWriter.Write(b)
 	}
-	return c.ResponseWriter.Write(b)
+	n, err := c.gzip.Write(b)
+	if err != nil {
+		return n, err
+	}
+	return n, c.send()
 }
 
-// start decides whether the body is compressed, and writes the header. first is the size of the first part of the body.
+// send sends what was compressed.
+func (c *compressor) send() error {
+	if c.packed.Len() == 0 {
+		return nil
+	}
+	if !c.sent {
+		c.sent = true
+		c.ResponseWriter.WriteHeader(c.status)
+	}
+	_, err := c.packed.WriteTo(c.ResponseWriter)
+	return err
+}
+
+// start decides whether the body is compressed; if it is not, it writes the header. first is the size of the first part of the body.
 func (c *compressor) start(first int) {
 	c.started = true
 	if c.status == 0 {
@@ -78,7 +99,8 @@ func (c *compressor) start(first int) {
 			header.Set("Content-Encoding", "gzip")
 			header.Del("Content-Length")
 			c.gzip = compressors.Get().(*gzip.Writer)
-			c.gzip.Reset(c.ResponseWriter)
+			c.gzip.Reset(&c.packed)
+			return
 		}
 	}
 	c.ResponseWriter.WriteHeader(c.status)
@@ -89,8 +111,8 @@ func (c *compressor) finish() {
 	if !c.started && c.status != 0 {
 		c.start(0)
 	}
-	if c.gzip != nil {
-		_ = c.gzip.Close() // the client may have disconnected
+	if c.gzip != nil && c.gzip.Close() == nil {
+		_ = c.send() // the client may have disconnected
 	}
 }
 
