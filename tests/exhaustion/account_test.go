@@ -32,7 +32,8 @@ func (a *attack) prepare() {
 	var oldest struct{ Data []protocol.Message }
 	a.user.Get(a.t, "/conversations/"+conversation+"/messages?direction=newer", &oldest)
 	a.known["conversation_id"] = conversation
-	a.known["branch_id"] = a.user.Page(a.t, conversation).ActiveBranchID.String()
+	page := a.user.Page(a.t, conversation)
+	a.known["branch_id"], a.known["head_message_id"] = page.ActiveBranchID.String(), page.HeadMessageID.String()
 	a.known["message_id"] = oldest.Data[0].MessageID.String()
 	busy := a.user.NewConversation(a.t)
 	live := a.user.Live(a.t, busy, "[[script tokens=100000 interval=1s]]")

@@ -70,7 +70,10 @@ var changed = map[string]func(l *largest, body map[string]any){
 	},
 	"PUT /projects/{project_id}/settings":              func(_ *largest, body map[string]any) { delete(body, "tools") },
 	"POST /conversations/{conversation_id}/follow-ups": func(_ *largest, body map[string]any) { delete(body, "tools") },
-	"POST /conversations":                              func(_ *largest, body map[string]any) { body["temporary"] = false },
+	"POST /conversations/{conversation_id}/branches": func(l *largest, body map[string]any) {
+		body["mode"], body["message_id"] = "fork", l.known["head_message_id"]
+	},
+	"POST /conversations": func(_ *largest, body map[string]any) { body["temporary"] = false },
 	"POST /auth/register": func(_ *largest, body map[string]any) {
 		body["email"] = protocol.NewMessageID().String() + "@example.org"
 	},
