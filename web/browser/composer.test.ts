@@ -112,6 +112,8 @@ describe("during an answer", () => {
     await scrollQueue(page, account);
     await listQueuedMessageOnce(page, account);
     await bringBackDiscarded(page, account);
+    await editQueued(page, account);
+    await keepEditOfStarted(page, account);
     await sendAllHeld(page, account);
     await steerWithQueued(page, account);
     await refuseToSteerWithChanged(page, account);
@@ -451,6 +453,43 @@ async function bringBackDiscarded(page: Page, account: Account): Promise<void> {
   await undo.press("Enter");
   await expect.poll(() => composer(page).inputValue()).toBe("Two.");
   expect(await queue(account, conversation)).toEqual(["cancelled: One.", "cancelled: Two.", "held: One."]);
+}
+
+const queuedEditor = (page: Page) => waiting(page).getByRole("textbox", { name: "Edit the queued message" });
+
+/** Escape leaves the editor of a queued message and does not stop the answer. A saved message keeps its place. */
+async function editQueued(page: Page, account: Account): Promise<void> {
+  const { conversation } = await openWithQueue(page, account, ["One.", "Two."]);
+  await waiting(page).getByRole("button", { name: "Edit: One." }).press("Enter");
+  await expectFocus(queuedEditor(page));
+  await queuedEditor(page).fill("No.");
+  await queuedEditor(page).press("Escape");
+  await queuedEditor(page).waitFor({ state: "hidden" });
+  await expectFocus(composer(page));
+  await waiting(page).getByRole("button", { name: "Edit: One." }).press("Enter");
+  await queuedEditor(page).fill("One and a half.");
+  await queuedEditor(page).press("Enter");
+  await waiting(page).getByText("One and a half.").waitFor();
+  expect(await composer(page).inputValue()).toBe("");
+  expect(await queue(account, conversation)).toEqual(["queued: One and a half.", "queued: Two."]);
+  expect((await stored(account, conversation)).map(({ status }) => status)).toEqual(["complete", "streaming"]);
+  await stopAnswer(page);
+  await waiting(page).getByText("2 on hold").waitFor();
+}
+
+/** A message that starts while it is being edited is sent as it was; the changed text is in the composer. */
+async function keepEditOfStarted(page: Page, account: Account): Promise<void> {
+  const { answer, conversation } = await openWithQueue(page, account, [`One. ${fast(3)}`]);
+  await waiting(page)
+    .getByRole("button", { name: /^Edit: One\./ })
+    .press("Enter");
+  await queuedEditor(page).fill("Two.");
+  await answer.release();
+  await page.getByRole("status").getByText("The message you were editing has left the queue.").waitFor();
+  await expect.poll(() => composer(page).inputValue()).toBe("Two.");
+  await waitForAnswerEnd(page);
+  expect(textOf((await stored(account, conversation))[2]!)).toBe(`One. ${fast(3)}`);
+  await composer(page).fill("");
 }
 
 /** All messages on hold are sent with one button, in their order. */

@@ -133,7 +133,7 @@ describe("steering", () => {
     await mobile.close();
   });
 
-  test("8 an input returned at the end of the answer is held, and can be sent from the composer", async () => {
+  test("8 an input returned at the end of the answer is held, and can be edited and sent", async () => {
     const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);
     const laptop = await BrowserWindow.open(`/c/${conversation}`, account);
@@ -153,17 +153,19 @@ describe("steering", () => {
     }
     expect(await queue(account, conversation)).toEqual(["held: What do they eat?"]);
     await waiting(laptop.page).getByRole("button", { name: "Edit" }).press("Enter");
-    await expect.poll(() => composer(laptop.page).inputValue()).toBe("What do they eat?");
+    const editor = waiting(laptop.page).getByRole("textbox", { name: "Edit the queued message" });
+    await editor.fill("What do they drink?");
+    await editor.press("Enter");
     await expectFocus(composer(laptop.page));
-    expect(await queue(account, conversation)).toEqual(["cancelled: What do they eat?"]);
-    await composer(laptop.page).press("Enter");
+    await expect.poll(() => queue(account, conversation)).toEqual(["held: What do they drink?"]);
+    await waiting(laptop.page).getByRole("button", { name: "Send now" }).press("Enter");
     await expect
       .poll(() => states(account, conversation))
       .toEqual(["user complete", "assistant cancelled", "user complete", "assistant complete"]);
-    expect(textOf((await stored(account, conversation))[2]!)).toBe("What do they eat?");
+    expect(textOf((await stored(account, conversation))[2]!)).toBe("What do they drink?");
     await messages(laptop.page)
       .last()
-      .getByText(/You wrote: “What do they eat\?”/)
+      .getByText(/You wrote: “What do they drink\?”/)
       .waitFor();
     await laptop.close();
     await mobile.close();

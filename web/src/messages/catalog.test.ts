@@ -6,6 +6,7 @@ import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
 import { settingsMessages } from "./settings";
+import { writingMessages } from "./writing";
 
 describe("messages of the app", () => {
   for (const [tag, language] of Object.entries(languages)) {
@@ -18,6 +19,7 @@ describe("messages of the app", () => {
         ...readingMessages[tag],
         ...searchingMessages[tag],
         ...settingsMessages[tag],
+        ...writingMessages[tag],
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
@@ -27,6 +29,7 @@ describe("messages of the app", () => {
         ...readingMessages["en"],
         ...searchingMessages["en"],
         ...settingsMessages["en"],
+        ...writingMessages["en"],
       };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {

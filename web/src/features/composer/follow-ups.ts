@@ -3,28 +3,33 @@ import { create } from "zustand";
 import { api, body, Refusal, type ConversationPage, type FollowUp } from "../../api/client";
 import { onMessageSettled, sendMessage } from "../../api/outbox";
 import { noticeSignOut } from "../../api/session-state";
-import { cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
+import { cacheFollowUp, cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import type { SendMode } from "../../keys/send-modes";
 import type { Localization } from "../../messages/localization";
 import { focusToWrite } from "./composer-requests";
 import { drafts } from "./page-drafts";
 
-/** Sets the state of a follow-up if its version is unchanged. Returns false, and shows why, if that failed. */
+/**
+ * Sets the state of a follow-up, and its text if one is given, if its version is unchanged. Returns false, and shows
+ * why, if that failed.
+ */
 export async function changeFollowUp(
   conversation: string,
   item: FollowUp,
   state: "queued" | "held" | "cancelled",
   t: Localization["t"],
+  content?: string,
 ): Promise<boolean> {
   const path = { conversation_id: conversation, follow_up_id: item.follow_up_id };
   try {
-    await body(
+    const changed = await body(
       api.PATCH("/conversations/{conversation_id}/follow-ups/{follow_up_id}", {
         params: { path },
-        body: { state, version: item.version },
+        body: { state, version: item.version, ...(content === undefined ? {} : { content }) },
       }),
     );
+    if (content !== undefined) cacheFollowUp(conversation, changed);
     return true;
   } catch (error) {
     noticeSignOut(error);

@@ -3,10 +3,10 @@
 import { useParams } from "@tanstack/react-router";
 import { memo, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
-import { attach } from "../../api/attachments";
 import type { ConversationPage, FollowUp } from "../../api/client";
 import { useOutbox, type OutboxMessage } from "../../api/outbox";
 import { Button } from "../../controls/button";
+import { deferred } from "../../controls/deferred";
 import { useSendModes } from "../../keys/send-keys";
 import { OutboxMessageNotice } from "./outbox-message-notice";
 import { runsTools, type Steering } from "../../turn/fold";
@@ -14,11 +14,14 @@ import type { LiveTurn } from "../../turn/live";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
 import { useComposerState } from "./composer-state";
-import { drafts } from "./page-drafts";
 import { decideSteering, useSteeringRequests } from "./stop";
-import { focusComposer, focusToWrite } from "./composer-requests";
+import { focusComposer } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
 import { lengthOf, longestSteering } from "./text-limits";
+
+const PendingEditor = deferred(() => import("./pending-editor").then((m) => m.PendingEditor), {
+  onFailure: ({ onClose }) => onClose(),
+});
 
 const none: readonly Steering[] = [];
 
@@ -194,6 +197,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
   const { t } = useLocalization();
   const { steers } = useSendModes();
   const [changing, setChanging] = useState(false);
+  const [editing, setEditing] = useState(false);
   const held = item.state === "held";
   const change = async (request: Promise<boolean>, then: () => void) => {
     setChanging(true);
@@ -222,15 +226,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
     {
       icon: "edit",
       label: t("composer.outbox.edit"),
-      run: () =>
-        void change(changeFollowUp(id, item, "cancelled", t), () => {
-          drafts.restoreText(id, item.content);
-          attach(
-            id,
-            item.attachments.map((file) => ({ id: file, name: "" })),
-          );
-          focusToWrite();
-        }),
+      run: () => setEditing(true),
     },
     {
       icon: "trash",
@@ -238,6 +234,7 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
       run: () => void change(discardFollowUp(id, item, t), focusComposer),
     },
   ];
+  if (editing) return <PendingEditor conversation={id} item={item} onClose={() => setEditing(false)} />;
   return (
     <PendingRow
       icon={held ? "clock" : "queue"}
