@@ -95,6 +95,36 @@ describe("two browsers of one account", () => {
   });
 });
 
+describe("a conversation that is deleted on another device while it is open", () => {
+  test("cannot be written to; what was typed stays, and is sent in a new conversation", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("What is 6*7?");
+    const visit = await openFollowing(`/c/${conversation}`, account);
+    const { page } = visit;
+    await messages(page).nth(1).waitFor();
+    await composer(page).fill("And 7*8?");
+    await account.request("DELETE", `/conversations/${conversation}`);
+    await page.getByRole("alert").getByText("Your message is kept.").waitFor();
+    expect(await composer(page).inputValue()).toBe("And 7*8?");
+    await composer(page).press("Enter");
+    expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true);
+    await composer(page).fill("");
+    await page.getByRole("button", { name: "New conversation" }).waitFor();
+    await composer(page).fill("What is 7*8?");
+    await page.getByRole("button", { name: "Send in a new conversation" }).press("Enter");
+    await page.waitForURL(
+      (address) => /^\/c\/conv_/.test(address.pathname) && !address.pathname.endsWith(conversation),
+    );
+    await messages(page)
+      .nth(1)
+      .getByText(/\b56\b/)
+      .waitFor();
+    expect(await composer(page).inputValue()).toBe("");
+    expect(await messages(page).nth(0).innerText()).toContain("What is 7*8?");
+    await visit.close();
+  });
+});
+
 async function showDraftAndTitle(account: Account, conversation: string, laptop: Page, mobile: Page): Promise<void> {
   await shows(
     mobile,

@@ -37,27 +37,31 @@ import { requestEditLast } from "./composer-requests";
 
 const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
 const FileMention = deferred(() => import("./file-mention").then((m) => m.FileMention), { onFailure: () => {} });
+const DeletedNotice = deferred(() => import("./deleted-notice").then((m) => m.DeletedNotice), { onFailure: () => {} });
 const DraftConflict = deferred(() => import("./draft-conflict").then((m) => m.DraftConflict), { onFailure: () => {} });
 
 export interface ComposerProps {
   conversationID: string | null;
   page: ConversationPage | undefined;
   live: LiveTurn | null;
+  /** Whether the conversation was deleted while it was displayed. */
+  deleted: boolean;
 }
 
 /** Renders on every frame of a live turn; Inner renders only when one of its props has changed. */
-export function Composer({ conversationID, page, live }: ComposerProps) {
-  const state = useComposerState(conversationID ?? "", page, live);
-  return <Inner conversationID={conversationID} page={page} state={state} />;
+export function Composer({ conversationID, page, live, deleted }: ComposerProps) {
+  const state = useComposerState(conversationID ?? "", deleted ? undefined : page, deleted ? null : live);
+  return <Inner conversationID={conversationID} page={page} state={state} deleted={deleted} />;
 }
 
 interface InnerProps {
   conversationID: string | null;
   page: ConversationPage | undefined;
   state: ComposerState;
+  deleted: boolean;
 }
 
-const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
+const Inner = memo(function Inner({ conversationID, page, state, deleted }: InnerProps) {
   const { t } = useLocalization();
   const noteID = useId();
   const field = useRef<HTMLTextAreaElement>(null);
@@ -87,7 +91,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
   useFocus(field);
   const sendKey = useSendKey();
   const { second } = useSendModes();
-  const blocked = chat.fresh === null && temporary?.changing === true;
+  const blocked = deleted || (chat.fresh === null && temporary?.changing === true);
   const act = (action: NonNullable<KeyAction>): boolean => {
     if (blocked) return true;
     if (action === "edit-last") {
@@ -113,6 +117,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         void addFiles(id, event.clipboardData.files);
       }}
     >
+      {deleted && <DeletedNotice chat={chat} canSend={way.canSend} />}
       {draft.conflict !== null && <DraftConflict id={id} mine={draft.text} theirs={draft.conflict.text} />}
       {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
@@ -201,7 +206,7 @@ const Inner = memo(function Inner({ conversationID, page, state }: InnerProps) {
         length={way.length}
         refused={refused}
         limit={way.limit}
-        unsaved={unsaved && !isEmpty(draft)}
+        unsaved={unsaved && !deleted && !isEmpty(draft)}
         turn={turn}
         waits={state.waits && !stopping}
       />

@@ -56,6 +56,7 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
           id={isNew ? null : id}
           page={isNew ? undefined : conversation.page}
           turnID={conversation.turnID}
+          deleted={conversation.deleted}
         />
       </div>
       {beside && !isNew && <ArtifactPanel conversation={id} opened={artifact} onOpen={openArtifact} />}
@@ -99,17 +100,19 @@ function ConversationFooter({
   id,
   page,
   turnID,
+  deleted,
 }: {
   id: string | null;
   page: ConversationPage | undefined;
   turnID: string | null;
+  deleted: boolean;
 }) {
   const live = useLive(({ byID: turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
   return (
     <div className="relative mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <ConnectionBanner live={live} />
-      <PendingList page={page} live={live} />
-      <Composer conversationID={id} page={page} live={live} />
+      <PendingList page={deleted ? undefined : page} live={deleted ? null : live} />
+      <Composer conversationID={id} page={page} live={live} deleted={deleted} />
     </div>
   );
 }

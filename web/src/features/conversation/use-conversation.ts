@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
-import type { ConversationPage, Refusal } from "../../api/client";
+import { Refusal, type ConversationPage } from "../../api/client";
 import { useOutgoing, type Outgoing } from "../../api/outbox";
 import { refetchInAllTabs, conversationQuery, messagesQuery } from "../../api/queries";
 import type { Message, TurnID } from "../../generated/events";
@@ -17,6 +17,8 @@ export interface ConversationState {
   /** Why nothing can be displayed; null: no failure. */
   refusal: Refusal | null;
   loading: boolean;
+  /** Whether the conversation was deleted while it was displayed. */
+  deleted: boolean;
   hasOlder: boolean;
   loadOlder(): void;
   again(): void;
@@ -62,6 +64,7 @@ export function useConversation(id: string, isNew: boolean): ConversationState {
     rows: shown.current,
     turnID,
     refusal: nothing && outgoing.length === 0 ? (error as Refusal | null) : null,
+    deleted: page !== undefined && conversation.error instanceof Refusal && conversation.error.status === 404,
     loading: nothing || list.data === undefined,
     hasOlder: list.hasNextPage,
     loadOlder: () => {
