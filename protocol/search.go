@@ -33,6 +33,7 @@ type SearchResult struct {
 	ConversationID *ConversationID `json:"conversation_id"`
 	BranchID       *BranchID       `json:"branch_id" doc:"The branch on which the message was written, which shows it."`
 	MessageID      *MessageID      `json:"message_id"`
+	Role           *string         `json:"role" enum:"user,assistant" doc:"Who wrote the message; null for other kinds."`
 	FileID         *FileID         `json:"file_id"`
 	ArtifactID     *ArtifactID     `json:"artifact_id"`
 	TaskID         *TaskID         `json:"task_id"`

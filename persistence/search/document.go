@@ -20,6 +20,7 @@ type document struct {
 	Title       string // of the conversation or the artifact; the name of the file; or the question of the task
 	ProjectID   *protocol.ProjectID
 	BranchID    *protocol.BranchID   // of a message
+	Role        *string              // of a message
 	MessageID   *protocol.MessageID  // the answer that created an artifact
 	Parts       []protocol.Part      // of a message
 	Text        string               // of a section or an artifact
@@ -91,16 +92,24 @@ const documentColumns = `
 	case when coalesce(before, 0) < @bytes then coalesce(text, '') else '' end as text,
 	coalesce(start_at, 0) as start, coalesce(blocks, '[]') as blocks, coalesce(before, 0) >= @bytes as cut`
 
+// withRole follows documentColumns where the texts are returned to the account. The index does not need the role, and its
+// user of the database may not read it.
+const (
+	withRole    = `, (select r.role from messages r where kind = 'message' and r.account_id = texts.account_id and r.message_id = texts.id) as role`
+	withoutRole = `, null as role`
+)
+
 // readTextsSQL reads the texts of the keys that are passed as arrays, for the index.
-const readTextsSQL = readTexts + `) texts
+const readTextsSQL = `
+	select ` + documentColumns + withoutRole + readTexts + `) texts
 	order by n`
 
 // readVisibleTextsSQL is readTextsSQL for what the account may see.
-const readVisibleTextsSQL = readTexts + inVisibleProject + inProject + inRole + `) texts
+const readVisibleTextsSQL = `
+	select ` + documentColumns + withRole + readTexts + inVisibleProject + inProject + inRole + `) texts
 	order by n`
 
 const readTexts = `
-	select ` + documentColumns + `
 	from (
 		select ` + textColumns + `
 		from unnest(@accounts::uuid[], @kinds::text[], @ids::uuid[], @containers::uuid[]) with ordinality d (account_id, kind, id, container_id, n)` +

@@ -17,7 +17,7 @@ func (f *finder) result(ctx context.Context, d *document, loose bool) (result pr
 	}
 	if d.Kind == protocol.SearchMessage {
 		message := protocol.MessageID(d.ID)
-		result.MessageID = &message
+		result.MessageID, result.Role = &message, d.Role
 	}
 	if d.Kind == protocol.SearchArtifact {
 		artifact := protocol.ArtifactID(d.ID)

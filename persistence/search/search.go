@@ -178,7 +178,7 @@ type rankedMatch struct {
 
 // readPendingSQL reads the newest pending texts of an account. An object may have several rows.
 const readPendingSQL = `
-	select ` + documentColumns + `
+	select ` + documentColumns + withRole + `
 	from (
 		select ` + textColumns + `
 		from (

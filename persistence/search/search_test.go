@@ -131,7 +131,7 @@ func TestCommittedTextIsFoundAtOnceAndTheSameAfterItIsIndexed(t *testing.T) {
 	})
 	result := find(w, w.Account, "standing", 1)[0]
 	if *result.ConversationID != first.ConversationID || *result.MessageID != first.AssistantMessageID || *result.BranchID != first.BranchID ||
-		result.Title != "Crème brûlée" || result.FileID != nil || result.ProjectID != nil || result.At.IsZero() ||
+		result.Role == nil || *result.Role != "assistant" || result.Title != "Crème brûlée" || result.FileID != nil || result.ProjectID != nil || result.At.IsZero() ||
 		!slices.Equal(result.Snippet.Highlights, []protocol.Highlight{{Start: 13, End: 21}}) {
 		t.Errorf("the result is %+v", result)
 	}

@@ -1,5 +1,5 @@
 // Tests of finding one's way: addresses, the conversation list, the palette, settings, tooltips and low windows.
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
   composer,
@@ -226,6 +226,36 @@ describe("the palette", () => {
     await visit.close();
   });
 
+  test("groups what it finds: exact names first, three messages of a conversation, with author and date", async () => {
+    const account = await Account.register();
+    const conversation = await account.chat("The lighthouse stands on a rock");
+    for (const text of ["Who keeps the lighthouse?", "How high is the lighthouse?", "Is the lighthouse white?"])
+      await account.chat(text, { conversation_id: conversation });
+    await create(account, "Lighthouse walks", "Lighthouse");
+    await account.request("POST", "/projects", { name: "Lighthouse project" });
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByRole("combobox").fill("lighthouse");
+    const group = (name: string) => page.getByRole("group", { name, exact: true }).getByRole("option");
+    await expect.poll(() => titlesOf(group("Projects"))).toEqual(["Lighthouse project"]);
+    await expect
+      .poll(async () => (await titlesOf(group("Conversations"))).slice(0, 2))
+      .toEqual(["Lighthouse", "Lighthouse walks"]);
+    const more = group("Messages").filter({ hasText: /^\d+ more$/ });
+    await more.waitFor();
+    expect(await group("Messages").count()).toBe(4);
+    await more.click();
+    await expect.poll(() => group("Messages").filter({ hasText: "You · " }).count()).toBe(4);
+    await group("Messages").filter({ hasText: "Is the lighthouse white?" }).first().click();
+    await page.waitForURL((to) => to.pathname === `/c/${conversation}`);
+    await page.keyboard.press("ControlOrMeta+k");
+    await page.getByRole("combobox").fill("usage");
+    await page.getByRole("group", { name: "Settings" }).getByRole("option", { name: "Usage" }).click();
+    await page.waitForURL((to) => to.pathname === "/settings" && to.hash === "#usage");
+    await visit.close();
+  });
+
   test("names the filters and proposes a query for a misspelled one, which can be chosen", async () => {
     const account = await Account.register();
     await account.chat("The lighthouse stands on a rock");
@@ -246,6 +276,16 @@ describe("the palette", () => {
     await visit.close();
   });
 
+  /** Returns the texts of options without their times. */
+  const titlesOf = (options: Locator) =>
+    options.evaluateAll((all) =>
+      all.map((one) => {
+        const copy = one.cloneNode(true) as Element;
+        copy.querySelector("time")?.remove();
+        return copy.textContent;
+      }),
+    );
+
   async function create(account: Account, ...titles: string[]): Promise<void> {
     for (const title of titles) await account.request("PUT", `/conversations/${newIdentifier("conv")}`, { title });
   }
@@ -254,9 +294,7 @@ describe("the palette", () => {
   async function expectRecentFirst(page: Page): Promise<void> {
     await page.keyboard.press("ControlOrMeta+k");
     const options = page.getByRole("option");
-    await expect
-      .poll(async () => (await options.allTextContents()).slice(0, 3))
-      .toEqual(["Sums", "TidesOpen now", "Rename"]);
+    await expect.poll(async () => (await titlesOf(options)).slice(0, 3)).toEqual(["Sums", "TidesOpen now", "Rename"]);
     expect(await options.locator("svg").count(), "icons").toBe(await options.count());
     await page.keyboard.press("Escape");
   }
@@ -285,7 +323,7 @@ describe("the palette", () => {
     await page.keyboard.press("ControlOrMeta+k");
     const found = async (typed: string) => {
       await page.getByRole("combobox").fill(typed);
-      return page.getByRole("group", { name: "Conversations" }).getByRole("option").allTextContents();
+      return titlesOf(page.getByRole("group", { name: "Conversations" }).getByRole("option"));
     };
     await expect.poll(() => found("kill")).toEqual(["Skills for killers", "Kill the process"]);
     await expect.poll(() => found("pro KILL")).toEqual(["Kill the process"]);
@@ -301,7 +339,7 @@ describe("the palette", () => {
     await page.keyboard.press("ControlOrMeta+k");
     const conversations = page.getByRole("group", { name: "Conversations" }).getByRole("option");
     await expect
-      .poll(() => conversations.allTextContents())
+      .poll(() => titlesOf(conversations))
       .toEqual(["Number 12", "Number 11", "Number 10", "Number 9", "Number 8"]);
     const list = await page.getByRole("listbox").boundingBox();
     const last = await page.getByRole("option", { name: "Delete", exact: true }).boundingBox();

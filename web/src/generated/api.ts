@@ -5622,6 +5622,11 @@ export interface components {
             /** @description Of a file: where its text matches; null for other kinds, and when only its name matches. */
             passage: components["schemas"]["SearchPassage"] | null;
             project_id: string | null;
+            /**
+             * @description Who wrote the message; null for other kinds.
+             * @enum {string|null}
+             */
+            role: "user" | "assistant" | null;
             snippet: components["schemas"]["SearchSnippet"];
             task_id: string | null;
             /** @description The title of the conversation or of the artifact, the name of the file, or the question of the task. */
@@ -41990,6 +41995,7 @@ export interface operations {
                      *             "page": 1
                      *           },
                      *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "role": "user",
                      *           "snippet": {
                      *             "highlights": [
                      *               {
@@ -44860,6 +44866,7 @@ export interface operations {
                      *             "page": 1
                      *           },
                      *           "project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "role": "user",
                      *           "snippet": {
                      *             "highlights": [
                      *               {

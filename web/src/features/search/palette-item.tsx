@@ -2,6 +2,7 @@
 import { Command } from "cmdk";
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "../../controls/icon";
+import { useLocalization } from "../../messages/localization";
 
 export interface ResultProps {
   /** Returns what a chosen item does: it closes the palette, then it calls run. */
@@ -17,6 +18,23 @@ export function Group({ heading, show, children }: { heading: string; show: bool
     >
       {children}
     </Command.Group>
+  );
+}
+
+/** When something was written or changed: a time of today, or a day. before: a text in front of it. */
+export function When({ at, before = "" }: { at: string; before?: string }) {
+  const { intl } = useLocalization();
+  const [time, now] = [new Date(at), new Date()];
+  const sameYear = time.getFullYear() === now.getFullYear();
+  const text =
+    time.toDateString() === now.toDateString()
+      ? intl.formatTime(time, { timeStyle: "short" })
+      : intl.formatDate(time, { day: "numeric", month: "short", ...(sameYear ? {} : { year: "numeric" }) });
+  return (
+    <time dateTime={at} className="ms-auto shrink-0 ps-3 text-xs text-soft">
+      {before}
+      {text}
+    </time>
   );
 }
 

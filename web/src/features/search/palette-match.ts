@@ -27,3 +27,36 @@ export function matcher(typed: string): (title: string) => boolean {
 export function mostRecent<One extends { last_activity_at: string }>(list: readonly One[], most: number): One[] {
   return list.slice(0, most).sort((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at));
 }
+
+/** Sorts named things: exact names first, then those that begin with the typed text. Otherwise they keep their order. */
+export function exactFirst<One>(list: readonly One[], typed: string, nameOf: (one: One) => string): One[] {
+  const wanted = normalize(typed.trim());
+  const rank = (one: One) => {
+    const name = normalize(nameOf(one).trim());
+    return name === wanted ? 0 : name.startsWith(wanted) ? 1 : 2;
+  };
+  const ranks = new Map(list.map((one) => [one, rank(one)]));
+  return list.toSorted((a, b) => ranks.get(a)! - ranks.get(b)!);
+}
+
+/** The first results of a conversation, and how many others of it were found. */
+export interface ConversationResults<One> {
+  conversation: string;
+  shown: readonly One[];
+  others: number;
+}
+
+/** Groups results by conversation, in the order of the first result of each, with at most a number of results each. */
+export function byConversation<One extends { conversation_id: string | null }>(
+  found: readonly One[],
+  most: number,
+): ConversationResults<One>[] {
+  const groups = new Map<string, One[]>();
+  for (const one of found)
+    groups.set(one.conversation_id ?? "", [...(groups.get(one.conversation_id ?? "") ?? []), one]);
+  return [...groups].map(([conversation, all]) => ({
+    conversation,
+    shown: all.slice(0, most),
+    others: Math.max(0, all.length - most),
+  }));
+}

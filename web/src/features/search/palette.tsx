@@ -4,7 +4,7 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { useMemo, useState } from "react";
-import type { Conversation } from "../../api/client";
+import type { Conversation, Schemas } from "../../api/client";
 import { useKnownConversation } from "../../api/known-conversation";
 import { conversationsQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
@@ -12,9 +12,9 @@ import { useLocalization, useMessages } from "../../messages/localization";
 import { searchingMessages } from "../../messages/searching";
 import { useListedParts } from "../sidebar";
 import { useActions } from "./palette-actions";
-import { Group, Item, type ResultProps } from "./palette-item";
-import { matcher, mostRecent } from "./palette-match";
-import { Artifacts, Files, Messages, Tasks, useFound } from "./palette-results";
+import { Group, Item, When, type ResultProps } from "./palette-item";
+import { exactFirst, matcher, mostRecent } from "./palette-match";
+import { Artifacts, Files, Messages, Projects, Settings, Tasks, useFound } from "./palette-results";
 
 /** How many conversations are listed for a typed text. More would be slow to draw, and another word finds the others. */
 const maxListed = 50;
@@ -26,6 +26,7 @@ const maxRecent = 5;
 export function Palette({ onClose }: { onClose: () => void }) {
   const { t } = useLocalization();
   const [typed, setTyped] = useState("");
+  const [selected, setSelected] = useState("");
   // Radix returns the focus only to a trigger of its own, and the palette has none.
   const [before] = useState(() => document.activeElement);
   const goBack = (event: Event) => {
@@ -47,7 +48,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
           className="fixed inset-x-0 top-[min(12dvh,8rem)] z-50 mx-auto w-[min(calc(100vw-2rem),36rem)] overflow-hidden rounded-lg border border-line bg-raised shadow-float outline-none"
         >
           <Dialog.Title className="sr-only">{t("pages.palette.title")}</Dialog.Title>
-          <Command label={t("pages.palette.title")} loop vimBindings={false} shouldFilter={false}>
+          <Command
+            label={t("pages.palette.title")}
+            loop
+            vimBindings={false}
+            shouldFilter={false}
+            value={selected}
+            onValueChange={setSelected}
+          >
             <div className="flex items-center gap-3 border-b border-line px-4">
               <Icon name="search" />
               <Command.Input
@@ -64,7 +72,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Empty className="px-3 py-6 text-center text-sm text-soft">
                 {t("pages.palette.none")}
               </Command.Empty>
-              <Results typed={typed} onType={setTyped} choose={choose} />
+              <Results typed={typed} onType={setTyped} onSelect={setSelected} choose={choose} />
             </Command.List>
             <FilterHint />
           </Command>
@@ -94,15 +102,17 @@ function FilterHint() {
 interface ResultsProps extends ResultProps {
   typed: string;
   onType: (text: string) => void;
+  /** Selects an item by its value. */
+  onSelect: (value: string) => void;
 }
 
-function Results({ typed, onType, choose }: ResultsProps) {
+function Results({ typed, onType, onSelect, choose }: ResultsProps) {
   const { t } = useLocalization();
   const searching = useMessages(searchingMessages);
   const matches = useMemo(() => matcher(typed), [typed]);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const actions = useActions(current);
-  const { results, proposed, failed } = useFound(typed);
+  const { results, query, hasMore, proposed, failed } = useFound(typed);
   return (
     <>
       {proposed !== null && (
@@ -110,21 +120,31 @@ function Results({ typed, onType, choose }: ResultsProps) {
           <span dir="auto">{searching("search.did_you_mean", { query: proposed })}</span>
         </Item>
       )}
+      <Projects typed={typed} matches={matches} choose={choose} />
       <Conversations
+        typed={typed}
+        found={results}
         matches={matches}
         most={typed.trim() === "" ? maxRecent : maxListed}
         current={current?.conversation_id}
         choose={choose}
       />
-      <Messages found={results.filter(({ kind }) => kind === "message")} choose={choose} />
+      <Messages
+        found={results.filter(({ kind }) => kind === "message")}
+        query={query}
+        hasMore={hasMore}
+        onSelect={onSelect}
+        choose={choose}
+      />
+      <Files found={results.filter(({ kind }) => kind === "file")} typed={typed} choose={choose} />
       <Artifacts found={results.filter(({ kind }) => kind === "artifact")} choose={choose} />
-      <Files found={results.filter(({ kind }) => kind === "file")} choose={choose} />
       <Tasks found={results.filter(({ kind }) => kind === "task")} choose={choose} />
       {failed && (
         <p role="status" className="px-3 py-2 text-sm text-soft">
           {t("pages.palette.search_failed")}
         </p>
       )}
+      <Settings typed={typed} matches={matches} choose={choose} />
       {actions.map(({ heading, items }) => {
         const shown = items.filter(({ label }) => matches(label));
         return (
@@ -142,38 +162,46 @@ function Results({ typed, onType, choose }: ResultsProps) {
 }
 
 interface ConversationsProps extends ResultProps {
+  typed: string;
+  /** What the service has found, which may be conversations that are not loaded. */
+  found: readonly Schemas["SearchResult"][];
   matches: (title: string) => boolean;
   most: number;
   /** The identifier of the open conversation; undefined: none. */
   current: string | undefined;
 }
 
-function Conversations({ matches, most, current, choose }: ConversationsProps) {
+function Conversations({ typed, found, matches, most, current, choose }: ConversationsProps) {
   const { t } = useLocalization();
   const navigate = useNavigate();
   const titleOf = (one: Conversation) => one.title || t("pages.untitled");
   const parts = useListedParts(useInfiniteQuery(conversationsQuery).data?.pages);
   const recent = useMemo(() => mostRecent(parts.flat(), maxSearched), [parts]);
-  const found = recent.filter((one) => matches(titleOf(one))).slice(0, most);
+  const loaded = recent
+    .filter((one) => matches(titleOf(one)))
+    .map((one) => ({ id: one.conversation_id, title: titleOf(one), at: one.last_activity_at }));
+  const known = new Set(recent.map((one) => one.conversation_id));
+  const others = found.flatMap(({ kind, conversation_id: id, title, at }) =>
+    kind === "conversation" && id !== null && !known.has(id) ? [{ id, title: title || t("pages.untitled"), at }] : [],
+  );
+  const all = [...loaded, ...others];
+  const listed = (typed.trim() === "" ? all : exactFirst(all, typed, ({ title }) => title)).slice(0, most);
   return (
-    <Group heading={t("pages.sidebar")} show={found.length > 0}>
-      {found.map((one) => (
+    <Group heading={t("pages.sidebar")} show={listed.length > 0}>
+      {listed.map(({ id, title, at }) => (
         <Item
-          key={one.conversation_id}
-          value={one.conversation_id}
+          key={id}
+          value={id}
           icon="chat"
-          onSelect={choose(
-            () => void navigate({ to: "/c/$conversation", params: { conversation: one.conversation_id } }),
-          )}
+          onSelect={choose(() => void navigate({ to: "/c/$conversation", params: { conversation: id } }))}
         >
           <span className="flex min-w-0 grow">
             <span dir="auto" className="truncate">
-              {titleOf(one)}
+              {title}
             </span>
           </span>
-          {one.conversation_id === current && (
-            <span className="shrink-0 text-xs text-faint">{t("pages.palette.current")}</span>
-          )}
+          {id === current && <span className="shrink-0 text-xs text-faint">{t("pages.palette.current")}</span>}
+          <When at={at} />
         </Item>
       ))}
     </Group>

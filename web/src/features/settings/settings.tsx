@@ -12,10 +12,11 @@ import { Icon } from "../../controls/icon";
 import { requestAction, onMac, formatKeys } from "../../keys/keys";
 import { useSendKey } from "../../keys/send-keys";
 import { useLocalization } from "../../messages/localization";
-import { languages, type MessageKey } from "../../messages/catalog";
+import { languages } from "../../messages/catalog";
 import { About } from "./settings-about";
 import { Account } from "./settings-account";
 import { Section } from "./section";
+import { sectionIDs, sections, type SectionID } from "./sections";
 import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
 import { Data } from "./settings-data";
@@ -33,24 +34,6 @@ const SecurityLog = deferred(() => import("./settings-security-log").then((m) =>
 const Privacy = deferred(() => import("./settings-privacy").then((m) => m.Privacy));
 const AccountInstructions = deferred(() => import("./settings-instructions").then((m) => m.AccountInstructions));
 const Identities = deferred(() => import("./settings-identities").then((m) => m.Identities));
-
-/** The sections in the order of the page, by the fragment of the URL that addresses each. */
-const sections = {
-  account: "pages.settings.account",
-  appearance: "pages.settings.appearance",
-  chat: "pages.settings.writing",
-  accessibility: "pages.device.title",
-  archive: "pages.archive.title",
-  shares: "pages.shares.title",
-  usage: "pages.usage.title",
-  privacy: "pages.privacy.title",
-  data: "pages.data.title",
-  security: "pages.settings.security",
-  about: "pages.about.title",
-} as const satisfies Record<string, MessageKey>;
-
-type SectionID = keyof typeof sections;
-const sectionIDs = Object.keys(sections) as SectionID[];
 
 /** Scrolls to the section that the URL addresses, once the sections above it have their heights. */
 function showAddressedSection(): void {
