@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"mime"
 	stdhttp "net/http"
 	"time"
@@ -56,7 +57,7 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 	case body.Purpose == protocol.UploadForProject && body.ProjectID == nil:
 		return nil, protocol.Invalid("body.project_id", "is required with the purpose project")
 	case body.Size > h.MaxBytes:
-		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %d bytes.", h.MaxBytes)
+		return nil, protocol.Errorf(protocol.CodeTooLarge, "A file can have at most %s.", sizeText(h.MaxBytes))
 	case !filetype.Accepts(media):
 		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of the type %s are not accepted.", media)
 	}
@@ -184,4 +185,17 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 	}
 	follow := func() sse.Reader { return h.Uploads.Follow(account, in.UploadID, after) }
 	return h.Streams.ServeLog(w, r, account, router.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after}, follow)
+}
+
+// sizeText returns a size in the largest unit that divides it, for example 100 MB. The app counts in the same units.
+func sizeText[N int | int64](bytes N) string {
+	for _, unit := range []struct {
+		name  string
+		bytes N
+	}{{"GB", 1 << 30}, {"MB", 1 << 20}, {"kB", 1 << 10}} {
+		if bytes >= unit.bytes && bytes%unit.bytes == 0 {
+			return fmt.Sprintf("%d %s", bytes/unit.bytes, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", bytes)
 }

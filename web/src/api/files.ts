@@ -72,7 +72,7 @@ export const pickerQuery = (query: string) =>
   });
 
 /** The address from which the browser downloads a file. */
-export const contentPath = ({ file_id }: StoredFile): string => `/files/${file_id}/content`;
+export const contentPath = ({ file_id }: Pick<StoredFile, "file_id">): string => `/files/${file_id}/content`;
 
 /** The address of the small version of a picture that has one. */
 export const thumbnailPath = ({ file_id }: StoredFile): string => `/files/${file_id}/thumbnail`;

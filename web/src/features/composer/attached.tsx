@@ -3,18 +3,33 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { maxAttachments, noteNames, setGone, useAttachments } from "../../api/attachments";
-import type { Schemas } from "../../api/client";
+import { send, type Schemas } from "../../api/client";
+import { useOutbox, type OutboxMessage } from "../../api/outbox";
+import { readRefusal } from "../../api/problem";
 import { viewFile } from "../../controls/viewed-file";
-import { maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
+import { contentPath, maxStates, preparedQuery, statesQuery, type StoredFile } from "../../api/files";
 import { AttachedNotes, DropTarget, isOpen, type QueuedUpload, UploadList, uploads, useUploads } from "../files";
 import { IconButton } from "../../controls/button";
 import { FilePicture } from "../../controls/file-picture";
-import { useLocalization } from "../../messages/localization";
+import { toast } from "../../controls/toast";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { writingMessages } from "../../messages/writing";
 import { focusComposer } from "./composer-requests";
 import { drafts } from "./page-drafts";
+import { isPasted } from "./pasted-text";
 
-// add-files.tsx loads the code of uploads with this module, when it is needed.
-export { uploads };
+type Announce = (left: number) => void;
+/** Reports that files are left out of a message that has as many as it may have. */
+let announceLeftOut: Announce = () => {};
+
+/** Uploads files for the next message of a conversation: the first ones, as many as it may have. */
+export function uploadForMessage(conversation: string, files: readonly File[]): void {
+  const open = uploads.state.getState().list.filter((one) => one.to.conversation === conversation && isOpen(one));
+  const attached = drafts.state.getState().byID[conversation]?.files.length ?? 0;
+  const taken = files.slice(0, Math.max(0, maxAttachments - attached - open.length));
+  uploads.add(taken, { project: null, conversation });
+  if (taken.length < files.length) announceLeftOut(files.length - taken.length);
+}
 
 interface AttachedProps {
   conversation: string;
@@ -35,11 +50,27 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
   useEffect(() => setGone(goneList.split(",")), [goneList]);
   const nameOf = (id: string) =>
     names[id] ?? t(gone.includes(id) ? "transcript.file.missing" : "transcript.file.loading");
+  const writing = useMessages(writingMessages);
+  useEffect(() => {
+    announceLeftOut = (count) =>
+      toast(writing("writing.files.left_out", { count, most: maxAttachments }), { kind: "problem" });
+  }, [writing]);
+  useEffect(() => clearWhenSent(conversation), [conversation]);
+  const toText = async (id: string) => {
+    try {
+      const text = await textOfFile(id);
+      drafts.detach(conversation, id);
+      drafts.restoreText(conversation, text);
+      focusComposer();
+    } catch {
+      toast(writing("writing.pasted.failed"), { kind: "problem" });
+    }
+  };
   const list = useUploads((uploads) => uploads.list);
-  const uploads = list.filter(({ to }) => to.conversation === conversation);
+  const ofMessage = list.filter(({ to }) => to.conversation === conversation);
   return (
-    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || uploads.length > 0 ? "pt-3" : ""}`}>
-      <DropTarget to={{ project: null, conversation }} text={t("composer.drop")} />
+    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || ofMessage.length > 0 ? "pt-3" : ""}`}>
+      <DropTarget onFiles={(files) => uploadForMessage(conversation, [...files])} text={t("composer.drop")} />
       {files.length > 0 && (
         <ul
           aria-label={t("composer.files")}
@@ -52,6 +83,7 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
               gone={gone.includes(id)}
               file={states.get(id)?.file}
               named={names[id] !== undefined}
+              onText={isPasted(nameOf(id)) ? () => void toText(id) : undefined}
               onView={() => viewFile({ id, name: nameOf(id) })}
               onRemove={() => {
                 focusComposer(); // the pressed button is removed
@@ -83,9 +115,24 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
         </p>
       )}
       <UploadList of={{ conversation }} />
-      <UploadNote id={noteID} uploads={uploads} />
+      <UploadNote id={noteID} uploads={ofMessage} />
     </div>
   );
+}
+
+/** Removes the files that were refused for a message once that message is sent. Returns what ends that. */
+const clearWhenSent = (conversation: string): (() => void) =>
+  useOutbox.subscribe(({ list }, before) => {
+    const isNew = ({ key }: OutboxMessage) => before.list.every((one) => one.key !== key);
+    if (list.some((one) => one.conversationID === conversation && one.branch === undefined && isNew(one)))
+      uploads.clearStopped(conversation);
+  });
+
+/** Returns the text of a file. Throws if it cannot be read. */
+async function textOfFile(id: string): Promise<string> {
+  const response = await send(new Request(new URL(contentPath({ file_id: id }), location.origin)));
+  if (!response.ok) throw await readRefusal(response);
+  return response.text();
 }
 
 /** Explains what the message waits for, and which files it is sent without. */
@@ -127,11 +174,14 @@ interface FileProps {
   /** Whether the name is that of the file. */
   named: boolean;
   onView: () => void;
+  /** Writes the text of the file into the field; undefined: it is not a pasted text. */
+  onText: (() => void) | undefined;
   onRemove: () => void;
 }
 
-function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) {
+function AttachedFile({ name, file, gone, named, onView, onText, onRemove }: FileProps) {
   const { t } = useLocalization();
+  const writing = useMessages(writingMessages);
   return (
     <li
       className={`flex max-w-full items-center rounded-md border bg-sunken ps-1 text-sm ${gone ? "border-danger" : "border-line"}`}
@@ -151,6 +201,9 @@ function AttachedFile({ name, file, gone, named, onView, onRemove }: FileProps) 
           <FilePicture file={file} size={32} />
           <bdi className="truncate">{name}</bdi>
         </button>
+      )}
+      {onText !== undefined && !gone && (
+        <IconButton size="small" icon="undo" label={writing("writing.pasted.to_text")} target={name} onClick={onText} />
       )}
       <IconButton size="small" icon="close" label={t("composer.remove_file")} target={name} onClick={onRemove} />
     </li>

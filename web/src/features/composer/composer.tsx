@@ -20,6 +20,7 @@ import { useLocalization } from "../../messages/localization";
 import { drafts, useDrafts } from "./page-drafts";
 import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
+import { longestPaste, pastedFile } from "./pasted-text";
 import { longestMessage } from "./text-limits";
 import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
@@ -112,9 +113,11 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
       aria-label={t("composer.form")}
       onSubmit={(event) => event.preventDefault()}
       onPaste={(event) => {
-        if (event.clipboardData.files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+        const text = event.clipboardData.getData("text/plain");
+        const files = text.length > longestPaste ? [pastedFile(text)] : event.clipboardData.files;
+        if (files.length === 0 || (text !== "" && text.length <= longestPaste)) return;
         event.preventDefault();
-        void addFiles(id, event.clipboardData.files);
+        void addFiles(id, files, t);
       }}
     >
       {deleted && <DeletedNotice chat={chat} canSend={way.canSend} />}

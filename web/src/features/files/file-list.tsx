@@ -1,4 +1,4 @@
-// A list of files, each with a link to download it and a menu. The next page is loaded when the end becomes visible.
+// A list of files, each with a button that shows it, a link to download it and a menu. The next page is loaded when the end becomes visible.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState, type ReactNode } from "react";
@@ -11,6 +11,7 @@ import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
+import { viewFile } from "../../controls/viewed-file";
 import { useLocalization } from "../../messages/localization";
 import { byteSize } from "../../messages/byte-size";
 import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
@@ -132,9 +133,13 @@ function Row({ file, inProject, children }: { file: StoredFile; inProject: boole
     <li className="flex items-center gap-3 py-1.5 ps-3 pe-2 text-sm">
       <FilePicture file={file} size={40} />
       <div className="min-w-0 grow">
-        <p className="font-medium wrap-anywhere">
+        <button
+          type="button"
+          className="-my-0.5 min-h-6 max-w-full rounded-sm text-start font-medium wrap-anywhere hover:underline"
+          onClick={() => viewFile({ id: file.file_id, name: filename })}
+        >
           <bdi>{filename}</bdi>
-        </p>
+        </button>
         <p className="flex flex-wrap gap-x-3 text-soft">
           <span>{byteSize(intl, size)}</span>
           <span>{intl.formatDate(created_at, { dateStyle: "medium" })}</span>

@@ -35,14 +35,14 @@ export function UploadButton({ project, look }: UploadsProps & { look?: "primary
           event.target.value = ""; // so that the same file can be chosen again
         }}
       />
-      <DropTarget to={to} text={t("library.drop")} />
+      <DropTarget onFiles={(files) => uploads.add(files, to)} text={t("library.drop")} />
     </>
   );
 }
 
 /** Makes the page a target of dropped files. It shows a text while files are dragged over the page. */
-export function DropTarget({ to, text }: { to: Destination; text: string }) {
-  const dragging = useDroppedFiles((files) => uploads.add(files, to));
+export function DropTarget({ onFiles, text }: { onFiles: (files: FileList) => void; text: string }) {
+  const dragging = useDroppedFiles(onFiles);
   return dragging ? (
     <div className="pointer-events-none fixed inset-0 z-40 flex items-center justify-center bg-overlay p-6">
       <p className="flex items-center gap-3 rounded-lg border-2 border-dashed border-accent bg-raised px-6 py-4 font-medium shadow-float">
@@ -133,6 +133,7 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
     waiting: t("library.upload.waiting"),
     sending: t("library.upload.sent", { sent: byteSize(intl, sent), size: byteSize(intl, size) }),
     checking: t("library.upload.checking"),
+    ready: t("library.upload.waiting"),
     cancelling: t("library.upload.cancelling"),
   };
   return (

@@ -62,7 +62,8 @@ export interface QueuedUpload {
   readonly names?: string | null | undefined;
   /** Its identifier on the service; null: it has none yet. */
   readonly uploadID: string | null;
-  readonly state: "waiting" | "sending" | "checking" | "cancelling" | "stopped";
+  /** ready: it is a file, which waits for the files that were chosen before it. */
+  readonly state: "waiting" | "sending" | "checking" | "ready" | "cancelling" | "stopped";
   /** The number of bytes that were sent. */
   readonly sent: number;
   /** Why it has stopped; null: it has not. */

@@ -70,12 +70,29 @@ test("three files are sent at a time, and each becomes part of the message", asy
   await until("a sending, b sending, c sending, d waiting");
   await expect.poll(() => calls.filter((call) => call.startsWith("send"))).toEqual(["send a", "send b", "send c"]);
   accept("b");
-  await until("a sending, c sending, d sending");
+  await until("a sending, b ready, c sending, d sending");
+  expect(attached).toEqual([]); // the files of a message have the order in which they were chosen
   await expect.poll(() => calls.at(-1)).toBe("send d");
   for (const name of ["a", "c", "d"]) accept(name);
   await until("");
-  expect(attached.toSorted()).toEqual(["a", "b", "c", "d"].map((name) => `conv_1 file_${name}`));
-  expect(uploads.state.getState().ended).toEqual({ number: 1, uploaded: 4, stopped: [] });
+  expect(attached).toEqual(["a", "b", "c", "d"].map((name) => `conv_1 file_${name}`));
+  await expect.poll(() => uploads.state.getState().ended).toEqual({ number: 1, uploaded: 4, stopped: [] });
+});
+
+test("a file that is refused is left out of the order, and is cleared once the message is sent", async () => {
+  const { uploads, calls, attached, refuse, accept, list, until } = page();
+  uploads.add([file("a"), file("b")], toConversation);
+  await until("a sending, b sending");
+  await expect.poll(() => calls).toContain("send b");
+  accept("b");
+  await until("a sending, b ready");
+  refuse("a", new Refusal(415, "unsupported", "", null, 0));
+  await until("a stopped");
+  expect(attached).toEqual(["conv_1 file_b"]);
+  uploads.clearStopped("conv_2");
+  expect(list()).toHaveLength(1);
+  uploads.clearStopped("conv_1");
+  expect(list()).toEqual([]);
 });
 
 test("a cancelled upload is cancelled on the service and becomes no file", async () => {

@@ -8,6 +8,7 @@ import {
   problemOfUpload,
   reloaded,
   restarted,
+  retryOf,
   startable,
   storedUploads,
   type Destination,
@@ -76,6 +77,8 @@ const interrupted = new Error("the page was closed before the file was sent");
 export class Uploads {
   readonly state = createStore<UploadsState>(() => ({ list: [], ended: { number: 0, uploaded: 0, stopped: [] } }));
   readonly #deps: UploadsDependencies;
+  /** Files that are ready, and wait for the files that were chosen before them, by upload. */
+  readonly #ready = new Map<string, Attachment>();
   /** The signals that end running uploads, by upload. */
   readonly #stops = new Map<string, AbortController>();
   #round: Omit<Round, "number"> = { uploaded: 0, stopped: [] };
@@ -97,6 +100,13 @@ export class Uploads {
     // The service refuses empty files.
     for (const { id, size } of added) if (size === 0) this.#stopped(id, { kind: "empty", detail: "", retryAt: 0 });
     this.#advance();
+  }
+
+  /** Removes the uploads for the next message of a conversation that have stopped and cannot continue: it is sent without them. */
+  clearStopped(conversation: string): void {
+    this.#update((list) =>
+      list.filter((one) => one.to.conversation !== conversation || isOpen(one) || retryOf(one) === "continue"),
+    );
   }
 
   /**
@@ -136,6 +146,7 @@ export class Uploads {
       return stop.abort();
     }
     this.#remove(id);
+    if (upload?.to.conversation != null) this.#attachReady(upload.to.conversation);
     if (upload?.uploadID != null) void this.#discard(upload.uploadID);
   }
 
@@ -193,10 +204,15 @@ export class Uploads {
       if (finished.state === "ready") {
         this.#round = { ...this.#round, uploaded: this.#round.uploaded + 1 };
         const conversation = this.#listed(id)?.to.conversation ?? null;
-        if (conversation !== null)
-          this.#deps.attach(conversation, [{ id: finished.file_id!, name: finished.filename }]);
-        await this.#deps.filesChanged().catch(() => {});
-        this.#remove(id);
+        if (conversation === null) {
+          await this.#deps.filesChanged().catch(() => {});
+          this.#remove(id);
+        } else {
+          this.#change(id, { state: "ready" });
+          this.#ready.set(id, { id: finished.file_id!, name: finished.filename });
+          this.#attachReady(conversation);
+          await this.#deps.filesChanged().catch(() => {});
+        }
       } else this.#stopped(id, problemOfUpload(finished));
     } catch (error) {
       this.#deps.noticeSignOut(error);
@@ -205,7 +221,22 @@ export class Uploads {
       else this.#stopped(id, await explain(error, this.#listed(id)));
     } finally {
       this.#stops.delete(id);
+      const conversation = this.#listed(id)?.to.conversation ?? null;
+      if (conversation !== null) this.#attachReady(conversation);
       this.#advance();
+    }
+  }
+
+  /** Adds the files that are ready to the next message of a conversation, in the order in which they were chosen. */
+  #attachReady(conversation: string): void {
+    for (const { id } of this.state
+      .getState()
+      .list.filter((one) => one.to.conversation === conversation && isOpen(one))) {
+      const file = this.#ready.get(id);
+      if (file === undefined) return;
+      this.#ready.delete(id);
+      this.#deps.attach(conversation, [file]);
+      this.#remove(id);
     }
   }
 

@@ -28,15 +28,11 @@ export function mostRecent<One extends { last_activity_at: string }>(list: reado
   return list.slice(0, most).sort((a, b) => Date.parse(b.last_activity_at) - Date.parse(a.last_activity_at));
 }
 
-/** Sorts named things: exact names first, then those that begin with the typed text. Otherwise they keep their order. */
+/** Sorts named things: those with exactly the typed name first. Otherwise they keep their order. */
 export function exactFirst<One>(list: readonly One[], typed: string, nameOf: (one: One) => string): One[] {
   const wanted = normalize(typed.trim());
-  const rank = (one: One) => {
-    const name = normalize(nameOf(one).trim());
-    return name === wanted ? 0 : name.startsWith(wanted) ? 1 : 2;
-  };
-  const ranks = new Map(list.map((one) => [one, rank(one)]));
-  return list.toSorted((a, b) => ranks.get(a)! - ranks.get(b)!);
+  const isExact = (one: One) => normalize(nameOf(one).trim()) === wanted;
+  return [...list.filter(isExact), ...list.filter((one) => !isExact(one))];
 }
 
 /** The first results of a conversation, and how many others of it were found. */
