@@ -212,6 +212,16 @@ async function addDroppedAndPasted(page: Page): Promise<void> {
     field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
   });
   await attached(page).filter({ hasText: "pasted.txt" }).waitFor();
+  const long = "The tide rises. ".repeat(300).trim();
+  await composer(page).evaluate((field, text) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, long);
+  await attached(page).filter({ hasText: "pasted-text.txt" }).waitFor();
+  await page.getByRole("button", { name: "Turn back into text: pasted-text.txt" }).click();
+  await attached(page).filter({ hasText: "pasted-text.txt" }).waitFor({ state: "hidden" });
+  await expect.poll(() => composer(page).inputValue()).toContain(long);
 }
 
 /** The result of each upload is announced, also if it is the same as before. */
@@ -275,7 +285,10 @@ async function editQueuedMessageWithFile(page: Page, account: Account): Promise<
   await expect.poll(() => attached(page).count()).toBe(0);
   await expect.poll(() => row.getByRole("button", { name: "Edit" }).isEnabled()).toBe(true);
   await row.getByRole("button", { name: "Edit" }).click();
-  await attached(page).filter({ hasText: "tides.txt" }).waitFor();
+  const editor = waiting(page).getByRole("textbox", { name: "Edit the queued message" });
+  await editor.fill("Explain it.");
+  await editor.press("Enter");
+  await row.filter({ hasText: "Explain it." }).waitFor();
   await stop(page).click();
 }
 

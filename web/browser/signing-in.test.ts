@@ -49,6 +49,9 @@ describe("sign-in with a password", () => {
     const { page } = visit;
     const email = `${crypto.randomUUID()}@turnstone.localhost`;
     await page.getByRole("button", { name: "Create account" }).press("Enter");
+    await page.waitForURL((to) => to.hash === "#create-account");
+    await page.goBack();
+    await page.getByRole("button", { name: "Create account" }).press("Enter");
     await page.getByLabel("Name", { exact: true }).fill("Robin");
     await page.getByLabel("Email").fill(email);
     await page.getByLabel("Password", { exact: true }).fill("a calm tide at noon");

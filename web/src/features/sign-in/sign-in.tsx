@@ -1,5 +1,5 @@
 // The page for signing in and registering.
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { handleSignIn } from "../../api/session-state";
 import { api, body } from "../../api/client";
 import { reportedErasure } from "../../api/erasure";
@@ -26,9 +26,35 @@ const titles = {
   forgot: "pages.forgot.title",
 } as const;
 
+type FormName = keyof typeof titles;
+
+/** The fragments that address the forms other than that for signing in. */
+const fragments: Readonly<Record<string, FormName>> = { "#create-account": "register", "#forgot-password": "forgot" };
+
+/** Returns the form that the URL addresses, and the function that shows one, so that Back returns to the one before. */
+function useAddressedForm(): [FormName, (form: FormName) => void] {
+  const read = (): FormName => fragments[location.hash] ?? "sign_in";
+  const [form, setForm] = useState(read);
+  useEffect(() => {
+    const changed = () => setForm(read);
+    window.addEventListener("popstate", changed);
+    return () => {
+      window.removeEventListener("popstate", changed);
+      // The page that is shown after signing in has no such fragment.
+      if (location.hash in fragments) history.replaceState(history.state, "", location.pathname + location.search);
+    };
+  }, []);
+  const show = (next: FormName) => {
+    const [fragment = ""] = Object.entries(fragments).find(([, name]) => name === next) ?? [];
+    history.pushState(history.state, "", location.pathname + location.search + fragment);
+    setForm(next);
+  };
+  return [form, show];
+}
+
 export function SignIn() {
   const { t } = useLocalization();
-  const [form, setForm] = useState<"sign_in" | "register" | "forgot">("sign_in");
+  const [form, setForm] = useAddressedForm();
   const registering = form === "register";
   const [email, setEmail] = useState("");
   const erasure = reportedErasure();
