@@ -385,18 +385,6 @@ export function cacheOrder(id: string, order: readonly string[], version: number
   );
 }
 
-/** Replaces a follow-up in the cached conversation. */
-export function cacheFollowUp(id: string, item: FollowUp): void {
-  queryClient.setQueryData<ConversationPage>(
-    ["conversation", id],
-    (page) =>
-      page && {
-        ...page,
-        follow_ups: page.follow_ups.map((one) => (one.follow_up_id === item.follow_up_id ? item : one)),
-      },
-  );
-}
-
 /** Returns follow-ups in an order of their identifiers. Those that it does not name follow. */
 export function inOrder(followUps: readonly FollowUp[], order: readonly string[]): FollowUp[] {
   const places = new Map(order.map((id, at) => [id, at]));

@@ -4,22 +4,17 @@ import { useRef, useState } from "react";
 import { IconButton } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { Menu, MenuItem } from "../../controls/menu";
-import { toast } from "../../controls/toast";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { useLocalization } from "../../messages/localization";
 
 const AttachFilesDialog = deferred(() => import("./attach-files").then((m) => m.AttachFilesDialog), {
   onFailure: ({ onClose }) => onClose(),
 });
 
 /** Uploads files for the message that is being written in a conversation. */
-export async function addFiles(conversation: string, files: Iterable<File>, t: Localization["t"]): Promise<void> {
-  const list = [...files]; // the browser empties a FileList
-  try {
-    const { uploadForMessage } = await import("./attached");
-    uploadForMessage(conversation, list);
-  } catch {
-    toast(t("pages.part_failed"), { kind: "problem" });
-  }
+export async function addFiles(conversation: string, files: FileList | string): Promise<void> {
+  const list = typeof files === "string" ? files : [...files]; // the browser empties a FileList
+  const { uploadForMessage } = await import("./attached");
+  uploadForMessage(conversation, list);
 }
 
 export function AddFilesMenu({ conversation }: { conversation: string }) {
@@ -42,7 +37,7 @@ export function AddFilesMenu({ conversation }: { conversation: string }) {
         multiple
         hidden
         onChange={({ target }) => {
-          void addFiles(conversation, target.files!, t);
+          void addFiles(conversation, target.files!);
           target.value = ""; // so that the same file can be chosen again
         }}
       />

@@ -16,14 +16,17 @@ import { useLocalization, useMessages } from "../../messages/localization";
 import { writingMessages } from "../../messages/writing";
 import { focusComposer } from "./composer-requests";
 import { drafts } from "./page-drafts";
-import { isPasted } from "./pasted-text";
+import { DeletedNotice } from "./deleted-notice";
+import type { Chat } from "./use-chat";
+import { isPasted, pastedFile } from "./pasted-text";
 
 type Announce = (left: number) => void;
 /** Reports that files are left out of a message that has as many as it may have. */
 let announceLeftOut: Announce = () => {};
 
 /** Uploads files for the next message of a conversation: the first ones, as many as it may have. */
-export function uploadForMessage(conversation: string, files: readonly File[]): void {
+export function uploadForMessage(conversation: string, added: readonly File[] | string): void {
+  const files = typeof added === "string" ? [pastedFile(added)] : added;
   const open = uploads.state.getState().list.filter((one) => one.to.conversation === conversation && isOpen(one));
   const attached = drafts.state.getState().byID[conversation]?.files.length ?? 0;
   const taken = files.slice(0, Math.max(0, maxAttachments - attached - open.length));
@@ -35,13 +38,17 @@ interface AttachedProps {
   conversation: string;
   /** The identifiers of the files. */
   files: readonly string[];
+  /** The chat if its conversation was deleted elsewhere. */
+  deleted: Chat | null;
+  /** Whether the message could be sent if the conversation still existed. */
+  canSend: boolean;
   /** Whether the service has the conversation. */
   isStored: boolean;
   /** The id of the element that explains what the message waits for, and what is not sent with it. */
   noteID: string;
 }
 
-export function Attached({ conversation, files, isStored, noteID }: AttachedProps) {
+export function Attached({ conversation, files, deleted, canSend, isStored, noteID }: AttachedProps) {
   const { t } = useLocalization();
   const names = useAttachments((known) => known.names);
   const states = useStates(files);
@@ -69,7 +76,10 @@ export function Attached({ conversation, files, isStored, noteID }: AttachedProp
   const list = useUploads((uploads) => uploads.list);
   const ofMessage = list.filter(({ to }) => to.conversation === conversation);
   return (
-    <div className={`flex flex-col gap-2 px-3 ${files.length > 0 || ofMessage.length > 0 ? "pt-3" : ""}`}>
+    <div
+      className={`flex flex-col gap-2 px-3 ${files.length > 0 || ofMessage.length > 0 || deleted !== null ? "pt-3" : ""}`}
+    >
+      {deleted !== null && <DeletedNotice chat={deleted} canSend={canSend} />}
       <DropTarget onFiles={(files) => uploadForMessage(conversation, [...files])} text={t("composer.drop")} />
       {files.length > 0 && (
         <ul

@@ -20,8 +20,7 @@ import { useLocalization } from "../../messages/localization";
 import { drafts, useDrafts } from "./page-drafts";
 import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
-import { longestPaste, pastedFile } from "./pasted-text";
-import { longestMessage } from "./text-limits";
+import { longestMessage, longestPaste } from "./text-limits";
 import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
@@ -38,7 +37,6 @@ import { requestEditLast } from "./composer-requests";
 
 const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
 const FileMention = deferred(() => import("./file-mention").then((m) => m.FileMention), { onFailure: () => {} });
-const DeletedNotice = deferred(() => import("./deleted-notice").then((m) => m.DeletedNotice), { onFailure: () => {} });
 const DraftConflict = deferred(() => import("./draft-conflict").then((m) => m.DraftConflict), { onFailure: () => {} });
 
 export interface ComposerProps {
@@ -114,19 +112,25 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
       onSubmit={(event) => event.preventDefault()}
       onPaste={(event) => {
         const text = event.clipboardData.getData("text/plain");
-        const files = text.length > longestPaste ? [pastedFile(text)] : event.clipboardData.files;
-        if (files.length === 0 || (text !== "" && text.length <= longestPaste)) return;
+        const { files } = event.clipboardData;
+        if (text.length <= longestPaste && (files.length === 0 || text !== "")) return;
         event.preventDefault();
-        void addFiles(id, files, t);
+        void addFiles(id, text === "" ? files : text);
       }}
     >
-      {deleted && <DeletedNotice chat={chat} canSend={way.canSend} />}
       {draft.conflict !== null && <DraftConflict id={id} mine={draft.text} theirs={draft.conflict.text} />}
       {temporary !== null && <TemporaryNotice on={temporary.on} />}
       <div
         className={`relative rounded-lg border bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:-outline-offset-1 in-data-keyboard:has-[textarea:focus]:outline-accent ${wrong ? "border-danger" : "border-line has-[textarea:focus]:border-edge"}`}
       >
-        <Attached conversation={id} files={draft.files} isStored={chat.fresh === null} noteID={`${noteID}-files`} />
+        <Attached
+          conversation={id}
+          files={draft.files}
+          deleted={deleted ? chat : null}
+          canSend={way.canSend}
+          isStored={chat.fresh === null}
+          noteID={`${noteID}-files`}
+        />
         {research.on && (
           <ResearchPanel
             conversation={id}

@@ -3,7 +3,7 @@ import { create } from "zustand";
 import { api, body, Refusal, type ConversationPage, type FollowUp } from "../../api/client";
 import { onMessageSettled, sendMessage } from "../../api/outbox";
 import { noticeSignOut } from "../../api/session-state";
-import { cacheFollowUp, cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
+import { cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import type { SendMode } from "../../keys/send-modes";
 import type { Localization } from "../../messages/localization";
@@ -23,13 +23,12 @@ export async function changeFollowUp(
 ): Promise<boolean> {
   const path = { conversation_id: conversation, follow_up_id: item.follow_up_id };
   try {
-    const changed = await body(
+    await body(
       api.PATCH("/conversations/{conversation_id}/follow-ups/{follow_up_id}", {
         params: { path },
         body: { state, version: item.version, ...(content === undefined ? {} : { content }) },
       }),
     );
-    if (content !== undefined) cacheFollowUp(conversation, changed);
     return true;
   } catch (error) {
     noticeSignOut(error);

@@ -1,8 +1,5 @@
 // Long pasted texts, which become files of the message: a field with a long text is slow, and hides the question.
 
-/** A longer pasted text becomes a file, in UTF-16 units. */
-export const longestPaste = 4_000;
-
 const pastedName = "pasted-text.txt";
 
 export const pastedFile = (text: string): File => new File([text], pastedName, { type: "text/plain" });

@@ -52,7 +52,10 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
     setSaving(true);
     rescue.current.needed = false; // the message may start with the new text before the response arrives
     const saved = await changeFollowUp(conversation, { ...item, version }, state, t, value.trim());
-    if (saved) return close();
+    if (saved) {
+      cacheText(conversation, item.follow_up_id, value.trim());
+      return close();
+    }
     setSaving(false);
     setBase(null);
     rescue.current.failed();
@@ -115,6 +118,17 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
     </li>
   );
 }
+
+/** Shows the stored text until the queue is refetched. */
+const cacheText = (conversation: string, id: string, content: string): void =>
+  void queryClient.setQueryData(
+    conversationQuery(conversation).queryKey,
+    (page) =>
+      page && {
+        ...page,
+        follow_ups: page.follow_ups.map((one) => (one.follow_up_id === id ? { ...one, content } : one)),
+      },
+  );
 
 /** Escape closes the editor, and does not stop the answer, wherever the focus is, except in another such editor. */
 function useEscape(form: RefObject<HTMLFormElement | null>, onEscape: () => void): void {

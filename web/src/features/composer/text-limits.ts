@@ -1,5 +1,7 @@
 // The length limits of the service, and the length of a text in code points, as the service counts it.
 export const longestMessage = 100_000;
+/** A longer pasted text becomes a file. */
+export const longestPaste = 4_000;
 export const longestSteering = 16_000;
 
 /** Code points of a text. Runs on every key press, so texts below every limit are counted in UTF-16 units. */
