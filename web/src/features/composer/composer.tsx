@@ -49,7 +49,7 @@ export interface ComposerProps {
 
 /** Renders on every frame of a live turn; Inner renders only when one of its props has changed. */
 export function Composer({ conversationID, page, live, deleted }: ComposerProps) {
-  const state = useComposerState(conversationID ?? "", deleted ? undefined : page, deleted ? null : live);
+  const state = useComposerState(conversationID ?? "", deleted ? undefined : page, live);
   return <Inner conversationID={conversationID} page={page} state={state} deleted={deleted} />;
 }
 
@@ -213,7 +213,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
         length={way.length}
         refused={refused}
         limit={way.limit}
-        unsaved={unsaved && !deleted && !isEmpty(draft)}
+        unsaved={unsaved && !isEmpty(draft)}
         turn={turn}
         waits={state.waits && !stopping}
       />

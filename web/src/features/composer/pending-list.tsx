@@ -19,9 +19,7 @@ import { focusComposer } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
 import { lengthOf, longestSteering } from "./text-limits";
 
-const PendingEditor = deferred(() => import("./pending-editor").then((m) => m.PendingEditor), {
-  onFailure: ({ onClose }) => onClose(),
-});
+const PendingEditor = deferred(() => import("./pending-editor").then((m) => m.PendingEditor));
 
 const none: readonly Steering[] = [];
 

@@ -107,11 +107,11 @@ function ConversationFooter({
   turnID: string | null;
   deleted: boolean;
 }) {
-  const live = useLive(({ byID: turns }) => (turnID === null ? null : (turns[turnID] ?? null)));
+  const live = useLive(({ byID: turns }) => (turnID === null || deleted ? null : (turns[turnID] ?? null)));
   return (
     <div className="relative mx-auto w-full max-w-(--width-prose) px-4 pb-[max(0.75rem,env(safe-area-inset-bottom))]">
       <ConnectionBanner live={live} />
-      <PendingList page={deleted ? undefined : page} live={deleted ? null : live} />
+      <PendingList page={deleted ? undefined : page} live={live} />
       <Composer conversationID={id} page={page} live={live} deleted={deleted} />
     </div>
   );

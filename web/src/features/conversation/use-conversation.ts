@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/react/shallow";
-import { Refusal, type ConversationPage } from "../../api/client";
+import type { ConversationPage, Refusal } from "../../api/client";
 import { useOutgoing, type Outgoing } from "../../api/outbox";
 import { refetchInAllTabs, conversationQuery, messagesQuery } from "../../api/queries";
 import type { Message, TurnID } from "../../generated/events";
@@ -64,7 +64,7 @@ export function useConversation(id: string, isNew: boolean): ConversationState {
     rows: shown.current,
     turnID,
     refusal: nothing && outgoing.length === 0 ? (error as Refusal | null) : null,
-    deleted: page !== undefined && conversation.error instanceof Refusal && conversation.error.status === 404,
+    deleted: page !== undefined && (conversation.error as Refusal | null)?.status === 404,
     loading: nothing || list.data === undefined,
     hasOlder: list.hasNextPage,
     loadOlder: () => {
