@@ -156,3 +156,13 @@ export async function recordAnnouncements(page: Page): Promise<() => Promise<Ann
   });
   return () => page.evaluate(() => (window as unknown as { announcements: Announcement[] }).announcements);
 }
+
+/** Shows these parts as those of every answer, in place of what the model has written. */
+export async function replaceAnswers(page: Page, parts: readonly object[]): Promise<void> {
+  await page.route(/\/conversations\/conv_\w+\/messages/, async (route) => {
+    const response = await route.fetch();
+    const list = (await response.json()) as { data: { role: string }[] };
+    const data = list.data.map((one) => (one.role === "assistant" ? { ...one, parts } : one));
+    await route.fulfill({ response, json: { ...list, data } });
+  });
+}

@@ -10,6 +10,7 @@ import {
   fast,
   messages,
   pausedAnswer,
+  replaceAnswers,
   scroller,
   send,
   stop,
@@ -64,6 +65,70 @@ const tails = (answer: Locator) =>
         .filter((element) => getComputedStyle(element, "::after").content === '""')
         .map((element) => `${element.tagName} ${(element.textContent ?? "").trimEnd().slice(-12)}`),
     );
+
+describe("the look of an answer", () => {
+  const text = [
+    "H<sub>2</sub>O, <kbd>Esc</kbd>, ==marked==.[^a]",
+    "> [!WARNING]\n> Look out.",
+    "<details>\n<summary>More</summary>\n\nInside.\n\n</details>",
+    "```diff\n-old\n+new\n```",
+    "| Country | Characteristics | Notes |\n|-|-|-|\n| Germany | Donaudampfschifffahrtsgesellschaft | A long sentence about it. |",
+    "[^a]: Its source.",
+  ].join("\n\n");
+
+  test("40 footnotes, alerts, sections, diffs and tables are shown as on the page of a share, on a phone", async () => {
+    const account = await sharedAccount();
+    const conversation = await account.chat(`Hello! ${fast(5)}`);
+    const visit = await BrowserWindow.open("/health", account, { viewport: phone });
+    const { page } = visit;
+    await replaceAnswers(page, [{ part_id: "p1", type: "text", text }]);
+    await page.goto(`${url}/c/${conversation}`);
+    const answer = messages(page).nth(1);
+    await answer.locator("mark", { hasText: "marked" }).waitFor();
+    const color = (what: Locator) => what.evaluate((element) => getComputedStyle(element).color);
+    const [removed, added] = [answer.locator("[data-ink=deleted]"), answer.locator("[data-ink=inserted]")];
+    expect(await color(removed)).not.toBe(await color(added));
+    await answer.getByText("Inside.").waitFor({ state: "hidden" });
+    await answer.getByText("More", { exact: true }).press("Enter");
+    await answer.getByText("Inside.").waitFor();
+    // A table scrolls in itself: no word in it is broken, and the page is not wider than the screen.
+    const table = answer.getByRole("group", { name: "Table" });
+    expect(await table.evaluate((group) => group.scrollWidth > group.clientWidth)).toBe(true);
+    const word = answer.getByRole("cell", { name: "Donaudampfschifffahrtsgesellschaft" });
+    expect(
+      await word.evaluate((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getClientRects().length;
+      }),
+    ).toBe(1);
+    expect(await scroller(page).evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
+    await answer.getByRole("link", { name: "Footnote 1" }).press("Enter");
+    await expectFocus(answer.getByRole("listitem").filter({ hasText: "Its source." }));
+    await answer.getByRole("link", { name: "Back to the text" }).press("Enter");
+    await expectFocus(answer.getByRole("link", { name: "Footnote 1" }));
+    expect(page.url()).toBe(`${url}/c/${conversation}`);
+    await expectAccessible(page, "an answer with footnotes and alerts");
+    await visit.close();
+  });
+
+  test("40 code has colours while it streams", async () => {
+    const account = await sharedAccount();
+    const name = crypto.randomUUID();
+    const release = await hold(name);
+    const { conversation } = await account.startTurn(
+      `Something. [[script tokens=20 ttft=0ms interval=0ms code=go hold=25:${name}]]`,
+    );
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await page.locator("figure [data-live] [data-ink=keyword]").first().waitFor();
+    await stop(page).waitFor(); // it has not ended
+    await release();
+    await waitForAnswerEnd(page);
+    await page.locator("figure [data-ink=keyword]").first().waitFor();
+    await visit.close();
+  });
+});
 
 describe("the tail of a streaming answer", () => {
   test("4 a paused answer shows a mark after its last word, then says that the model is still working", async () => {

@@ -2,15 +2,18 @@
 // again. Pure: the blocks depend only on the text, not on the steps in which it grew.
 import { Lexer, Marked, type Token, type TokenizerExtension } from "marked";
 import { unlessTooDeep } from "./nesting";
+import { blockSyntax } from "./syntax";
 
 export interface Block {
-  kind: "markdown" | "code" | "math" | "definition";
+  kind: "markdown" | "code" | "math" | "definition" | "footnote";
   /** The source of the block, with the empty lines after it. */
   raw: string;
-  /** code, math: the content without its delimiters. */
+  /** code, math, footnote: the content without its delimiters. */
   text: string;
   /** code: the first word after the opening fence. */
   language: string;
+  /** footnote: what refers to it. */
+  label: string;
   /** code, math: whether the closing delimiter has arrived. true for all other kinds. */
   closed: boolean;
   /** The depth of a heading, from 1; 0: the block is not a heading. */
@@ -59,7 +62,7 @@ const mathBlock: TokenizerExtension = {
   },
 };
 
-const grammar = new Marked({ gfm: true, extensions: [mathBlock] });
+const grammar = new Marked({ gfm: true, extensions: [mathBlock, ...blockSyntax] });
 
 /**
  * Returns the blocks of a text. Blocks of the previous text that added text cannot change are not parsed again;
@@ -113,7 +116,15 @@ function parseBlocks(text: string, known: readonly Block[]): Block[] {
 }
 
 function blockOf(token: Token, lead: string): Block {
-  const block: Block = { kind: "markdown", raw: lead + token.raw, text: "", language: "", closed: true, depth: 0 };
+  const block: Block = {
+    kind: "markdown",
+    raw: lead + token.raw,
+    text: "",
+    language: "",
+    label: "",
+    closed: true,
+    depth: 0,
+  };
   switch (token.type) {
     case "code": {
       const fence = /^ {0,3}(`{3,}|~{3,})/.exec(token.raw)?.[1];
@@ -131,6 +142,8 @@ function blockOf(token: Token, lead: string): Block {
       return { ...block, kind: "math", text: String(token["text"]), closed: token["closed"] === true };
     case "def":
       return { ...block, kind: "definition" };
+    case "footnote":
+      return { ...block, kind: "footnote", text: String(token["text"]), label: String(token["label"]) };
     case "heading":
       return { ...block, depth: Number(token["depth"]) };
     default:

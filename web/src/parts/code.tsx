@@ -1,5 +1,5 @@
-// A code block: its language, numbered lines, and buttons to copy, save and wrap it, which stay visible while long code scrolls. It has syntax highlighting once it
-// is complete and near the visible area.
+// A code block: its language, numbered lines, and buttons to copy, save and wrap it, which stay visible while long code scrolls. It has syntax highlighting
+// near the visible area, also while it streams.
 import { memo, useEffect, useRef, useState, type RefObject } from "react";
 import { Button, IconButton } from "../controls/button";
 import { useLocalization } from "../messages/localization";
@@ -131,22 +131,46 @@ const Line = memo(function Line({
   );
 });
 
-/** Returns the highlighted lines of complete code once it is near the visible area; undefined until then. */
+/** Streaming code that is longer, in characters, is highlighted further only when it is complete: each time, all of it is. */
+const maxStreamingLength = 20_000;
+
+interface Highlighted {
+  code: string;
+  lines: HighlightedLines;
+}
+
+/**
+ * Returns the highlighted lines of code near the visible area; undefined: none yet. Of code that is still streaming, they
+ * are its first lines.
+ */
 function useHighlightedLines(
   figure: RefObject<HTMLElement | null>,
   code: string,
   word: string,
   open: boolean,
 ): HighlightedLines | undefined {
-  const language = open ? null : languageOf(word);
+  const language = languageOf(word);
   const near = useNear(figure, true);
-  const [found, setFound] = useState<{ code: string; lines: HighlightedLines } | null>(null);
-  const ready = language === null ? undefined : highlighter.cached(code, language);
+  const [found, setFound] = useState<Highlighted | null>(null);
+  const running = useRef(false); // one job at a time: the next one has all lines that have arrived meanwhile
+  const whole = open ? code.slice(0, Math.max(0, code.lastIndexOf("\n"))) : code;
+  const ready = language === null || open ? undefined : highlighter.cached(code, language);
+  const due =
+    language !== null &&
+    near &&
+    ready === undefined &&
+    whole !== "" &&
+    whole !== found?.code &&
+    !(open && whole.length > maxStreamingLength);
   useEffect(() => {
-    if (language === null || !near || ready !== undefined) return;
+    if (!due || (open && running.current)) return;
     let current = true;
-    void highlighter.highlight(code, language).then((lines) => current && lines !== null && setFound({ code, lines }));
+    running.current = true;
+    void highlighter.highlight(whole, language, !open).then((lines) => {
+      running.current = false;
+      if (current || open) setFound({ code: whole, lines: lines ?? [] });
+    });
     return () => void (current = false);
-  }, [code, language, near, ready]);
-  return ready ?? (found?.code === code && language !== null ? found.lines : undefined);
+  }, [due, whole, language, open, found]);
+  return ready ?? (found !== null && language !== null && code.startsWith(found.code) ? found.lines : undefined);
 }

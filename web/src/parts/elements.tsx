@@ -1,5 +1,5 @@
 // Renders the tokens of parsed Markdown as React elements. Raw HTML is shown as text, except a few elements.
-import { Marked, type TokenizerAndRendererExtension, type Tokens } from "marked";
+import { Marked, type Tokens } from "marked";
 import { Fragment, type ReactNode } from "react";
 import { Icon } from "../controls/icon";
 import { useLocalization } from "../messages/localization";
@@ -8,38 +8,19 @@ import { Code } from "./code";
 import { CopyButton } from "./copy-button";
 import { csvOf } from "./csv";
 import { decodeEntities } from "./entities";
+import { FootnoteReference } from "./footnotes";
 import { Formula } from "./formula";
 import { linkURL } from "./links";
 import { maxNesting, unlessTooDeep } from "./nesting";
 import { restoreSource, splitPlaceholders, type Formula as FormulaSource } from "./math";
+import { alertOf, blockSyntax, inlineSyntax, type AlertKind, type SafeElement } from "./syntax";
 
 type Token = Tokens.Generic;
-
-/** The elements of HTML that a text may contain, without attributes. */
-type SafeElement = "kbd" | "sub" | "sup" | "mark";
-
-/**
- * An element of HTML around text of one block, or a line break. It has no start function, which would search the rest of the block
- * after every token: plain text ends before each "<" anyway.
- */
-const safeHTML: TokenizerAndRendererExtension = {
-  name: "safe",
-  level: "inline",
-  tokenizer(text: string) {
-    const lineBreak = /^<br ?\/?>/i.exec(text)?.[0];
-    if (lineBreak !== undefined) return { type: "br", raw: lineBreak };
-    const found = /^<(kbd|su[bp]|mark)>([^]{1,1000}?)<\/\1>/i.exec(text);
-    if (found === null) return undefined;
-    const [raw, tag, inside] = found;
-    return { type: "safe", tag: tag!.toLowerCase(), raw, tokens: this.lexer.inlineTokens(inside!) };
-  },
-  childTokens: ["tokens"],
-};
 
 /** GitHub Flavored Markdown without raw HTML, except a few elements. A single tilde does not strike text through: it often means "about". */
 const grammar = new Marked({
   gfm: true,
-  extensions: [safeHTML],
+  extensions: [...blockSyntax, ...inlineSyntax],
   tokenizer: {
     html: () => undefined,
     tag: () => undefined,
@@ -86,8 +67,24 @@ function renderBlock(token: Token, source: Nested, dir: "auto" | undefined): Rea
       const content = renderInline(inside, source);
       return source.level === 0 ? <p className="heading">{content}</p> : <Tag dir={dir}>{content}</Tag>;
     }
-    case "blockquote":
-      return <blockquote dir={dir}>{renderBlocks(inside, source)}</blockquote>;
+    case "blockquote": {
+      const alert = alertOf(inside);
+      return (
+        <blockquote dir={dir} data-alert={alert?.kind}>
+          {alert !== null && <AlertTitle kind={alert.kind} />}
+          {renderBlocks(alert?.blocks ?? inside, source)}
+        </blockquote>
+      );
+    }
+    case "details":
+      return (
+        <details dir={dir}>
+          <summary>{renderInline(token["summary"] as Token[], source)}</summary>
+          {renderBlocks(inside, source)}
+        </details>
+      );
+    case "footnote": // inside another block; the others are blocks of their own
+      return <p dir={dir}>{renderText(token.raw, source.formulas)}</p>;
     case "list": {
       const items = (token as Tokens.List).items.map((item, at) => (
         <li key={at}>{renderBlocks(item.tokens, source)}</li>
@@ -141,6 +138,8 @@ function renderSpan(token: Token, source: Nested): ReactNode {
       const Tag = token["tag"] as SafeElement;
       return <Tag>{renderInline(inside, source)}</Tag>;
     }
+    case "footnoteReference":
+      return <FootnoteReference label={String(token["label"])}>{token.raw}</FootnoteReference>;
     case "codespan":
       return <code dir="ltr">{restoreSource(String(token["text"]), formulas)}</code>;
     case "br":
@@ -228,6 +227,11 @@ function ImageLink({ alt, src }: { alt: string; src: string | undefined }) {
   const { t } = useLocalization();
   const label = alt === "" ? t("transcript.image") : t("transcript.image.of", { alt });
   return src === undefined ? <span className="text-soft">{label}</span> : <Anchor href={src}>{label}</Anchor>;
+}
+
+function AlertTitle({ kind }: { kind: AlertKind }) {
+  const { t } = useLocalization();
+  return <p data-title="">{t(`transcript.alert.${kind}`)}</p>;
 }
 
 function TaskCheckbox({ checked }: { checked: boolean }) {

@@ -56,3 +56,11 @@ test("a worker that exceeds the limit is replaced, and the next worker highlight
   expect(await behind).not.toBeNull();
   expect(await highlighter.highlight("again", "python")).toBeNull();
 });
+
+test("the result of code that is still streaming is not cached", async () => {
+  const highlighter = new Highlighter(() => new FakeWorker() as unknown as Worker);
+  const streaming = highlighter.highlight("a", "go", false);
+  FakeWorker.all[0]!.respond("a");
+  expect(await streaming).not.toBeNull();
+  expect(highlighter.cached("a", "go")).toBeUndefined();
+});

@@ -12,6 +12,8 @@ const jobTimeout = 8_000;
 interface PendingJob {
   job: HighlightJob;
   done(lines: HighlightedLines | null): void;
+  /** Whether the result is cached. */
+  caches: boolean;
   /** Set while the worker runs this job; undefined while it runs an earlier one. */
   timer?: ReturnType<typeof setTimeout>;
 }
@@ -35,14 +37,14 @@ export class Highlighter {
     return this.#cache.get(keyOf(code, language));
   }
 
-  /** Highlights code; null: it stays plain. */
-  highlight(code: string, language: Language): Promise<HighlightedLines | null> {
+  /** Highlights code; null: it stays plain. caches: whether the result is cached; not that of code that is still streaming. */
+  highlight(code: string, language: Language, caches = true): Promise<HighlightedLines | null> {
     const before = this.cached(code, language);
     if (before !== undefined) return Promise.resolve(before);
     if (code.length > maxCodeLength || this.#slowLanguages.has(language)) return Promise.resolve(null);
     return new Promise((resolve) => {
       const job: HighlightJob = { id: ++this.#lastJobID, code, language };
-      this.#pendingJobs.set(job.id, { job, done: resolve });
+      this.#pendingJobs.set(job.id, { job, done: resolve, caches });
       this.#startWorker()?.postMessage(job);
       this.#timeFirst();
     });
@@ -71,7 +73,7 @@ export class Highlighter {
   #finish(entry: PendingJob, lines: HighlightedLines | null): void {
     clearTimeout(entry.timer);
     this.#pendingJobs.delete(entry.job.id);
-    if (lines !== null) this.#store(entry.job, lines);
+    if (lines !== null && entry.caches) this.#store(entry.job, lines);
     entry.done(lines);
     this.#timeFirst();
   }

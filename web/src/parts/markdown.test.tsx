@@ -63,9 +63,59 @@ describe("rendered Markdown", () => {
     expect(shown).not.toMatch(/[\uE000\uE001]/);
   });
 
-  test("reference links find definitions in later blocks, and the text of footnotes is kept", () => {
+  test("reference links find definitions in later blocks", () => {
     expect(html("See [this][1].\n\nMore.\n\n[1]: https://a.example/one")).toContain('href="https://a.example/one"');
-    expect(html("A fact.[^1]\n\n[^1]: The source of it.")).toContain("The source of it.");
+  });
+
+  test("footnotes are numbered in the order of the text, and listed at its end", () => {
+    const shown = html("One.[^b] Two.[^a]\n\n[^a]: Note *a*.\n\n    More.\n[^b]: https://b.example\n\nEnd. `[^a]`");
+    expect(shown).toMatch(/One\.<sup><a href="#[^"]+1"[^>]*>1<\/a><\/sup> Two\.<sup><a [^>]*>2<\/a><\/sup>/);
+    expect(shown).toMatch(
+      /End\..*<section [^>]*class="footnotes"><ol><li id="[^"]+1".*b\.example.*<li id="[^"]+2".*Note <em>a<\/em>.*More\./,
+    );
+    expect(shown).toMatch(/<code[^>]*>\[\^a\]<\/code>/);
+    const [target, back] = [/<li id="([^"]+)"/.exec(shown)![1]!, /<a href="#([^"]+r1)"/.exec(shown)![1]!];
+    expect(shown).toContain(`href="#${target}"`);
+    expect(shown).toContain(`data-target="${back}"`);
+  });
+
+  test("a label without its footnote is text, and a number while the text streams", () => {
+    expect(html("A fact.[^1]")).toContain("A fact.[^1]");
+    expect(html("A fact.[^1]", true)).toContain("A fact.<sup>1</sup>");
+    expect(html("A fact.[^1]\n\n[^2]: Unused.")).toMatch(/\[\^1\].*Unused\./);
+  });
+
+  test("alerts have a title; another word in brackets is text", () => {
+    expect(html("> [!WARNING]\n> Look *out*.")).toMatch(
+      /<blockquote dir="auto" data-alert="warning"><p data-title="">Warning<\/p><p>Look <em>out<\/em>\.<\/p><\/blockquote>/,
+    );
+    expect(html("> [!note]\n>\n> - a")).toMatch(/data-alert="note"><p data-title="">Note<\/p><ul>/);
+    expect(html("> [!OTHER]\n> Look.")).toContain("[!OTHER]");
+    expect(html("> [!NOTE] Look.")).not.toContain("data-alert");
+  });
+
+  test("text between equals signs is highlighted; comparisons are not", () => {
+    expect(html("==a *b*== and b == c == d ===e===")).toMatch(/<mark>a <em>b<\/em><\/mark> and b == c == d ===e===/);
+  });
+
+  test("details can be opened, without attributes, and contain Markdown", () => {
+    expect(
+      html("Before\n<details>\n<summary>More *x*</summary>\n\n- a\n\n```html\n</details>\n```\n\n</details>\n\nAfter"),
+    ).toMatch(
+      /<p[^>]*>Before<\/p><details dir="auto"><summary>More <em>x<\/em><\/summary><ul>.*<\/ul><figure.*&lt;\/details&gt;.*<\/figure><\/details><p[^>]*>After<\/p>/,
+    );
+    expect(html("<details><summary>A</summary>B</details>\n\nC")).toMatch(
+      /<summary>A<\/summary><p>B<\/p><\/details><p[^>]*>C/,
+    );
+    expect(html("<details>\n<summary>A</summary>\n\nB", true)).toMatch(/<summary>A<\/summary><p>B/);
+    expect(html("<details>\n<details>\nB\n</details>\n</details>").match(/<details/g)).toHaveLength(2);
+    for (const unsafe of [
+      "<details open>\n",
+      '<details ontoggle="run()">\nx\n</details>',
+      "<details>\n<summary onclick=x>y</summary>",
+    ])
+      expect(html(unsafe)).not.toMatch(/<(details|summary) [^>]*on|<details open|<summary o/);
+    expect(html("<details>\n".repeat(3_000))).toContain("&lt;details&gt;");
   });
 
   test("text that is nested very deeply is shown, at some depth as it was written", () => {
@@ -151,6 +201,13 @@ describe("rendered Markdown", () => {
       "&lt;",
       "[^1]: ",
       "~~",
+      "==",
+      "<details>\n",
+      "<summary>",
+      "</details>\n",
+      "[^1]",
+      "> [!NOTE]\n",
+      "<script>",
     ];
     for (let seed = 1; seed <= 40; seed++) {
       const next = random(seed);

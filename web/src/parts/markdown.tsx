@@ -7,6 +7,7 @@ import { withMarksClosed } from "./close-marks";
 import { Code } from "./code";
 import { maxTextLength, previewOf } from "./preview";
 import { renderMarkdown } from "./elements";
+import { footnoteLabels, Footnoted } from "./footnotes";
 import { Formula } from "./formula";
 import { extractFormulas } from "./math";
 import "./prose.css";
@@ -28,7 +29,7 @@ interface MarkdownProps {
 
 export const Markdown = memo(function Markdown({ text, streaming: open }: MarkdownProps) {
   const before = useRef<Blocks | null>(null);
-  const { list, levels, definitions } = useMemo(() => {
+  const { list, levels, definitions, labels } = useMemo(() => {
     const blocks = updateBlocks(
       before.current,
       text.length > maxTextLength * 2 ? text.slice(0, maxTextLength * 2) : text,
@@ -38,20 +39,30 @@ export const Markdown = memo(function Markdown({ text, streaming: open }: Markdo
     return {
       list: blocks.list,
       levels: headingLevels(blocks.list, firstHeadingLevel),
+      labels: footnoteLabels(blocks.list),
       definitions: definitions.map((block) => block.raw).join("\n"),
     };
   }, [text]);
   return (
     <div className="prose" data-live={open ? "" : undefined}>
-      {list.map((block, at) => (
-        <BlockView
-          key={at}
-          block={block}
-          level={levels[at]!}
-          open={open && at === list.length - 1}
-          definitions={/\[/.test(block.raw) ? definitions : ""}
-        />
-      ))}
+      <Footnoted
+        labels={labels}
+        streaming={open}
+        renderNote={(label) => {
+          const note = list.find((block) => block.kind === "footnote" && block.label === label)!;
+          return <Prose source={note.text} level={0} open={open} definitions={definitions} />;
+        }}
+      >
+        {list.map((block, at) => (
+          <BlockView
+            key={at}
+            block={block}
+            level={levels[at]!}
+            open={open && at === list.length - 1}
+            definitions={/\[/.test(block.raw) ? definitions : ""}
+          />
+        ))}
+      </Footnoted>
     </div>
   );
 });
@@ -67,6 +78,7 @@ interface BlockProps {
 const BlockView = memo(function BlockView({ block, level, open, definitions }: BlockProps) {
   switch (block.kind) {
     case "definition":
+    case "footnote": // at the end of the text
       return null;
     case "code": {
       const streaming = open && !block.closed;

@@ -9,6 +9,14 @@ test("marks are removed and the text is kept", () => {
   ).toBe("A title\n\nSome bold link and code\nnext & <b>.\n\n- one\n- two\n  1. deep\n\nx := 1\n\na\tb\n1\t2");
 });
 
+test("footnotes, sections and elements of HTML lose their marks", () => {
+  expect(
+    toPlainText(
+      "==a== H<sub>2</sub>O[^n]\n\n<details>\n<summary>*More*</summary>\n\ninside\n\n</details>\n\n[^n]: The *note*.",
+    ),
+  ).toBe("a H2O[n]\n\nMore\n\ninside\n\n[n] The note.");
+});
+
 test("firstParagraph skips code and returns one line without marks", () => {
   expect(firstParagraph("```\ncode\n```\n\nThis *is*\nit.\n\nNot this.")).toBe("This is it.");
   expect(firstParagraph("")).toBe("");

@@ -2,10 +2,11 @@
 import { Marked, type Tokens } from "marked";
 import { decodeEntities } from "./entities";
 import { unlessTooDeep } from "./nesting";
+import { blockSyntax, inlineSyntax } from "./syntax";
 
 type Token = Tokens.Generic;
 
-const reader = new Marked({ gfm: true });
+const reader = new Marked({ gfm: true, extensions: [...blockSyntax, ...inlineSyntax] });
 
 /** Removes the marks of a text. Code stays as it is; list items keep their dashes and numbers. */
 export function toPlainText(markdown: string): string {
@@ -38,6 +39,10 @@ function blocksOf(tokens: readonly Token[]): string {
           return `${token.raw.trim()}\n\n`;
         case "blockquote":
           return blocksOf(token.tokens ?? []);
+        case "details":
+          return `${inlineOf(token["summary"] as Token[])}\n\n${blocksOf(token.tokens ?? [])}`;
+        case "footnote":
+          return `[${token["label"]}] ${inlineOf(reader.Lexer.lexInline(String(token["text"])) as Token[])}\n\n`;
         case "list":
           return `${listOf(token)}\n\n`;
         case "table":
@@ -76,6 +81,8 @@ function inlineOf(tokens: readonly Token[]): string {
           return "\n";
         case "image":
           return token["text"] || token["href"];
+        case "footnoteReference":
+          return `[${token["label"]}]`;
         case "link":
           return inlineOf(token.tokens ?? []);
         default:
