@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chooseLanguage, english, languages } from "./catalog";
+import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
 import { instructionMessages } from "./instructions";
 import { readingMessages } from "./reading";
@@ -13,6 +14,7 @@ describe("messages of the app", () => {
     test(`${tag} has every message that English has, with the same values`, async () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
+        ...citingMessages[tag],
         ...consentMessages[tag],
         ...instructionMessages[tag],
         ...researchMessages[tag],
@@ -23,6 +25,7 @@ describe("messages of the app", () => {
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
+        ...citingMessages["en"],
         ...consentMessages["en"],
         ...instructionMessages["en"],
         ...researchMessages["en"],

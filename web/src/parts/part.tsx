@@ -4,7 +4,9 @@ import { Icon } from "../controls/icon";
 import type { MessageKey } from "../messages/catalog";
 import type { PartView } from "../turn/fold";
 import { useLocalization } from "../messages/localization";
+import type { Citation } from "../generated/events";
 import { ArtifactCard } from "./artifact";
+import { CitationsContext } from "./cited";
 import { Code } from "./code";
 import { Markdown } from "./markdown";
 import { Reasoning } from "./reasoning";
@@ -17,6 +19,8 @@ interface PartProps {
   endShown: boolean;
 }
 
+const none: readonly Citation[] = [];
+
 export const Part = memo(function Part({ part, endShown }: PartProps) {
   const { t } = useLocalization();
   const open = part.open === true;
@@ -24,7 +28,9 @@ export const Part = memo(function Part({ part, endShown }: PartProps) {
     case "text":
       return (
         <div className="my-3">
-          <Markdown text={part.text ?? ""} streaming={open} />
+          <CitationsContext value={part.citations ?? none}>
+            <Markdown text={part.text ?? ""} streaming={open} />
+          </CitationsContext>
           {part.truncated === true && !endShown && (
             <p className="mt-2 text-sm text-faint">{t("transcript.part_cut")}</p>
           )}

@@ -19,7 +19,7 @@ export function sourcesOf(read: readonly Source[]): Citation[] {
 }
 
 /** Returns the host of a web page, by which the reader can judge it. */
-const hostOf = (address: string): string => new URL(address).host.replace(/^www\./, "");
+export const hostOf = (address: string): string => new URL(address).host.replace(/^www\./, "");
 
 export function Sources({ list }: { list: readonly Citation[] }) {
   const { t } = useLocalization();
@@ -28,12 +28,12 @@ export function Sources({ list }: { list: readonly Citation[] }) {
     <div className="mt-3 text-sm">
       <p className="text-xs text-faint">{t("transcript.sources")}</p>
       <ol className="mt-1 flex flex-wrap gap-x-4 gap-y-1">
-        {list.map(({ title, url, marker, file_id, kind, page, offset = 0, length = 0 }, at) => {
+        {list.map(({ index, title, url, marker, file_id, kind, page, offset = 0, length = 0 }, at) => {
           const address = webURL(url);
           const place = kind === undefined || page === undefined ? "" : t(`file.${kind}`, { number: page });
           return (
             <li key={at} className="max-w-full truncate">
-              <span className="text-faint tabular-nums">{marker ?? at + 1} </span>
+              <span className="text-faint tabular-nums">{index > 0 ? index : (marker ?? at + 1)} </span>
               {file_id !== undefined ? (
                 <button
                   type="button"

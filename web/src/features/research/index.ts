@@ -1,5 +1,6 @@
 // Research tasks: the choices of the composer, the tasks of a conversation, and the citations of their reports.
 import { deferred } from "../../controls/deferred";
+import { CitationNumber } from "../../parts/cited";
 
 export { idle, longestQuestion, maxQuestionFiles, toggleResearch, useResearchMode } from "./mode";
 export { isUsable } from "./budget";
@@ -13,9 +14,8 @@ const ignore = { onFailure: () => {} };
 export const ResearchPanel = deferred(() => import("./research-panel").then((m) => m.ResearchPanel), ignore);
 export const TaskList = deferred(() => import("./task-list").then((m) => m.TaskList), ignore);
 export const ReportDetails = deferred(() => import("./report-details").then((m) => m.ReportDetails), ignore);
-/** Until it is loaded, the number is text. */
 export const Citation = deferred(() => import("./citation").then((m) => m.Citation), {
-  Placeholder: ({ number }) => `[${number}]`,
+  Placeholder: CitationNumber,
   ...ignore,
 });
 export const ResearchNotifications = deferred(
