@@ -13,6 +13,7 @@ import {
   replaceAnswers,
   scroller,
   send,
+  sidebar,
   stop,
   stored,
   waitForAnswerEnd,
@@ -128,6 +129,94 @@ describe("the look of an answer", () => {
     await page.locator("figure [data-ink=keyword]").first().waitFor();
     await visit.close();
   });
+});
+
+test("34 a printed conversation has its title and its messages alone, and nothing of them is clipped", async () => {
+  const account = await sharedAccount();
+  const conversation = await account.chat(`Hello! ${fast(5)}`);
+  await account.request("PUT", `/conversations/${conversation}/title`, { title: "Tides" });
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const lines = Array.from({ length: 60 }, (_, at) => `line ${at}`);
+  const text = `[A page](https://a.example/x) and https://b.example/y\n\n\`\`\`\n${lines.join("\n")} ${"wide ".repeat(80)}\n\`\`\`\n\n<details>\n<summary>More</summary>\n\nInside.\n\n</details>`;
+  await replaceAnswers(page, [{ part_id: "p1", type: "text", text }]);
+  await page.goto(`${url}/c/${conversation}`);
+  await page.getByRole("button", { name: /^Show all/ }).waitFor();
+  // The command of the menu prints the page that is shown.
+  await page.evaluate(() => (window.print = () => window.dispatchEvent(new Event("beforeprint"))));
+  await page.getByRole("button", { name: "Actions for this conversation" }).press("Enter");
+  await page.getByRole("menuitem", { name: "Print or save as PDF" }).press("Enter");
+  await page.getByText("line 59").waitFor();
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width: 700, height: 800 });
+  await page.getByRole("heading", { level: 1, name: "Tides" }).waitFor();
+  await page.getByText("Inside.").waitFor();
+  for (const hidden of [composer(page), sidebar(page), page.getByRole("log").getByRole("button").first()])
+    expect(await hidden.isVisible()).toBe(false);
+  const clipped = await page
+    .getByRole("log")
+    .locator("*")
+    .evaluateAll((all) =>
+      all
+        .filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 1)
+        .map((one) => one.outerHTML.slice(0, 80)),
+    );
+  expect(clipped).toEqual([]);
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeGreaterThan(1_200);
+  const after = (name: string) =>
+    page.getByRole("link", { name }).evaluate((link) => getComputedStyle(link, "::after").content);
+  expect(await after("A page")).toContain("https://a.example/x");
+  expect(await after("https://b.example/y")).toBe("none");
+  await page.emulateMedia({ media: null });
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  await page.getByRole("button", { name: /^Show all/ }).waitFor();
+  await visit.close();
+});
+
+test("32 citations are numbers with a card of what they cite, which opens the file at that part", async () => {
+  const account = await sharedAccount();
+  const name = `harbour ${crypto.randomUUID()}.txt`;
+  await account.storeFile(name, "The first line.\nThe harbour closes at nine.\nThe last line.\n");
+  const stored = async () =>
+    (await account.read<{ data: { file_id: string; filename: string; text_state: string }[] }>("/files")).data.find(
+      ({ filename }) => filename === name,
+    );
+  await expect.poll(async () => (await stored())?.text_state).toBe("done");
+  const file = (await stored())!.file_id;
+  const conversation = await account.chat(`Hello! ${fast(5)}`);
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const citations = [
+    { index: 1, title: name, marker: "[1:2]", file_id: file, offset: 16, length: 28 },
+    { index: 2, title: "Tides", marker: "[2]", url: "https://www.tides.example/today" },
+  ];
+  const text = "It closes at nine.[1:2] High water is at noon.[2] Not cited: [3:3].";
+  await replaceAnswers(page, [{ part_id: "p1", type: "text", text, citations }]);
+  await page.goto(`${url}/c/${conversation}`);
+  const answer = messages(page).nth(1);
+  const [passage, place] = [
+    answer.getByRole("button", { name: `Source 1: ${name}` }),
+    answer.getByRole("button", { name: "Source 2: Tides" }),
+  ];
+  await passage.waitFor();
+  expect(await answer.locator(".prose").innerText()).toBe(
+    "It closes at nine.1 High water is at noon.2 Not cited: [3:3].",
+  );
+  await place.hover();
+  const card = page.getByRole("dialog");
+  await card.getByRole("link", { name: "Tides" }).waitFor();
+  await card.getByText("tides.example", { exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await card.waitFor({ state: "hidden" });
+  await passage.press("Enter");
+  await card.getByText("The harbour closes at nine.", { exact: true }).waitFor();
+  await expectAccessible(page, "the card of a citation");
+  await card.getByRole("button", { name: "Show in the file" }).press("Enter");
+  await page
+    .getByRole("dialog", { name: "harbour.txt" })
+    .locator("mark", { hasText: "The harbour closes at nine." })
+    .waitFor();
+  await visit.close();
 });
 
 describe("the tail of a streaming answer", () => {
@@ -619,6 +708,18 @@ describe("finding text in a conversation", () => {
     await bar.waitFor({ state: "hidden" });
     await expectFocus(composer(page));
     expect(await page.evaluate(() => CSS.highlights.size)).toBe(0);
+    await visit.close();
+  });
+
+  test("34 all loaded messages of a long conversation are printed", async () => {
+    const visit = await openLong(204);
+    const { page } = visit;
+    await expect.poll(() => messages(page).count()).toBeLessThan(200); // the list is virtualised
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+    expect(await messages(page).count()).toBe(204);
+    await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+    await expect.poll(() => messages(page).count()).toBeLessThan(200);
     await visit.close();
   });
 

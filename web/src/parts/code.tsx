@@ -9,6 +9,7 @@ import { lineCount, previewOf } from "./preview";
 import { saveText } from "./export-text";
 import { fileName, languageName, languageOf } from "./languages";
 import { useNear } from "./near";
+import { usePrinting } from "./printing";
 import { highlighter } from "./highlight";
 import type { HighlightedLines } from "./highlight-messages";
 
@@ -31,7 +32,8 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
   const shown = code.endsWith("\n") ? code.slice(0, -1) : code; // a newline at the end does not start another line
   const count = lineCount(shown);
   // Code that streamed while the reader watched is not folded when it is complete.
-  const [folded, setFolded] = useState(folds && !open && count > foldedAbove);
+  const [isFolded, setFolded] = useState(folds && !open && count > foldedAbove);
+  const folded = isFolded && !usePrinting();
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
   const text = useRef<HTMLPreElement>(null);

@@ -148,7 +148,11 @@ function renderSpan(token: Token, source: Nested): ReactNode {
       return <TaskCheckbox checked={token["checked"] === true} />;
     case "link":
       return (
-        <Anchor href={addressOf(token, formulas)} title={titleOf(token, formulas)}>
+        <Anchor
+          href={addressOf(token, formulas)}
+          title={titleOf(token, formulas)}
+          bare={token["text"] === token["href"]}
+        >
           {renderInline(inside, source)}
         </Anchor>
       );
@@ -208,15 +212,24 @@ function titleOf(token: Token, formulas: readonly FormulaSource[]): string | und
 function Anchor({
   href,
   title,
+  bare = false,
   children,
 }: {
   href: string | undefined;
   title?: string | undefined;
+  /** Whether its text is the address, which is then not printed after it. */
+  bare?: boolean;
   children: ReactNode;
 }) {
   if (href === undefined) return <span>{children}</span>;
   return (
-    <a href={href} title={title ?? href} target="_blank" rel="noopener noreferrer nofollow">
+    <a
+      href={href}
+      title={title ?? href}
+      data-bare={bare ? "" : undefined}
+      target="_blank"
+      rel="noopener noreferrer nofollow"
+    >
       {children}
     </a>
   );

@@ -3,6 +3,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useImperativeHandle, useLayoutEffect, type RefObject } from "react";
 import { useLocalization } from "../../messages/localization";
+import { usePrinting } from "../../parts/printing";
 import { Answer } from "./answer";
 import { UserMessage } from "./user-message";
 import type { Row } from "./rows";
@@ -27,7 +28,8 @@ interface ListProps {
 }
 
 export function List(props: ListProps) {
-  return props.rows.length > maxUnvirtualized ? <VirtualList {...props} /> : <PlainList {...props} />;
+  const printing = usePrinting();
+  return props.rows.length > maxUnvirtualized && !printing ? <VirtualList {...props} /> : <PlainList {...props} />;
 }
 
 function PlainList({ rows, locator, edit, scroll }: ListProps) {

@@ -12,6 +12,7 @@ import { List, maxUnvirtualized, type RowLocator } from "./list";
 import { ConversationContext } from "./conversation-context";
 import { isFinal, countRowsAfter, type Row } from "./rows";
 import { Announcer } from "./status";
+import "./print.css";
 import "./transcript.css";
 import { useAddressedMessage } from "./use-addressed-message";
 import type { ConversationState as Conversation } from "./use-conversation";

@@ -10,6 +10,7 @@ import { CopyButton } from "../../parts/copy-button";
 import { splitFences } from "../../parts/fences";
 import { lineCount, previewOf } from "../../parts/preview";
 import { saveText } from "../../parts/export-text";
+import { usePrinting } from "../../parts/printing";
 import { focusComposer, OutboxMessageNotice } from "../composer";
 import { useLocalization } from "../../messages/localization";
 import { Actions, SentAt, Siblings } from "./actions";
@@ -107,7 +108,8 @@ const maxPreviewLength = 2_500;
 function Bubble({ text, faint }: { text: string; faint: boolean }) {
   const { t } = useLocalization();
   const long = text.length > maxPreviewLength || lineCount(text) > foldedAbove;
-  const [open, setOpen] = useState(false);
+  const [unfolded, setOpen] = useState(false);
+  const open = usePrinting() || unfolded;
   const { lines, cut } = open || !long ? previewOf(text) : previewOf(text.slice(0, maxPreviewLength), foldedTo);
   return (
     <div className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 ${faint ? "text-soft" : ""}`}>

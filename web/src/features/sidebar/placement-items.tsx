@@ -1,15 +1,17 @@
 // The items of a conversation's menu that show its branches, and that share, export, pin, move and archive it.
+import { useParams } from "@tanstack/react-router";
 import type { Conversation } from "../../api/client";
 import { MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 import { useBranching } from "../conversation";
 import { useMoving } from "./moving";
-import { exportConversation } from "./export";
+import { exportConversation, printConversation } from "./export";
 import { archive, restore, setPinned } from "./placement";
 import { useSharing } from "../sharing";
 
 export function PlacementItems({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
+  const shown = useParams({ strict: false }).conversation;
   const branches = (
     <MenuItem icon="route" onSelect={() => useBranching.setState({ conversation })}>
       {t("pages.branches.do")}
@@ -26,6 +28,11 @@ export function PlacementItems({ conversation }: { conversation: Conversation })
       <MenuItem icon="download" onSelect={() => exportConversation(conversation.conversation_id, "markdown")}>
         {t("pages.export.markdown")}
       </MenuItem>
+      {conversation.conversation_id === shown && (
+        <MenuItem icon="print" onSelect={printConversation}>
+          {t("pages.export.pdf")}
+        </MenuItem>
+      )}
       <MenuItem icon="download" onSelect={() => exportConversation(conversation.conversation_id, "json")}>
         {t("pages.export.json")}
       </MenuItem>
