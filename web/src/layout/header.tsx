@@ -1,7 +1,9 @@
 // The header of a page: the button that shows the sidebar, and the title and menu of the conversation.
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Conversation } from "../api/client";
+import { projectQuery } from "../api/projects";
 import { IconButton } from "../controls/button";
 import { Icon, type IconName } from "../controls/icon";
 import { Menu, MenuItem } from "../controls/menu";
@@ -66,6 +68,7 @@ function Title({ conversation }: { conversation: Conversation }) {
     );
   return (
     <>
+      {conversation.project_id !== null && <ProjectLink id={conversation.project_id} />}
       <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
@@ -85,6 +88,27 @@ function Title({ conversation }: { conversation: Conversation }) {
         </Menu>
       )}
     </>
+  );
+}
+
+/** The project of a conversation, before its title. */
+function ProjectLink({ id }: { id: string }) {
+  const { data } = useQuery(projectQuery(id));
+  return (
+    data && (
+      <>
+        <Link
+          to="/p/$project"
+          params={{ project: id }}
+          className="max-w-[40%] shrink-0 truncate rounded-sm px-1.5 py-1 text-sm text-faint hover:text-ink"
+        >
+          <bdi>{data.name}</bdi>
+        </Link>
+        <span aria-hidden="true" className="text-faint">
+          /
+        </span>
+      </>
+    )
   );
 }
 

@@ -1,9 +1,8 @@
-// The page of a project: its state, its instructions, its files and its conversations.
+// The page of a project: its state, a field that starts a conversation, its conversations, its instructions and its files.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { api, body, Refusal } from "../../api/client";
-import { newIdentifier } from "../../api/identifier";
+import { Refusal } from "../../api/client";
 import {
   type Project,
   archiveProject,
@@ -15,7 +14,6 @@ import {
   restoreProject,
 } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
-import { focusComposer } from "../composer";
 import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
@@ -25,6 +23,7 @@ import { uniqueConversations } from "../../api/conversation-pages";
 import { RenameProjectDialog } from "./project-name-dialog";
 import { NotFound } from "../../controls/not-found";
 import { DeleteProjectDialog } from "./project-delete";
+import { ProjectComposer } from "./project-composer";
 import { ProjectFiles } from "./project-files";
 import { Instructions } from "../../controls/instructions";
 import { PageTitle } from "../../controls/page-title";
@@ -49,7 +48,7 @@ export function ProjectPage() {
   return (
     <div className="min-h-0 grow overflow-y-auto short:overflow-visible">
       <PageTitle name={project.name} />
-      <div className="mx-auto flex w-full max-w-(--width-prose) flex-col gap-8 px-5 pt-4 pb-24">
+      <div className="mx-auto flex w-full max-w-(--width-prose) flex-col gap-8 px-5 pt-4 pb-24 lg:max-w-260">
         <div className="flex items-center gap-2">
           <h1
             ref={heading}
@@ -63,11 +62,16 @@ export function ProjectPage() {
         </div>
         {project.state !== "active" && <StateNotice project={project} />}
         {project.state !== "deleted" && (
-          <>
-            <ProjectInstructions key={id} project={project} />
-            <ProjectFiles key={`files of ${id}`} project={project} />
-            <ProjectConversations project={project} />
-          </>
+          <div className="grid gap-x-12 gap-y-8 lg:grid-cols-[minmax(0,1fr)_20rem]">
+            <div className="flex min-w-0 flex-col gap-8">
+              {project.state === "active" && <ProjectComposer key={id} project={id} />}
+              <ProjectConversations project={project} />
+            </div>
+            <div className="flex min-w-0 flex-col gap-8">
+              <ProjectInstructions key={id} project={project} />
+              <ProjectFiles key={`files of ${id}`} project={project} />
+            </div>
+          </div>
         )}
       </div>
     </div>
@@ -148,38 +152,12 @@ function ProjectConversations({ project }: { project: Project }) {
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     projectConversationsQuery(project.project_id),
   );
-  const navigate = useNavigate();
-  const [starting, setStarting] = useState(false);
-  // A repeated request creates no second conversation.
-  const key = useRef(newIdentifier("conv"));
-  const start = async () => {
-    setStarting(true);
-    await run(async () => {
-      const made = await body(
-        api.POST("/projects/{project_id}/conversations", {
-          params: { path: { project_id: project.project_id }, header: { "Idempotency-Key": key.current } },
-          body: {},
-        }),
-      );
-      key.current = newIdentifier("conv");
-      await navigate({ to: "/c/$conversation", params: { conversation: made.conversation_id } });
-      focusComposer();
-    }, t("pages.projects.failed"));
-    setStarting(false);
-  };
   const conversations = uniqueConversations(data?.pages ?? []);
   return (
     <section aria-labelledby="project-conversations" className="flex flex-col gap-3">
-      <div className="flex items-center justify-between gap-3">
-        <h2 id="project-conversations" className="font-semibold">
-          {t("pages.projects.conversations")}
-        </h2>
-        {project.state === "active" && (
-          <Button icon="add" disabled={starting} onClick={() => void start()}>
-            {t("pages.new")}
-          </Button>
-        )}
-      </div>
+      <h2 id="project-conversations" className="font-semibold">
+        {t("pages.projects.conversations")}
+      </h2>
       {data !== undefined && conversations.length === 0 ? (
         <p className="text-sm text-soft">{t("pages.projects.empty")}</p>
       ) : (

@@ -1,0 +1,84 @@
+// The field that starts a conversation in a project. The conversation exists before its page is opened, so that the page shows the
+// name of the project at once. Files and tools are added there.
+import { useNavigate } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import { api, body } from "../../api/client";
+import { newIdentifier } from "../../api/identifier";
+import { sendMessage } from "../../api/outbox";
+import { projectChanged } from "../../api/projects";
+import { conversationQuery, queryClient } from "../../api/queries";
+import { noticeSignOut } from "../../api/session-state";
+import { Button, IconButton } from "../../controls/button";
+import { toast } from "../../controls/toast";
+import { focusComposer } from "../composer";
+import { useLocalization } from "../../messages/localization";
+
+export function ProjectComposer({ project }: { project: string }) {
+  const { t } = useLocalization();
+  const navigate = useNavigate();
+  const [text, setText] = useState("");
+  const [starting, setStarting] = useState(false);
+  // A repeated request creates no second conversation.
+  const key = useRef(newIdentifier("conv"));
+  const written = text.trim();
+  const start = async () => {
+    if (starting) return;
+    setStarting(true);
+    try {
+      const { conversation_id: id } = await body(
+        api.POST("/projects/{project_id}/conversations", {
+          params: { path: { project_id: project }, header: { "Idempotency-Key": key.current } },
+          body: {},
+        }),
+      );
+      await queryClient.fetchQuery(conversationQuery(id)).catch(() => {}); // its page loads it otherwise
+      if (written !== "") sendMessage({ conversationID: id, text: written, ifBusy: "reject" });
+      await navigate({ to: "/c/$conversation", params: { conversation: id } });
+      focusComposer();
+    } catch (refusal) {
+      noticeSignOut(refusal);
+      toast(t("pages.projects.failed"), { kind: "problem" });
+      setStarting(false);
+    } finally {
+      projectChanged();
+    }
+  };
+  return (
+    <form
+      aria-label={t("composer.form")}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (written !== "") void start();
+      }}
+      className="flex flex-col gap-3"
+    >
+      <div className="flex items-end rounded-lg border border-line bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:outline-accent has-[textarea:focus]:border-edge">
+        <textarea
+          dir="auto"
+          rows={2}
+          aria-label={t("composer.label")}
+          placeholder={t("composer.placeholder")}
+          value={text}
+          onChange={({ target }) => setText(target.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
+              return;
+            event.preventDefault();
+            if (written !== "") void start();
+          }}
+          className="field-sizing-content max-h-60 min-w-0 grow resize-none bg-transparent px-4 py-3 outline-none"
+        />
+        <IconButton
+          type="submit"
+          icon="arrowUp"
+          className="m-2"
+          label={t("composer.send")}
+          disabled={written === "" || starting}
+        />
+      </div>
+      <Button icon="add" className="w-fit" disabled={starting} onClick={() => void start()}>
+        {t("pages.new")}
+      </Button>
+    </form>
+  );
+}
