@@ -12,7 +12,8 @@ import {
   sidebar,
   waiting,
 } from "./conversation-page";
-import { Account, BrowserWindow, sharedAccount, withBrowser } from "./harness";
+import { expectAccessible } from "./axe";
+import { Account, BrowserWindow, desktop, phone, sharedAccount, withBrowser } from "./harness";
 
 withBrowser();
 
@@ -184,4 +185,30 @@ describe("feedback", () => {
     await expect.poll(async () => (await feedback()).filter((one) => one !== null)).toEqual([]);
     await visit.close();
   });
+});
+
+test("29 the page of a project starts conversations, which name their project", async () => {
+  const account = await Account.register();
+  const made = await account.request("POST", "/projects", { name: "Harbour" });
+  const { project_id } = (await made.json()) as { project_id: string };
+  const visit = await BrowserWindow.open(`/p/${project_id}`, account);
+  const { page } = visit;
+  const field = page.getByRole("main").getByRole("textbox", { name: "Message", exact: true });
+  await field.fill("Hello from the project");
+  for (const viewport of [desktop, phone]) {
+    await page.setViewportSize(viewport);
+    await expectAccessible(page, "a project");
+  }
+  await field.press("Enter");
+  await page.waitForURL("**/c/*");
+  const project = page.getByRole("main").getByRole("link", { name: "Harbour" });
+  await project.waitFor();
+  await messages(page)
+    .nth(1)
+    .getByText(/It is good to hear/)
+    .waitFor();
+  await expectAccessible(page, "a conversation of a project");
+  await project.press("Enter");
+  await page.getByRole("link", { name: "Hello from the project" }).last().waitFor();
+  await visit.close();
 });

@@ -212,10 +212,7 @@ test("32 citations are numbers with a card of what they cite, which opens the fi
   await card.getByText("The harbour closes at nine.", { exact: true }).waitFor();
   await expectAccessible(page, "the card of a citation");
   await card.getByRole("button", { name: "Show in the file" }).press("Enter");
-  await page
-    .getByRole("dialog", { name: "harbour.txt" })
-    .locator("mark", { hasText: "The harbour closes at nine." })
-    .waitFor();
+  await page.getByRole("dialog", { name }).locator("mark", { hasText: "The harbour closes at nine." }).waitFor();
   await visit.close();
 });
 
@@ -717,7 +714,8 @@ describe("finding text in a conversation", () => {
     await expect.poll(() => messages(page).count()).toBeLessThan(200); // the list is virtualised
     await page.emulateMedia({ media: "print" });
     await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
-    expect(await messages(page).count()).toBe(204);
+    expect(await messages(page).count()).toBeGreaterThanOrEqual(204);
+    await page.emulateMedia({ media: null });
     await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
     await expect.poll(() => messages(page).count()).toBeLessThan(200);
     await visit.close();
