@@ -2,7 +2,7 @@
 // when it is pressed, which also moves the focus into the card.
 import { Popover } from "radix-ui";
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { citationChip } from "./cited";
+import { citationChip } from "./citation-number";
 
 /** Milliseconds that the pointer rests on the number, or is away from both, before something happens. */
 const hoverDelay = 200;

@@ -3,6 +3,7 @@
 import { createContext, Fragment, use, type ComponentType } from "react";
 import { deferred } from "../controls/deferred";
 import type { Citation } from "../generated/events";
+import { CitationNumber } from "./citation-number";
 
 export interface CitationProps {
   number: number;
@@ -28,12 +29,6 @@ const bracketed = /(\[[1-9]\d{0,3}(?::\d{1,6})?\])/;
 
 export const hasCitations = (text: string): boolean => bracketed.test(text);
 
-export const citationChip =
-  "mx-px rounded-sm bg-accent-wash px-1 align-[0.15em] text-[0.75em] leading-[1.4] font-medium text-accent tabular-nums";
-
-/** The number of a citation until its card is loaded. */
-export const CitationNumber = ({ number }: { number: number }) => <span className={citationChip}>{number}</span>;
-
 const AnswerCitation = deferred(() => import("./answer-citation").then((m) => m.AnswerCitation), {
   Placeholder: ({ citation: { index } }) => <CitationNumber number={index} />,
   onFailure: () => {},
@@ -45,10 +40,12 @@ export function Cited({ text }: { text: string }) {
   const citations = use(CitationsContext);
   if (report === null && citations.length === 0) return text;
   return text.split(bracketed).map((piece, at) => {
-    const citation = at % 2 === 0 ? undefined : citations.find(({ marker }) => marker === piece);
-    if (citation !== undefined) return <AnswerCitation key={at} citation={citation} />;
-    if (at % 2 === 0 || report === null || piece.includes(":")) return <Fragment key={at}>{piece}</Fragment>;
-    const { Citation, ...rest } = report;
-    return <Citation key={at} number={Number(piece.slice(1, -1))} {...rest} />;
+    if (at % 2 === 0) return <Fragment key={at}>{piece}</Fragment>;
+    if (report !== null && !piece.includes(":")) {
+      const { Citation, ...rest } = report;
+      return <Citation key={at} number={Number(piece.slice(1, -1))} {...rest} />;
+    }
+    const citation = citations.find(({ marker }) => marker === piece);
+    return citation === undefined ? piece : <AnswerCitation key={at} citation={citation} />;
   });
 }

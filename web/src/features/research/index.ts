@@ -1,6 +1,6 @@
 // Research tasks: the choices of the composer, the tasks of a conversation, and the citations of their reports.
 import { deferred } from "../../controls/deferred";
-import { CitationNumber } from "../../parts/cited";
+import { CitationNumber } from "../../parts/citation-number";
 
 export { idle, longestQuestion, maxQuestionFiles, toggleResearch, useResearchMode } from "./mode";
 export { isUsable } from "./budget";
