@@ -41,7 +41,7 @@ func researchTasksReadNoneThatHaveEnded(t *testing.T, w meteredWorld) {
 		}
 	}
 	wantPages(w.World, "a page of the tasks of a conversation", 60, func() { tasks(w.DB.Research.List(t.Context(), w.Account, conversation, nil, 20)) })
-	wantPages(w.World, "a page of the tasks of the account", 60, func() { tasks(w.DB.Research.ListAll(t.Context(), w.Account, false, nil, 20)) })
+	wantPages(w.World, "a page of the tasks of the account", 60+20*3, func() { tasks(w.DB.Research.ListAll(t.Context(), w.Account, false, nil, 20)) }) // and the conversation of each
 	wantPages(w.World, "the tasks that have not ended", 30, func() { tasks(w.DB.Research.ListAll(t.Context(), w.Account, true, nil, 20)) })
 	wantPages(w.World, "the start of a task", 150, func() { start() })
 	wantPages(w.World, "the sources that a conversation keeps", 120, func() {

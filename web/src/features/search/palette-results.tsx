@@ -8,7 +8,7 @@ import { addressOf } from "../../api/message-address";
 import { viewFile } from "../../controls/viewed-file";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { searchingMessages } from "../../messages/searching";
-import { sectionIDs, sections } from "../settings/sections";
+import { sectionIDs, sections } from "../../messages/sections";
 import { Group, Item, When, type ResultProps } from "./palette-item";
 import { byConversation, exactFirst } from "./palette-match";
 import { conversationSearchQuery, searchQuery } from "./search-query";

@@ -16,7 +16,7 @@ import { languages } from "../../messages/catalog";
 import { About } from "./settings-about";
 import { Account } from "./settings-account";
 import { Section } from "./section";
-import { sectionIDs, sections, type SectionID } from "./sections";
+import { sectionIDs, sections, type SectionID } from "../../messages/sections";
 import { Archive } from "./settings-archive";
 import { SettingsConflictDialog } from "./settings-conflict";
 import { Data } from "./settings-data";

@@ -1,5 +1,5 @@
 // The sections of the settings page.
-import type { MessageKey } from "../../messages/catalog";
+import type { MessageKey } from "./catalog";
 
 /** The sections in the order of the page, by the fragment of the URL that addresses each. */
 export const sections = {
