@@ -3,6 +3,7 @@ import { deferred } from "../../controls/deferred";
 
 export { addFiles } from "./add-files";
 export { Composer } from "./composer";
+export { WritingField } from "./field";
 export { focusComposer, focusToWrite, useComposerRequests } from "./composer-requests";
 export { addToDraft, startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";

@@ -10,7 +10,8 @@ import { conversationQuery, queryClient } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { Button, IconButton } from "../../controls/button";
 import { toast } from "../../controls/toast";
-import { focusComposer } from "../composer";
+import { useSendKey } from "../../keys/send-keys";
+import { focusComposer, WritingField } from "../composer";
 import { useLocalization } from "../../messages/localization";
 
 export function ProjectComposer({ project }: { project: string }) {
@@ -21,6 +22,8 @@ export function ProjectComposer({ project }: { project: string }) {
   // A repeated request creates no second conversation.
   const key = useRef(newIdentifier("conv"));
   const written = text.trim();
+  const sendKey = useSendKey();
+  const field = useRef<HTMLTextAreaElement>(null);
   const start = async () => {
     if (starting) return;
     setStarting(true);
@@ -53,20 +56,18 @@ export function ProjectComposer({ project }: { project: string }) {
       className="flex flex-col gap-3"
     >
       <div className="flex items-end rounded-lg border border-line bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:outline-accent has-[textarea:focus]:border-edge">
-        <textarea
-          dir="auto"
-          rows={2}
+        <WritingField
+          field={field}
           aria-label={t("composer.label")}
           placeholder={t("composer.placeholder")}
           value={text}
-          onChange={({ target }) => setText(target.value)}
-          onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
-              return;
-            event.preventDefault();
+          sendKey={sendKey}
+          onText={setText}
+          onAction={(action) => {
+            if (action === "edit-last") return false;
             if (written !== "") void start();
+            return true;
           }}
-          className="field-sizing-content max-h-60 min-w-0 grow resize-none bg-transparent px-4 py-3 outline-none"
         />
         <IconButton
           type="submit"
@@ -76,9 +77,11 @@ export function ProjectComposer({ project }: { project: string }) {
           disabled={written === "" || starting}
         />
       </div>
-      <Button icon="add" className="w-fit" disabled={starting} onClick={() => void start()}>
-        {t("pages.new")}
-      </Button>
+      {written === "" && (
+        <Button icon="add" className="w-fit" disabled={starting} onClick={() => void start()}>
+          {t("pages.new")}
+        </Button>
+      )}
     </form>
   );
 }
