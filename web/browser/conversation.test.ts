@@ -1,7 +1,7 @@
 // Tests of a conversation through the user interface, by keyboard and accessible names.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { atEnd, composer, fast, pausedAnswer, messages, stop, stored } from "./conversation-page";
+import { atEnd, composer, expectFocus, fast, pausedAnswer, messages, stop, stored } from "./conversation-page";
 import { Account, phone, url, BrowserWindow, withBrowser } from "./harness";
 import { openInApp } from "./in-app";
 
@@ -332,7 +332,7 @@ async function stopByKeyboard(page: Page, account: Account): Promise<void> {
     .waitFor();
 }
 
-/** Held messages are sent when the user releases them, or return to the composer. */
+/** Held messages are sent when the user releases them, and are edited in their place. */
 async function releaseHeldMessages(page: Page, account: Account): Promise<void> {
   const { conversation } = await account.startTurn((await pausedAnswer()).text);
   for (const text of ["What is 6*7?", "And something later."])
@@ -348,18 +348,22 @@ async function releaseHeldMessages(page: Page, account: Account): Promise<void> 
   const later = items.filter({ hasText: "And something later." });
   await later.getByText(/^On hold/).waitFor();
   await later.getByRole("button", { name: "Edit" }).press("Enter");
-  await expect.poll(() => composer(page).inputValue()).toBe("And something later.");
-  await later.waitFor({ state: "hidden" });
-  await items.getByRole("button", { name: "Send now" }).press("Enter");
+  const field = items.getByRole("textbox");
+  await expectFocus(field);
+  await field.fill("And something much later.");
+  await field.press("Enter");
+  const edited = items.filter({ hasText: "And something much later." });
+  await edited.getByText(/^On hold/).waitFor();
+  await items.filter({ hasText: "What is 6*7?" }).getByRole("button", { name: "Send now" }).press("Enter");
   await messages(page)
     .last()
     .getByText(/\b42\b/)
     .first()
     .waitFor();
-  await items.first().waitFor({ state: "hidden" });
-  expect(await composer(page).inputValue()).toBe("And something later.");
+  await expect.poll(() => items.count()).toBe(1);
+  await edited.waitFor();
   const queue = await account.read<{ data: { state: string }[] }>(`/conversations/${conversation}/follow-ups`);
-  expect(queue.data.map(({ state }) => state)).toEqual(["started", "cancelled"]);
+  expect(queue.data.map(({ state }) => state)).toEqual(["started", "held"]);
 }
 
 /** A held message shows its current state if another device sent it in the meantime. */

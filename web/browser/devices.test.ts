@@ -118,6 +118,7 @@ describe("a conversation that is deleted on another device while it is open", ()
     await messages(page)
       .nth(1)
       .getByText(/\b56\b/)
+      .first()
       .waitFor();
     expect(await composer(page).inputValue()).toBe("");
     expect(await messages(page).nth(0).innerText()).toContain("What is 7*8?");

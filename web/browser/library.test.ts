@@ -16,7 +16,8 @@ const files = (page: Page) => page.getByRole("list", { name: "Files" });
 const uploads = (page: Page) => page.getByRole("list", { name: "Uploads" });
 const row = (page: Page, name: string) => files(page).getByRole("listitem").filter({ hasText: name });
 const upload = (page: Page, name: string) => uploads(page).getByRole("listitem").filter({ hasText: name });
-const names = (page: Page) => files(page).getByRole("listitem").locator("p:first-child").allInnerTexts();
+const names = (page: Page) =>
+  files(page).getByRole("listitem").locator("div > button:first-child > bdi").allInnerTexts();
 
 /** The EICAR test file, from pieces, so that no scanner reports this source. */
 const testMalware = () =>

@@ -83,7 +83,7 @@ async function expectLoadedAgainAfterFeed(page: Page, account: Account): Promise
   await expect.poll(() => titles(page)).toEqual(["Charts", "Tides"]);
 }
 
-/** A page has one main heading while its conversation loads, and after that. */
+/** The page of a new conversation has one main heading while it loads, which stays after that. */
 async function expectOneHeadingWhileLoading(page: Page): Promise<void> {
   await composer(page).waitFor();
   let release!: () => void;
@@ -95,7 +95,9 @@ async function expectOneHeadingWhileLoading(page: Page): Promise<void> {
   const headings = () => page.getByRole("heading", { level: 1 }).allInnerTexts();
   await composer(page).fill("Tides"); // stores the new conversation
   await page.waitForURL("**/c/*");
-  await expect.poll(headings).toEqual(["Loading the conversation…"]);
+  expect(await headings()).toEqual(["What's on your mind?"]);
+  const loaded = page.waitForResponse(/\/conversations\/conv_\w+$/);
   release();
+  await loaded;
   await expect.poll(headings).toEqual(["What's on your mind?"]);
 }

@@ -33,7 +33,8 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
   const count = lineCount(shown);
   // Code that streamed while the reader watched is not folded when it is complete.
   const [isFolded, setFolded] = useState(folds && !open && count > foldedAbove);
-  const folded = isFolded && !usePrinting();
+  const printing = usePrinting();
+  const folded = isFolded && !printing;
   const [wrapped, setWrapped] = useState(false);
   const figure = useRef<HTMLElement>(null);
   const text = useRef<HTMLPreElement>(null);
