@@ -32,7 +32,7 @@ export const fast = (tokens: number) => `[[script tokens=${tokens} ttft=0ms inte
 /** A question whose answer outlasts every test: ten tokens a second for half an hour. */
 export const endless = "Something long. [[script tokens=20000 ttft=10ms interval=100ms]]";
 
-/** A question whose answer pauses after its fortieth token until release, so that it lasts as long as a test needs. */
+/** A question whose answer pauses in its first sentence until release, so that it lasts as long as a test needs. */
 export interface PausedAnswer {
   text: string;
   release(): Promise<void>;
@@ -42,7 +42,7 @@ export async function pausedAnswer(tokens = 80, more = ""): Promise<PausedAnswer
   const name = crypto.randomUUID();
   const release = await hold(name);
   return {
-    text: `Something long. [[script tokens=${tokens} ttft=10ms interval=10ms hold=40:${name} ${more}]]`,
+    text: `Something long. [[script tokens=${tokens} ttft=10ms interval=10ms hold=13:${name} ${more}]]`,
     release,
   };
 }

@@ -227,7 +227,7 @@ describe("the tail of a streaming answer", () => {
     const answer = messages(page).nth(1);
     const lastWords = () =>
       answer.locator(".prose > :last-child").evaluate((last) => last.textContent!.trimEnd().slice(-12));
-    // It pauses after 40 words.
+    // It pauses after 13 words.
     await expect
       .poll(() =>
         answer
@@ -235,7 +235,7 @@ describe("the tail of a streaming answer", () => {
           .innerText()
           .then((text) => text.trim().split(/\s+/).length),
       )
-      .toBe(40);
+      .toBe(13);
     await expect.poll(async () => (await tails(answer)).join() === `P ${await lastWords()}`).toBe(true);
     const height = () => answer.evaluate((element) => element.getBoundingClientRect().height);
     const before = await height();
