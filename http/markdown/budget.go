@@ -89,7 +89,7 @@ func (p *page) Write(b []byte) (int, error) {
 
 var errBudget = errors.New("the budget of the page does not suffice")
 
-// spend takes steps for what is written; false: there are not enough.
+// spend takes steps from the budget, and reports whether it has enough of them.
 func (b *Budget) spend(steps int) bool {
 	if b.over = b.over || steps > b.left; !b.over {
 		b.left -= steps

@@ -199,7 +199,7 @@ func renderLink(w util.BufWriter, n ast.Node, destination []byte, entering bool)
 	return ast.WalkContinue, err
 }
 
-// targetOf returns the target of a link whose destination is written in Markdown; nil: readers may not follow it.
+// targetOf is linkTarget for a destination as it is written in Markdown.
 func targetOf(destination []byte, formulas []formula) *url.URL {
 	if len(destination) > maxAddress {
 		return nil

@@ -49,7 +49,7 @@ func TestFormulasAreMathML(t *testing.T) {
 }
 
 func TestTextsAreRenderedAsTheAppDoes(t *testing.T) {
-	for source, want := range map[string]string{
+	wantRendered(t, map[string]string{
 		`\(a^2\) *b*`:                      "<p><math><mrow><msup><mi>a</mi><mn>2</mn></msup></mrow></math> <em>b</em></p>\n",
 		`$a*b*c$ and $5 or $6`:             "<p><math><mrow><mi>a</mi><mo>∗</mo><mi>b</mi><mo>∗</mo><mi>c</mi></mrow></math> and $5 or $6</p>\n",
 		`$\nope{x}$`:                       "<p><code>\\nope{x}</code></p>\n",
@@ -64,7 +64,13 @@ func TestTextsAreRenderedAsTheAppDoes(t *testing.T) {
 		"> [!WARNING]\n> Look.":            "<blockquote class=\"alert warning\">\n<p class=\"title\">Warning</p>\n<p>Look.</p>\n</blockquote>\n",
 		"> [!OTHER]\n> Look.":              "<blockquote>\n<p>[!OTHER]\nLook.</p>\n</blockquote>\n",
 		"<details>\n<summary>More</summary>\n\n*a*\n\n</details>": "<details>\n<summary>More</summary>\n<p><em>a</em></p>\n</details>",
-	} {
+	})
+}
+
+// wantRendered checks the HTML of texts, each on a page of its own.
+func wantRendered(t *testing.T, texts map[string]string) {
+	t.Helper()
+	for source, want := range texts {
 		if got := string(Render(NewBudget(t.Context()), source)); got != want {
 			t.Errorf("%q is rendered as %q, want %q", source, got, want)
 		}
@@ -93,15 +99,11 @@ func TestTheTitlesOfAlertsAreInTheLanguageOfThePage(t *testing.T) {
 
 // Only the service writes placeholders: its author cannot have a formula shown again, or in an address.
 func TestReferencesToCharactersAreNoPlaceholders(t *testing.T) {
-	for source, want := range map[string]string{
+	wantRendered(t, map[string]string{
 		"$x$ &#xE000;0&#xE001;":                              "<p><math><mrow><mi>x</mi></mrow></math> </p>\n",
 		"[a](mailto:&#xE000;&#xE000;9&#xE001;0&#xE001;) $x$": "<p>a <math><mrow><mi>x</mi></mrow></math></p>\n",
 		"[a](https://%EE%80%800%EE%80%81/) $x$":              "<p>a <math><mrow><mi>x</mi></mrow></math></p>\n",
-	} {
-		if got := string(Render(NewBudget(t.Context()), source)); got != want {
-			t.Errorf("%q is rendered as %q, want %q", source, got, want)
-		}
-	}
+	})
 }
 
 func TestFormulasAreFoundInLinearTime(t *testing.T) {

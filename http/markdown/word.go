@@ -93,7 +93,7 @@ type word struct {
 	targets  []string        // of the links, without repetitions
 	numbers  map[string]int  // of the targets
 	indent   int             // steps
-	marker   string          // of the item of a list whose first paragraph follows
+	marker   string          // of a list item, until its first paragraph is written
 	quoted   int             // quotes around the present block
 
 	// Of the present paragraph.

@@ -24,8 +24,8 @@ func New(db *pg.DB) *Store { return &Store{db} }
 const (
 	decided = `coalesce(a.decision, case when a.expires_at <= now() then 'expired' end), coalesce(a.decided_at, case when a.expires_at <= now() then a.expires_at end)`
 	brief   = `a.approval_id, ` + conversations.ApprovalBody + `, ` + decided
-	// visible selects approvals whose conversations are visible. A subquery for one value is not planned as a join, which would read
-	// all approvals of the account for each page.
+	// visible selects approvals whose conversations are visible. The planner may turn "exists" into a join, which reads all approvals of
+	// the account for each page; a subquery that returns a value is evaluated for each row of the page only.
 	visible = `(select ` + conversations.Visible + ` from conversations c where c.account_id = a.account_id and c.conversation_id = a.conversation_id)`
 	getSQL  = `
 select a.approval_id, a.body, ` + decided + ` from approvals a where a.account_id = @account and a.approval_id = @approval and ` + visible

@@ -29,8 +29,8 @@ func New(db *pg.DB, artifacts *artifacts.Store) *Store { return &Store{db, artif
 const OpenStates = `state in ('queued', 'running', 'cancelling')`
 
 const (
-	// visible selects tasks whose conversations are visible. A subquery for one value is not planned as a join, which would read all
-	// tasks of the account for each page.
+	// visible selects tasks whose conversations are visible. The planner may turn "exists" into a join, which reads all tasks of the
+	// account for each page; a subquery that returns a value is evaluated for each row of the page only.
 	visible = `(select ` + conversations.Visible + ` from conversations c where c.account_id = t.account_id and c.conversation_id = t.conversation_id)`
 
 	getTaskSQL   = `select body from research_tasks t where account_id = @account and task_id = @task and ` + visible

@@ -109,7 +109,7 @@ func (m *Batch) steer(c *Command) (protocol.SteeringReceipt, error) {
 		return protocol.SteeringReceipt{}, protocol.Errorf(protocol.CodeTooManyInputs, "%d inputs are already pending", pending)
 	}
 	if !m.hasLaterInput() {
-		m.sentence = sentenceScanner{}
+		m.sentence = newSentenceScanner(m.text)
 	}
 	m.emit(&protocol.SteeringAccepted{SteeringID: c.SteeringID, ClientSteeringID: c.ClientID, Text: c.Text, Delivery: c.Delivery})
 	receipt := m.receipt(c.SteeringID, m.sequence, false)

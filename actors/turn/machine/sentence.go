@@ -24,7 +24,22 @@ const (
 	closingMarks = `"')]*_~` + "`”’»」』）】"
 )
 
-// find returns the length of the start of delta that belongs to the sentence; -1: the sentence goes on.
+// newSentenceScanner returns a scanner of what follows the text, whose last line may be incomplete.
+func newSentenceScanner(text []byte) sentenceScanner {
+	line := len(text) // its start
+	for line > 0 && text[line-1] != '\n' {
+		line--
+	}
+	if line == len(text) {
+		return sentenceScanner{}
+	}
+	return sentenceScanner{last: ' ', block: startsBlock(rune(text[line]))}
+}
+
+// startsBlock reports whether a line that starts with the character belongs to a table or is a heading.
+func startsBlock(first rune) bool { return first == '|' || first == '#' }
+
+// find returns how many bytes of delta belong to the sentence; -1: delta does not contain its end.
 func (s *sentenceScanner) find(delta string) int {
 	for i, r := range delta {
 		space := r == ' ' || r == '\n' || r == '\t'
@@ -64,7 +79,7 @@ func (s *sentenceScanner) advance(r rune, space bool) {
 	}
 	s.written = s.written || !space
 	if startsLine {
-		s.block = r == '|' || r == '#'
+		s.block = startsBlock(r)
 	}
 	s.read += len(string(r))
 	s.last = r

@@ -104,6 +104,18 @@ func TestCodeIsInterruptedAtTheEndOfALine(t *testing.T) {
 	}
 }
 
+func TestATableIsNotInterruptedWithinItsRow(t *testing.T) {
+	m := runningMachine(t)
+	m.ModelText(1, "text.\n\n| High | Low |\n|---|---|\n| 3.5")
+	accept(t, m, newInput("c1", "use JWT"))
+	m.ModelText(1, " | 0 |\n| 4 | 1 |\n\nAfter the table. More")
+	m.take()
+	parts := m.Parts()
+	if text := parts[len(parts)-1].Text; m.call != 2 || !strings.HasSuffix(text, "| 3.5 | 0 |\n| 4 | 1 |\n\nAfter the table. ") {
+		t.Errorf("the model is called by call %d after %q", m.call, text)
+	}
+}
+
 func TestNothingIsInterruptedForAnInputThatComesWithTheNextStep(t *testing.T) {
 	m := runningMachine(t)
 	m.ModelChunk(1, &llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "x", Name: "look", Input: json.RawMessage(`{}`)}})

@@ -24,12 +24,17 @@ type Announce = (left: number) => void;
 /** Reports that files are left out of a message that has as many as it may have. */
 let announceLeftOut: Announce = () => {};
 
-/** Uploads files for the next message of a conversation: the first ones, as many as it may have. */
+/**
+ * Uploads files for the next message of a conversation: the first ones, as many as it may have. A pasted text becomes a
+ * file, or stays a text if the message can have no other file.
+ */
 export function uploadForMessage(conversation: string, added: readonly File[] | string): void {
   const files = typeof added === "string" ? [pastedFile(added)] : added;
   const open = uploads.state.getState().list.filter((one) => one.to.conversation === conversation && isOpen(one));
   const attached = drafts.state.getState().byID[conversation]?.files.length ?? 0;
-  const taken = files.slice(0, Math.max(0, maxAttachments - attached - open.length));
+  const room = Math.max(0, maxAttachments - attached - open.length);
+  if (typeof added === "string" && room === 0) return drafts.restoreText(conversation, added);
+  const taken = files.slice(0, room);
   uploads.add(taken, { project: null, conversation });
   if (taken.length < files.length) announceLeftOut(files.length - taken.length);
 }
