@@ -72,6 +72,7 @@ describe("files of messages", () => {
     await mentionUnknownFile(page, account);
     await openInApp(page, "/");
     await addDroppedAndPasted(page);
+    await takeTwentyFiles(page, account);
     await announceUploads(page, account);
     await editMessageWithFile(page, account);
     await editQueuedMessageWithFile(page, account);
@@ -213,15 +214,33 @@ async function addDroppedAndPasted(page: Page): Promise<void> {
   });
   await attached(page).filter({ hasText: "pasted.txt" }).waitFor();
   const long = "The tide rises. ".repeat(300).trim();
-  await composer(page).evaluate((field, text) => {
-    const clipboardData = new DataTransfer();
-    clipboardData.setData("text/plain", text);
-    field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-  }, long);
+  await pasteText(page, long);
   await attached(page).filter({ hasText: "pasted-text.txt" }).waitFor();
   await page.getByRole("button", { name: "Turn back into text: pasted-text.txt" }).click();
   await attached(page).filter({ hasText: "pasted-text.txt" }).waitFor({ state: "hidden" });
   await expect.poll(() => composer(page).inputValue()).toContain(long);
+}
+
+const pasteText = (page: Page, pasted: string) =>
+  composer(page).evaluate((field, text) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, pasted);
+
+/** A message takes the first twenty of the chosen files, in their order. After that, a long pasted text stays a text. */
+async function takeTwentyFiles(page: Page, account: Account): Promise<void> {
+  const conversation = await newConversation(account);
+  await openInApp(page, `/c/${conversation}`);
+  const chosen = Array.from({ length: 23 }, (_, at) => `file-${at + 1}.txt`);
+  const files = chosen.map((name) => textFile(name));
+  await page.getByRole("form").locator('input[type="file"]').setInputFiles(files);
+  await page.getByText("A message can have 20 files: 3 left out.").waitFor();
+  await expect.poll(() => attached(page).locator("bdi").allInnerTexts()).toEqual(chosen.slice(0, 20));
+  const long = "The tide falls. ".repeat(300).trim();
+  await pasteText(page, long);
+  await expect.poll(() => composer(page).inputValue()).toBe(long);
+  await composer(page).fill("");
 }
 
 /** The result of each upload is announced, also if it is the same as before. */
