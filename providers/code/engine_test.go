@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/code"
 )
 
@@ -333,10 +335,26 @@ func TestAChildThatDoesNotEndIsKilledWithItsGroup(t *testing.T) {
 			if err != nil || wrong != nil {
 				t.Fatalf("%v, %v", err, wrong)
 			}
-			state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err == nil && !strings.Contains(string(state), ") Z") {
-				t.Errorf("the process of the child runs: %s", state)
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+			// The signal is sent when Run returns, but nobody waits for this process. The descriptor is readable when it has ended.
+			descriptor, err := unix.PidfdOpen(pid, 0)
+			if errors.Is(err, unix.ESRCH) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unix.Close(descriptor) }()
+			ends := []unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}
+			for {
+				ended, err := unix.Poll(ends, int(clocktest.HangGuard.Milliseconds()))
+				if errors.Is(err, unix.EINTR) {
+					continue
+				}
+				if err != nil || ended == 0 {
+					_ = unix.PidfdSendSignal(descriptor, unix.SIGKILL, nil, 0)
+					t.Errorf("process %d of the child runs: %v", pid, err)
+				}
+				return
 			}
 		})
 	}
