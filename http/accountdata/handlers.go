@@ -45,7 +45,7 @@ type Handlers struct {
 }
 
 // New returns handlers.
-func New(config Config) *Handlers { return &Handlers{config, router.NewQueues(1)} }
+func New(config Config) *Handlers { return &Handlers{config, router.NewQueues()} }
 
 // Routes returns the lines of the table of routes.
 func (h *Handlers) Routes() []route.Route {

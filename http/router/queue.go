@@ -14,19 +14,13 @@ import (
 	"turnstone/protocol/timelimit"
 )
 
-// listsAtOnce is the number of lists of an account that a node reads at the same time. Of searches, copies and shares it
-// executes one.
-const listsAtOnce = 2
-
 // queueWait limits the wait in a queue, so that most of the time limit of a request is left for its handler.
 var queueWait = timelimit.Of(2 * time.Second)
 
-// Queues lets a bounded amount of work of each account run at the same time on this node. The rest waits in the order of
-// its arrival. An account that sends many heavy requests therefore takes no more of Postgres and of the processors than
-// one that sends them one after the other.
+// Queues lets one task of each account run at a time on this node. The others wait in the order of their arrival. An account
+// that sends many heavy requests therefore takes no more of Postgres and of the processors than one that sends them one
+// after the other.
 type Queues struct {
-	limit int64 // per account
-
 	mu   sync.Mutex
 	open map[protocol.AccountID]*accountQueue // guarded by mu; accounts without work have none
 }
@@ -36,19 +30,17 @@ type accountQueue struct {
 	users   int // guarded by Queues.mu: the tasks that run or wait
 }
 
-// heavyQueues are the queues of the requests whose policy is Heavy, by their limit: a slow search does not hold up the lists.
+// heavyQueues are the queues of the requests whose policy is Heavy, by their bucket: a slow search does not hold up the lists.
 func heavyQueues() map[route.Bucket]*Queues {
 	return map[route.Bucket]*Queues{
-		route.BucketReads: NewQueues(listsAtOnce), route.BucketSearch: NewQueues(1), route.BucketWrites: NewQueues(1), route.BucketShares: NewQueues(1),
+		route.BucketReads: NewQueues(), route.BucketSearch: NewQueues(), route.BucketWrites: NewQueues(), route.BucketShares: NewQueues(),
 	}
 }
 
-// NewQueues returns queues in which limit tasks of each account run at the same time.
-func NewQueues(limit int64) *Queues {
-	return &Queues{limit: limit, open: map[protocol.AccountID]*accountQueue{}}
-}
+// NewQueues returns queues without tasks.
+func NewQueues() *Queues { return &Queues{open: map[protocol.AccountID]*accountQueue{}} }
 
-// Enter waits until the account has less than the limit of tasks running. The caller calls leave when its task has ended.
+// Enter waits until no task of the account runs. The caller calls leave when its task has ended.
 // After queueWait, or if ctx ends first, the error is protocol.CodeTooManyRequests.
 func (q *Queues) Enter(ctx context.Context, account protocol.AccountID) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, queueWait)
@@ -68,7 +60,7 @@ func (q *Queues) enter(ctx context.Context, account protocol.AccountID) (leave f
 	q.mu.Lock()
 	queue := q.open[account]
 	if queue == nil {
-		queue = &accountQueue{running: semaphore.NewWeighted(q.limit)}
+		queue = &accountQueue{running: semaphore.NewWeighted(1)}
 		q.open[account] = queue
 	}
 	queue.users++
