@@ -111,6 +111,16 @@ func TestAResearchTaskEndsWithAReportOfItsConversation(t *testing.T) {
 	wantField(t, task, "checks.unsupported", 1.0)
 	wantField(t, task, "checks.removed", 1.0)
 	wantField(t, r.do(200, "GET", r.below, nil), "data.0.task_id", task.at("task_id"))
+	r.start("Why are tides high?")
+	for _, report := range []string{"message_id", "artifact_id"} {
+		ids, _ := r.allPages(r.below+"?report="+task.at(report).(string), "task_id")
+		if !slices.Equal(ids, []string{task.at("task_id").(string)}) {
+			t.Errorf("the tasks of the report with its %s are %v", report, ids)
+		}
+	}
+	if other := r.do(200, "GET", r.below+"?report="+r.conversation, nil).at("data").([]any); len(other) != 0 {
+		t.Errorf("another report has the tasks %v", other)
+	}
 
 	sources := r.do(200, "GET", path+"/sources", nil)
 	wantField(t, sources, "data.0.number", 1.0)

@@ -26,7 +26,7 @@ type Tasks interface {
 // Store reads tasks; see package persistence/research.
 type Store interface {
 	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
-	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
+	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, report string, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
 	ListAll(ctx context.Context, account protocol.AccountID, open bool, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
 	Sources(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after, limit int) ([]protocol.ResearchKeptSource, *int, error)
 }
@@ -106,16 +106,17 @@ func budgetOf(depth protocol.ResearchDepth, in *taskBudgetInput) protocol.Resear
 
 type listTasksInput struct {
 	resource.InConversation
+	Report string `query:"report" maxLength:"64" doc:"Only the task that has written this report: the identifier of its message or of its artifact."`
 	resource.PageInput
 }
 
 func (h *Handlers) list(ctx context.Context, in *listTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
-	scope, caller := "research "+in.ConversationID.String(), router.CallerOf(ctx)
+	scope, caller := "research "+in.ConversationID.String()+in.Report, router.CallerOf(ctx)
 	after, err := resource.OpenCursor[protocol.TaskID](caller, h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, in.Report, after, in.Limit)
 	if err != nil {
 		return nil, err
 	}

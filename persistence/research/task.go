@@ -38,6 +38,11 @@ const (
 	select body from research_tasks t
 	where account_id = @account and conversation_id = @conversation and task_id < @before
 	order by task_id desc limit @limit`
+	// Each half is read by an index of its own. With "or", or with the order inside, the planner may read all tasks of the account.
+	reportTaskSQL = `
+	with found as materialized (` + tasksWithSQL + `message_id = @report union all ` + tasksWithSQL + `artifact_id = @report)
+	select body from found where conversation_id = @conversation and task_id < @before order by task_id desc limit @limit`
+	tasksWithSQL   = `select task_id, conversation_id, body from research_tasks where account_id = @account and `
 	ofAccount      = `select body from research_tasks t where account_id = @account and task_id < @before and ` + visible
 	newestFirst    = ` order by task_id desc limit @limit`
 	listAccountSQL = ofAccount + newestFirst
@@ -57,18 +62,22 @@ func (s *Store) Task(ctx context.Context, account protocol.AccountID, id protoco
 	return task, nil
 }
 
-// List returns a page of the tasks of a conversation, newest first. It starts after a task; nil starts at the beginning. next is
-// nil at the end.
-func (s *Store) List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.TaskID, limit int) (
+// List returns a page of the tasks of a conversation, newest first. It starts after a task; nil starts at the beginning. With report,
+// the identifier of a message or of an artifact, it returns only the task that has written that. next is nil at the end.
+func (s *Store) List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, report string, after *protocol.TaskID, limit int) (
 	page []*protocol.ResearchTask, next *protocol.TaskID, err error,
 ) {
-	args := pgx.NamedArgs{"account": account, "conversation": conversation, "before": beforeOf(after), "limit": limit + 1}
+	sql := listTasksSQL
+	if report != "" {
+		sql = reportTaskSQL
+	}
+	args := pgx.NamedArgs{"account": account, "conversation": conversation, "report": report, "before": beforeOf(after), "limit": limit + 1}
 	batch := &pgx.Batch{}
 	batch.Queue(conversationExistsSQL, args).QueryRow(func(row pgx.Row) error {
 		var found bool
 		return row.Scan(&found)
 	})
-	batch.Queue(listTasksSQL, args).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
 		page, err = pgx.CollectRows(rows, pgx.RowTo[*protocol.ResearchTask])
 		return err
 	})

@@ -30255,6 +30255,8 @@ export interface operations {
                 cursor?: string;
                 /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
                 limit?: number;
+                /** @description Only the task that has written this report: the identifier of its message or of its artifact. */
+                report?: string;
             };
             header?: never;
             path: {

@@ -10,32 +10,21 @@ export type KeptSource = Schemas["ResearchKeptSource"];
 export const tasksQuery = (conversation_id: string) =>
   queryOptions({
     queryKey: ["research", conversation_id],
-    queryFn: () => tasksPage(conversation_id, null),
+    queryFn: () => tasks(conversation_id, {}),
   });
 
-const tasksPage = (conversation_id: string, cursor: string | null) =>
+const tasks = (conversation_id: string, query: { report?: string }) =>
   body(
     api.GET("/conversations/{conversation_id}/research-tasks", {
-      params: { path: { conversation_id }, query: { limit: 100, ...(cursor === null ? {} : { cursor }) } },
+      params: { path: { conversation_id }, query: { limit: 100, ...query } },
     }),
   );
-
-/** The most pages of tasks that are searched for the task of a report. */
-const maxPages = 20;
 
 /** The task that has written a report, by the identifier of its message or of its artifact; null: none has. */
 export const reportQuery = (conversation: string, report: string) =>
   queryOptions({
     queryKey: ["research-report", report],
-    queryFn: async () => {
-      let page = await queryClient.fetchQuery({ ...tasksQuery(conversation), staleTime: 10_000 });
-      for (let pages = 1; ; pages++) {
-        const found = page.data.find(({ message_id, artifact_id }) => report === message_id || report === artifact_id);
-        if (found !== undefined) return found;
-        if (page.next_cursor === null || pages === maxPages) return null;
-        page = await tasksPage(conversation, page.next_cursor);
-      }
-    },
+    queryFn: async () => (await tasks(conversation, { report })).data[0] ?? null,
     staleTime: Infinity, // a report has one task, which has ended
   });
 
