@@ -208,9 +208,9 @@ func (c *client) start(queue bool) {
 	text := fmt.Sprintf("%s words=%d", token, 3+c.random.IntN(24))
 	switch c.random.IntN(6) {
 	case 0, 1:
-		text += " tool=effect"
+		text += fmt.Sprintf(" effect=%d", 1+c.random.IntN(9))
 	case 2, 3:
-		text += fmt.Sprintf(" asked=%d", 1+c.random.IntN(9))
+		text += fmt.Sprintf(" asked_effect=%d", 1+c.random.IntN(9))
 	}
 	body := sitetest.NewChatBody(text)
 	if conversation != "" {

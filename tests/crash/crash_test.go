@@ -246,7 +246,7 @@ func (a *run) warmUp() {
 	all.Wait()
 	for _, account := range a.accounts {
 		all.Go(func() {
-			stream, _, err := account.users[0].TryChat(a.t.Context(), sitetest.NewChatBody(fmt.Sprintf("T%012x words=3 tool=effect", 0)))
+			stream, _, err := account.users[0].TryChat(a.t.Context(), sitetest.NewChatBody(fmt.Sprintf("T%012x words=3 effect=1", 0)))
 			if err == nil && stream != nil {
 				_ = stream.Drain(nil)
 				stream.Close()

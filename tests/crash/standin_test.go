@@ -26,8 +26,7 @@ var (
 	turnToken  = regexp.MustCompile(`T[0-9a-f]{12}`)
 	steerToken = regexp.MustCompile(`S[0-9a-f]{12}`)
 	wordCount  = regexp.MustCompile(`words=(\d+)`)
-	wantsTool  = regexp.MustCompile(`tool=effect`)
-	wantsAsked = regexp.MustCompile(`asked=(\d)`) // how many calls at once need an approval
+	wantsTools = regexp.MustCompile(`(effect|asked_effect)=(\d)`) // how many calls of a tool there are at once
 )
 
 // modelPace is the interval between two words of an answer.
@@ -101,17 +100,11 @@ func (s *standIns) react(request modeltest.Request) modeltest.Step {
 	call := s.calls
 	s.mu.Unlock()
 	usage := &llm.Usage{InputTokens: 1, OutputTokens: 1}
-	if wantsTool.MatchString(about) && !called {
-		note := fmt.Sprintf(`{"note":"N%s-%d"}`, seen.Turn, call)
-		return modeltest.Step{Usage: usage, ToolCalls: []llm.ToolCall{
-			{ID: "call_" + strconv.Itoa(call), Name: "effect", Input: json.RawMessage(note)},
-		}}
-	}
-	if count := wantsAsked.FindStringSubmatch(about); count != nil && !called {
+	if tools := wantsTools.FindStringSubmatch(about); tools != nil && !called {
 		step := modeltest.Step{Usage: usage}
-		for i := range int(count[1][0] - '0') {
+		for i := range int(tools[2][0] - '0') {
 			note := fmt.Sprintf(`{"note":"N%s-%d-%d"}`, seen.Turn, call, i)
-			step.ToolCalls = append(step.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("call_%d_%d", call, i), Name: "asked_effect", Input: json.RawMessage(note)})
+			step.ToolCalls = append(step.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("call_%d_%d", call, i), Name: tools[1], Input: json.RawMessage(note)})
 		}
 		return step
 	}
@@ -149,7 +142,7 @@ func (s *standIns) recordEffect(w http.ResponseWriter, r *http.Request) {
 func TestTheModelReadsTheNewestQuestion(t *testing.T) {
 	s := &standIns{}
 	step := s.react(modeltest.Request{Messages: []llm.Message{
-		{Role: "user", Text: "T000000000001 words=9 tool=effect\n\nT000000000002 words=2\n\nS000000000003"},
+		{Role: "user", Text: "T000000000001 words=9 effect=1\n\nT000000000002 words=2\n\nS000000000003"},
 	}})
 	if len(step.Text) != 2 || len(step.ToolCalls) != 0 {
 		t.Errorf("the model says %q and calls %v", step.Text, step.ToolCalls)
