@@ -16,8 +16,8 @@ factor=-ldflags=-X=turnstone/protocol/timelimit.factor=8
 
 suites=(./http ./cmd/turnstone ./persistence/turns ./providers/extract ./providers/code)
 # These suites are clients of whole programs. The race detector would double their processor time, and the programs' own; the
-# suites above run the same code with it, and make nightly runs these with it too. The programs that tests/crash and
-# tests/e2e start have it: only their clients do not.
+# suites above run the same code with it, and make nightly runs these with it too. The programs that tests/crash starts have
+# it: only their clients do not.
 clients=(
 	./tests/browser ./tests/e2e ./tests/crash ./tests/exhaustion ./tests/faults ./tests/failpoints ./tests/research ./tests/chaos
 	./tests/restore

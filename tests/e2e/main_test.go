@@ -6,8 +6,4 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 )
 
-// The client is a test without the race detector; the programs that it starts have it.
-func TestMain(m *testing.M) {
-	sitetest.DetectRaces()
-	sitetest.RunMain(m)
-}
+func TestMain(m *testing.M) { sitetest.RunMain(m) }
