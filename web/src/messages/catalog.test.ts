@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { artifactMessages } from "./artifact-panel";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
@@ -7,6 +8,8 @@ import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
 import { settingsMessages } from "./settings";
+import { sharingMessages } from "./sharing";
+import { signingInMessages } from "./signing-in";
 import { writingMessages } from "./writing";
 
 describe("messages of the app", () => {
@@ -14,6 +17,7 @@ describe("messages of the app", () => {
     test(`${tag} has every message that English has, with the same values`, async () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
+        ...artifactMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
         ...instructionMessages[tag],
@@ -21,10 +25,13 @@ describe("messages of the app", () => {
         ...readingMessages[tag],
         ...searchingMessages[tag],
         ...settingsMessages[tag],
+        ...sharingMessages[tag],
+        ...signingInMessages[tag],
         ...writingMessages[tag],
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
+        ...artifactMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
         ...instructionMessages["en"],
@@ -32,6 +39,8 @@ describe("messages of the app", () => {
         ...readingMessages["en"],
         ...searchingMessages["en"],
         ...settingsMessages["en"],
+        ...sharingMessages["en"],
+        ...signingInMessages["en"],
         ...writingMessages["en"],
       };
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());

@@ -16,6 +16,7 @@ export interface Localization {
   /** Formats a message of the app with its values, for example `t("composer.pending.items", { count: 3 })`. */
   t(id: MessageKey, values?: Values): string;
   intl: IntlShape;
+  messages: Messages;
   /** Sets the preferred language and stores it in this browser. The language chosen by the account takes precedence. */
   setLanguage(language: string): void;
 }
@@ -27,7 +28,7 @@ function createLocalization(
   messages: Messages,
   setLanguage: Localization["setLanguage"] = () => {},
 ): Localization {
-  return { language, setLanguage, ...createMessages(language, messages) };
+  return { language, messages, setLanguage, ...createMessages(language, messages) };
 }
 
 function createMessages<Key extends string>(language: string, messages: Readonly<Record<Key, string>>) {
@@ -48,10 +49,18 @@ const Current = createContext<Localization>(createLocalization("en", english));
 
 export const useLocalization = () => use(Current);
 
-/** Returns the function that formats the messages of a part of the app that is loaded later, which brings them in every language. */
-export function useMessages<Key extends string>(catalogs: Readonly<Record<string, Readonly<Record<Key, string>>>>) {
-  const { language } = useLocalization();
-  return useMemo(() => createMessages(language, catalogs[language]!).t, [language, catalogs]);
+type Catalogs<Key extends string> = Readonly<Record<string, Readonly<Record<Key, string>>>>;
+
+/**
+ * Returns the function that formats the messages of the app and those of a part that is loaded later, which brings them in every
+ * language.
+ */
+export function useMessages<Key extends string>(catalogs: Catalogs<Key>) {
+  const { language, messages } = useLocalization();
+  return useMemo(
+    () => createMessages<Key | MessageKey>(language, { ...messages, ...catalogs[language]! }).t,
+    [language, messages, catalogs],
+  );
 }
 
 /** Reads a preference stored by storePreference. */

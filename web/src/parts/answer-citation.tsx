@@ -6,7 +6,7 @@ import { NotLoaded } from "../controls/not-loaded";
 import { viewFile } from "../controls/viewed-file";
 import type { Citation } from "../generated/events";
 import { citingMessages } from "../messages/citing";
-import { useLocalization, useMessages } from "../messages/localization";
+import { useMessages } from "../messages/localization";
 import { CitationCard } from "./citation-card";
 import { webURL } from "./links";
 import { hostOf } from "./sources";
@@ -59,7 +59,6 @@ function Page({ citation: { title, url } }: { citation: Citation }) {
 
 function Passage({ citation, id }: { citation: Citation; id: string }) {
   const t = useMessages(citingMessages);
-  const { t: common } = useLocalization();
   const { title, kind, page, offset = 0, length = 0 } = citation;
   const { data, isError, refetch } = useQuery({ ...quoteQuery(id, offset, length), enabled: length > 0 });
   const quote = data?.text.trim() ?? "";
@@ -70,7 +69,7 @@ function Passage({ citation, id }: { citation: Citation; id: string }) {
           <bdi>{title}</bdi>
         </p>
         {kind !== undefined && page !== undefined && (
-          <p className="text-xs text-faint">{common(`file.${kind}`, { number: page })}</p>
+          <p className="text-xs text-faint">{t(`file.${kind}`, { number: page })}</p>
         )}
       </div>
       {isError && <NotLoaded again={refetch}>{t("citation.not_loaded")}</NotLoaded>}

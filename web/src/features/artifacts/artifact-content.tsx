@@ -3,7 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "../../controls/button";
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { artifactMessages } from "../../messages/artifact-panel";
 import { Code } from "../../parts/code";
 import { rowsOf } from "../../parts/csv";
 import { ReportContext } from "../../parts/cited";
@@ -23,7 +24,7 @@ interface ContentProps {
 }
 
 export function ArtifactContent({ artifact, content, source, onFix }: ContentProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const { kind, title } = artifact;
   const runs = kind === "html" || kind === "svg" || kind === "diagram";
   const shown = source || (runs && sandboxOrigin() === "") ? "code" : kind;
@@ -91,7 +92,7 @@ function Scrolling({ children }: { children: ReactNode }) {
 const maxRows = 1_000;
 
 function Table({ csv }: { csv: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const [head = [], ...rows] = rowsOf(csv, maxRows + 2);
   return (
     <div className="prose">
@@ -136,7 +137,7 @@ interface FrameProps {
 
 /** Runs the artifact, and shows the first error that it reports, or that it has left its frame. */
 function Frame({ kind, title, content, onFix }: FrameProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const frame = useRef<HTMLIFrameElement>(null);
   // A frame runs an artifact once.
   const [attempt, setAttempt] = useState(0);

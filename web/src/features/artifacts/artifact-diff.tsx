@@ -1,11 +1,12 @@
 // What differs between two versions, line by line.
 import { useQuery } from "@tanstack/react-query";
 import { NotLoaded } from "../../controls/not-loaded";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { artifactMessages } from "../../messages/artifact-panel";
 import { diffQuery, type ArtifactDiff as Diff } from "./queries";
 
 export function ArtifactDiff({ artifact, from, to }: { artifact: string; from: number; to: number }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const { data: diff, isError, refetch } = useQuery(diffQuery(artifact, from, to));
   if (isError) return <NotLoaded again={refetch}>{t("artifacts.not_loaded")}</NotLoaded>;
   if (diff === undefined)
@@ -42,7 +43,7 @@ const marks = { equal: "", added: "+", removed: "−" } as const;
 const inks = { equal: "text-soft", added: "bg-accent-wash text-ink", removed: "bg-danger-wash text-ink" } as const;
 
 function Hunk({ hunk: { from_line, to_line, lines } }: { hunk: Diff["hunks"][number] }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   return (
     <>
       <p className="px-3 text-xs text-faint">{`−${from_line} +${to_line}`}</p>

@@ -6,7 +6,8 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { artifactMessages } from "../../messages/artifact-panel";
 import { announce } from "../../parts/announcements";
 import { ArtifactDiff } from "./artifact-diff";
 import { endEdit, replacedVersion, restoreEdit, settleEdit, storeEdits, typeText, type Edit } from "./edits";
@@ -21,7 +22,7 @@ interface EditorProps {
 }
 
 export function ArtifactEditor({ artifact, edit, onEnd }: EditorProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const { artifact_id: id, title, version } = artifact;
   const field = useRef<HTMLTextAreaElement>(null);
   const [saving, setSaving] = useState(false);

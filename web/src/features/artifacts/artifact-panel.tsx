@@ -7,7 +7,8 @@ import { focusToWrite } from "../composer";
 import { IconButton } from "../../controls/button";
 import { useMedia } from "../../controls/media";
 import { NotLoaded } from "../../controls/not-loaded";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { artifactMessages } from "../../messages/artifact-panel";
 import { ArtifactView, initiallyShown } from "./artifact-view";
 import { allArtifacts, type Opened } from "./opened";
 import { artifactsQuery, type Artifact } from "./queries";
@@ -46,7 +47,7 @@ interface FrameProps {
 }
 
 function Aside({ onClose, children }: FrameProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const [before] = useState(() => document.activeElement);
   const aside = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -77,7 +78,7 @@ function Aside({ onClose, children }: FrameProps) {
 }
 
 function FullScreen({ onClose, children }: FrameProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   // Radix returns the focus only to a trigger of its own, and this dialog has none.
   const [before] = useState(() => document.activeElement);
   return (
@@ -109,7 +110,7 @@ interface ContentProps extends PanelProps, View {
 }
 
 function Content({ conversation, opened, onOpen, onFix = focusToWrite, ...view }: ContentProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const { data: list, isError, refetch } = useQuery(artifactsQuery(conversation));
   const heading = useRef<HTMLHeadingElement>(null);
   const previous = useRef(opened);
@@ -165,7 +166,8 @@ function Content({ conversation, opened, onOpen, onFix = focusToWrite, ...view }
 }
 
 function List({ list, onOpen }: { list: readonly Artifact[]; onOpen: (opened: Opened) => void }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(artifactMessages);
+  const { intl } = useLocalization();
   return (
     <ul className="min-h-0 grow overflow-y-auto px-2 pb-4">
       {list.map(({ artifact_id, title, kind, version, updated_at }) => (

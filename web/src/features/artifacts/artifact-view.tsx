@@ -8,7 +8,8 @@ import { Menu, MenuItem } from "../../controls/menu";
 import { NotLoaded } from "../../controls/not-loaded";
 import { QuietSelect } from "../../controls/select-list";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { artifactMessages } from "../../messages/artifact-panel";
 import { announce } from "../../parts/announcements";
 import { CopyButton } from "../../parts/copy-button";
 import { addToDraft } from "../composer";
@@ -40,7 +41,7 @@ interface ViewProps {
 }
 
 export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: ViewProps) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const { artifact_id: id, title, version: current } = artifact;
   const { selected, mode } = shown;
   const select = (wanted: number | null) => onShow({ ...shown, selected: wanted });
@@ -124,7 +125,7 @@ const formats = ["", "html", "docx"] as const;
 
 /** Downloads a version; a document in one of several formats. */
 function Download({ artifact, version }: { artifact: Artifact; version: number }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const label = t("artifacts.download");
   if (artifact.kind !== "document") {
     return (
@@ -158,7 +159,7 @@ function Download({ artifact, version }: { artifact: Artifact; version: number }
 
 /** Announces a version that was written while the artifact is shown. */
 function useAnnouncedVersion(title: string, version: number): void {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const known = useRef(version);
   useEffect(() => {
     if (version > known.current) announce(t("artifacts.updated", { title, version }));
@@ -184,7 +185,8 @@ interface SelectProps {
 }
 
 function VersionSelect({ artifact, label, value, onChange, without }: SelectProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(artifactMessages);
+  const { intl } = useLocalization();
   const { data: versions = [] } = useQuery(versionsQuery(artifact.artifact_id));
   // Until the list is loaded again, it may not have the newest version.
   const newest = { version: artifact.version, created_by: artifact.created_by, created_at: artifact.updated_at };
@@ -210,7 +212,7 @@ function VersionSelect({ artifact, label, value, onChange, without }: SelectProp
 
 /** What a version changes, compared with the one before it or with another one. */
 function Changes({ artifact, version }: { artifact: Artifact; version: number }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const [chosen, choose] = useState(version > 1 ? version - 1 : artifact.version);
   return (
     <div className="flex min-h-0 grow flex-col overflow-y-auto p-4 short:shrink-0">
@@ -230,7 +232,7 @@ function Changes({ artifact, version }: { artifact: Artifact; version: number })
 }
 
 function Restore({ artifact, version, onRestored }: { artifact: Artifact; version: number; onRestored: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(artifactMessages);
   const [pending, setPending] = useState(false);
   const restore = async () => {
     setPending(true);

@@ -22,7 +22,7 @@ const waits = "aria-disabled:opacity-70";
 
 export function LocationDialog({ conversation, onClose, returnTo }: LocationDialogProps) {
   const t = useMessages(consentMessages);
-  const { t: common, intl } = useLocalization();
+  const { intl } = useLocalization();
   const consents = useQuery(consentsQuery);
   const { data: shared = null } = useQuery(locationQuery(conversation));
   const [busy, setBusy] = useState<"sharing" | "stopping" | null>(null);
@@ -63,7 +63,7 @@ export function LocationDialog({ conversation, onClose, returnTo }: LocationDial
         consents.isError ? (
           <NotLoaded again={consents.refetch}>{t("privacy.not_loaded")}</NotLoaded>
         ) : (
-          <p role="status">{common("pages.list.loading")}</p>
+          <p role="status">{t("pages.list.loading")}</p>
         )
       ) : (
         <>

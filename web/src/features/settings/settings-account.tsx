@@ -7,7 +7,8 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { useSignOut } from "../sidebar";
 import {
   EmailField,
@@ -22,7 +23,7 @@ import { Section } from "./section";
 import { PendingEmail } from "./settings-pending-email";
 
 export function Account() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const signOut = useSignOut();
   const [open, setOpen] = useState<"name" | "email" | null>(null);
@@ -31,10 +32,10 @@ export function Account() {
   return (
     <Section id="profile" title={t("pages.settings.account")}>
       <Detail label={t("pages.name")} value={name}>
-        <Button onClick={() => setOpen("name")}>{t("pages.name.change")}</Button>
+        <Button onClick={() => setOpen("name")}>{t("settings.name.change")}</Button>
       </Detail>
-      <Detail label={t("pages.email")} value={email || t("pages.settings.no_email")}>
-        <Button onClick={() => setOpen("email")}>{t("pages.email.change")}</Button>
+      <Detail label={t("pages.email")} value={email || t("settings.no_email")}>
+        <Button onClick={() => setOpen("email")}>{t("settings.email.change")}</Button>
       </Detail>
       {pending !== null && (
         <PendingEmail
@@ -80,16 +81,16 @@ interface ChangeProps {
 }
 
 function NameDialog({ before, onClose }: ChangeProps) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [name, setName] = useState(before);
   const entry = useForm(async () => {
     if (name.trim() === "") return entry.refuse({ ...noErrors, fields: { display_name: "pages.auth.name_missing" } });
     show(await body(api.PUT("/account/name", { body: { display_name: name.trim() } })));
-    toast(t("pages.name.changed"));
+    toast(t("settings.name.changed"));
     onClose();
   });
   return (
-    <Dialog title={t("pages.name.change")} onClose={onClose}>
+    <Dialog title={t("settings.name.change")} onClose={onClose}>
       <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         <Field
           label={t("pages.name")}
@@ -102,7 +103,7 @@ function NameDialog({ before, onClose }: ChangeProps) {
           problem={entry.problem("display_name")}
         />
         <FormFooter entry={entry} extra={<Button onClick={onClose}>{t("pages.cancel")}</Button>}>
-          {t("pages.name.change")}
+          {t("settings.name.change")}
         </FormFooter>
       </form>
     </Dialog>
@@ -110,27 +111,27 @@ function NameDialog({ before, onClose }: ChangeProps) {
 }
 
 function EmailDialog({ before, onClose }: ChangeProps) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [email, setEmail] = useState(before);
   const proof = useReauthentication();
   const entry = useForm(() =>
     proof.run(async () => {
       const account = await body(api.PUT("/account/email", { body: { email: email.trim() } }));
       show(account);
-      toast(t(account.pending_email === null ? "pages.email.changed" : "pages.email.requested"));
+      toast(t(account.pending_email === null ? "settings.email.changed" : "settings.email.requested"));
       onClose();
     }),
   );
   return (
     <Dialog
-      title={t("pages.email.change")}
-      description={t(sendsMail ? "pages.email.confirm_hint" : "pages.email.change_hint")}
+      title={t("settings.email.change")}
+      description={t(sendsMail ? "settings.email.confirm_hint" : "settings.email.change_hint")}
       onClose={onClose}
     >
       <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         <EmailField email={email} setEmail={setEmail} autoFocus problem={entry.problem("email")} />
         <FormFooter entry={entry} extra={<Button onClick={onClose}>{t("pages.cancel")}</Button>}>
-          {t("pages.email.change")}
+          {t("settings.email.change")}
         </FormFooter>
       </form>
       <ReauthenticationDialog proof={proof} />

@@ -8,7 +8,8 @@ import { archiveQuery } from "../../api/queries";
 import { Button, IconButton } from "../../controls/button";
 import { NotLoaded } from "../../controls/not-loaded";
 import { ShowMore } from "../../controls/show-more";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import {
   confirmDeletion,
   restore,
@@ -23,7 +24,7 @@ import {
 import { uniqueConversations } from "../../api/conversation-pages";
 
 export function Archive() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(archiveQuery);
   const list = useRef<HTMLUListElement>(null);
   const removed = useRef(false);
@@ -46,9 +47,9 @@ export function Archive() {
     void SelectionToolbar.preload().catch(() => {});
     return () => void stopSelecting("archive");
   }, []);
-  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.archive.not_loaded")}</NotLoaded>;
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("settings.archive.not_loaded")}</NotLoaded>;
   if (data === undefined) return null;
-  if (archived.length === 0) return <p className="py-3 text-sm text-soft">{t("pages.archive.empty")}</p>;
+  if (archived.length === 0) return <p className="py-3 text-sm text-soft">{t("settings.archive.empty")}</p>;
   return (
     <>
       {selected === null ? (
@@ -98,7 +99,8 @@ interface RowProps {
 }
 
 function Row({ conversation, selected, onRestore }: RowProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const id = conversation.conversation_id;
   const deleting = useDeletion((deletion) => deletion.pending.has(id));
   const title = conversation.title || t("pages.untitled");
@@ -124,7 +126,7 @@ function Row({ conversation, selected, onRestore }: RowProps) {
         </Link>
         <span className="text-soft">{date}</span>
       </span>
-      <Button disabled={deleting} aria-label={t("pages.archive.restore_one", { title })} onClick={onRestore}>
+      <Button disabled={deleting} aria-label={t("settings.archive.restore_one", { title })} onClick={onRestore}>
         {t("pages.archive.restore")}
       </Button>
       <IconButton

@@ -3,7 +3,8 @@ import type { Change, Preference } from "../../api/settings-merge";
 import { change, useSettingsStore } from "../../api/settings-store";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { type Localization, useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { languages, type MessageKey } from "../../messages/catalog";
 
 const names: Record<Preference, MessageKey> = {
@@ -33,24 +34,25 @@ function valueOf(name: Preference, values: Change, t: Localization["t"]): string
 }
 
 export function SettingsConflictDialog() {
-  const { t, language } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { language } = useLocalization();
   const conflict = useSettingsStore((store) => store.conflict);
   if (conflict === null) return null;
   const close = () => useSettingsStore.setState({ conflict: null });
   return (
-    <Dialog title={t("pages.conflict.title")} description={t("pages.conflict.description")} onClose={close}>
+    <Dialog title={t("settings.conflict.title")} description={t("settings.conflict.description")} onClose={close}>
       <dl className="flex flex-col gap-3 text-sm">
         {conflict.names.map((name) => (
           <div key={name}>
             <dt className="font-medium">{t(names[name])}</dt>
-            <dd className="text-soft">{t("pages.conflict.here", { value: valueOf(name, conflict.change, t) })}</dd>
-            <dd className="text-soft">{t("pages.conflict.there", { value: valueOf(name, conflict.theirs, t) })}</dd>
+            <dd className="text-soft">{t("settings.conflict.here", { value: valueOf(name, conflict.change, t) })}</dd>
+            <dd className="text-soft">{t("settings.conflict.there", { value: valueOf(name, conflict.theirs, t) })}</dd>
           </div>
         ))}
       </dl>
       <div className="flex flex-wrap justify-end gap-2">
         <Button autoFocus onClick={close}>
-          {t("pages.conflict.use_theirs")}
+          {t("settings.conflict.use_theirs")}
         </Button>
         <Button
           look="primary"
@@ -59,7 +61,7 @@ export function SettingsConflictDialog() {
             void change(conflict.change, language);
           }}
         >
-          {t("pages.conflict.use_mine")}
+          {t("settings.conflict.use_mine")}
         </Button>
       </div>
     </Dialog>

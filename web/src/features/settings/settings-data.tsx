@@ -4,7 +4,8 @@ import { downloadExport } from "./account-export";
 import { Refusal } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { DataRow } from "./data-row";
 import { ReauthenticationDialog, useReauthentication } from "../sign-in";
 import { EraseAccount } from "./settings-erase";
@@ -28,7 +29,7 @@ export function Data() {
 type ExportState = "idle" | "busy" | "started" | "failed" | "unreachable";
 
 function Export() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [state, setState] = useState<ExportState>("idle");
   const proof = useReauthentication();
   const start = async () => {
@@ -48,7 +49,7 @@ function Export() {
   };
   return (
     <DataRow
-      title={t("pages.data.export")}
+      title={t("settings.data.export")}
       hint={t("pages.data.export.hint")}
       action={
         <Button

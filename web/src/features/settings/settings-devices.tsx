@@ -9,12 +9,13 @@ import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { parseUserAgent } from "./user-agent";
 import { ReauthenticationDialog, useReauthentication } from "../sign-in";
 
 export function Devices() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(devicesQuery);
   const [busy, setBusy] = useState<string | null>(null);
   const proof = useReauthentication();
@@ -38,7 +39,7 @@ export function Devices() {
         noticeSignOut(refusal);
         // 404: the session had already ended, which is the intended result.
         if (!(refusal instanceof Refusal) || refusal.status !== 404)
-          toast(t("pages.devices.failed"), { kind: "problem" });
+          toast(t("settings.devices.failed"), { kind: "problem" });
       })
       .finally(() => {
         setBusy(null);
@@ -46,7 +47,7 @@ export function Devices() {
       });
   };
   if (isError && data === undefined) {
-    return <NotLoaded again={refetch}>{t("pages.devices.not_loaded")}</NotLoaded>;
+    return <NotLoaded again={refetch}>{t("settings.devices.not_loaded")}</NotLoaded>;
   }
   // A device that was used between the loading of two pages may be on both.
   const listed = new Map(data?.pages.flatMap((page) => page.data).map((device) => [device.session_id, device]));
@@ -54,28 +55,33 @@ export function Devices() {
   const devices = [...listed.values()].toSorted((a, b) => Number(b.current) - Number(a.current));
   return (
     <>
-      <ul ref={list} tabIndex={-1} aria-label={t("pages.devices.title")} className="divide-y divide-line outline-none">
+      <ul
+        ref={list}
+        tabIndex={-1}
+        aria-label={t("settings.devices.title")}
+        className="divide-y divide-line outline-none"
+      >
         {devices.map((device) => (
           <Row
             key={device.session_id}
             device={device}
             busy={busy !== null}
             onEnd={() =>
-              run(device.session_id, t("pages.devices.signed_out"), () =>
+              run(device.session_id, t("settings.devices.signed_out"), () =>
                 api.DELETE("/auth/sessions/{session_id}", { params: { path: { session_id: device.session_id } } }),
               )
             }
           />
         ))}
       </ul>
-      <ShowMore label={t("pages.devices.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
+      <ShowMore label={t("settings.devices.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       {devices.length > 1 && (
         <Button
           className="my-3 w-fit aria-disabled:text-faint"
           aria-disabled={busy !== null}
-          onClick={() => run("all", t("pages.devices.others_signed_out"), () => api.DELETE("/auth/sessions"))}
+          onClick={() => run("all", t("settings.devices.others_signed_out"), () => api.DELETE("/auth/sessions"))}
         >
-          {t("pages.devices.sign_out_others")}
+          {t("settings.devices.sign_out_others")}
         </Button>
       )}
       <ReauthenticationDialog proof={proof} />
@@ -84,14 +90,15 @@ export function Devices() {
 }
 
 function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: () => void }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const { browser, system } = parseUserAgent(device.user_agent);
   const name =
     browser === null
-      ? t("pages.devices.unknown")
+      ? t("settings.devices.unknown")
       : system === null
         ? browser
-        : t("pages.devices.name", { browser, system });
+        : t("settings.devices.name", { browser, system });
   return (
     <li className="flex items-center gap-3 py-3">
       <span className="text-soft">
@@ -101,8 +108,8 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
         <span className="font-medium wrap-anywhere">{name}</span>
         <span className="text-soft">
           {device.current
-            ? t("pages.devices.this")
-            : t("pages.devices.used", {
+            ? t("settings.devices.this")
+            : t("settings.devices.used", {
                 when: intl.formatDate(device.last_used_at, { dateStyle: "medium", timeStyle: "short" }),
               })}
         </span>
@@ -111,7 +118,7 @@ function Row({ device, busy, onEnd }: { device: Device; busy: boolean; onEnd: ()
         <Button
           aria-disabled={busy}
           className="aria-disabled:text-faint"
-          aria-label={t("pages.devices.sign_out_one", { name })}
+          aria-label={t("settings.devices.sign_out_one", { name })}
           onClick={onEnd}
         >
           {t("pages.sign_out")}

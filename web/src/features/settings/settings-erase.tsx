@@ -11,7 +11,7 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { settingsMessages, type SettingsMessageKey } from "../../messages/settings";
-import { useLocalization, useMessages } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { DataRow } from "./data-row";
 import { FormError } from "../../controls/form-error";
 import { ReauthenticationDialog, useReauthentication } from "../sign-in";
@@ -74,7 +74,6 @@ export function EraseAccount() {
 
 function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => void }) {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const [confirmation, setConfirmation] = useState(first);
   const [typed, setTyped] = useState("");
@@ -135,9 +134,9 @@ function EraseDialog({ first, onClose }: { first: Confirmation; onClose: () => v
           {problem !== null && <FormError>{t(problem)}</FormError>}
         </div>
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={close}>{common("pages.cancel")}</Button>
+          <Button onClick={close}>{t("pages.cancel")}</Button>
           <Button type="submit" look="danger" icon="trash" disabled={!confirmed} aria-disabled={busy || undefined}>
-            {busy ? common("pages.auth.busy") : t("settings.erase.do")}
+            {busy ? t("pages.auth.busy") : t("settings.erase.do")}
           </Button>
         </div>
       </form>

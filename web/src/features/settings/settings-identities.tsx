@@ -8,7 +8,8 @@ import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { ConfirmedForm, providers, titleOf } from "../sign-in";
 import { Section } from "./section";
 
@@ -21,7 +22,7 @@ function nameOf({ provider, issuer }: Identity): string {
 
 /** The section, if the service has providers or the account has identities. */
 export function Identities() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data, isError, refetch, ...more } = useInfiniteQuery(identitiesQuery);
   const [opened, setOpened] = useState<Identity | null>(null);
   const list = useRef<HTMLUListElement>(null);
@@ -34,30 +35,30 @@ export function Identities() {
   const identities = data?.pages.flatMap((page) => page.data ?? []) ?? [];
   if (providers.length === 0 && identities.length === 0) return null;
   return (
-    <Section id="identities" title={t("pages.identities.title")} hint={t("pages.identities.hint")}>
+    <Section id="identities" title={t("settings.identities.title")} hint={t("settings.identities.hint")}>
       {isError && data === undefined ? (
-        <NotLoaded again={refetch}>{t("pages.identities.not_loaded")}</NotLoaded>
+        <NotLoaded again={refetch}>{t("settings.identities.not_loaded")}</NotLoaded>
       ) : (
         <ul
           ref={list}
           tabIndex={-1}
-          aria-label={t("pages.identities.title")}
+          aria-label={t("settings.identities.title")}
           className="divide-y divide-line outline-none"
         >
           {identities.map((identity) => (
             <Row key={identity.identity_id} identity={identity} onUnlink={() => setOpened(identity)} />
           ))}
           {data !== undefined && identities.length === 0 && (
-            <li className="py-3 text-sm text-soft">{t("pages.identities.empty")}</li>
+            <li className="py-3 text-sm text-soft">{t("settings.identities.empty")}</li>
           )}
         </ul>
       )}
-      <ShowMore label={t("pages.identities.more")} {...more} />
+      <ShowMore label={t("settings.identities.more")} {...more} />
       {opened !== null && (
         <ConfirmedForm
-          title={t("pages.identities.unlink_title", { name: nameOf(opened) })}
-          description={t("pages.identities.unlink_hint")}
-          action={t("pages.identities.unlink")}
+          title={t("settings.identities.unlink_title", { name: nameOf(opened) })}
+          description={t("settings.identities.unlink_hint")}
+          action={t("settings.identities.unlink")}
           look="danger"
           reasons={{ 404: "pages.identities.gone", 409: "pages.identities.last" }}
           run={async () => {
@@ -65,7 +66,7 @@ export function Identities() {
             await api.DELETE("/account/identities/{identity_id}", { params: { path } });
             await refetchInAllTabs("identities");
             unlinked.current = true;
-            toast(t("pages.identities.unlinked"));
+            toast(t("settings.identities.unlinked"));
           }}
           onClose={() => setOpened(null)}
         />
@@ -75,7 +76,8 @@ export function Identities() {
 }
 
 function Row({ identity, onUnlink }: { identity: Identity; onUnlink: () => void }) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const name = nameOf(identity);
   return (
     <li className="flex items-center gap-3 py-3">
@@ -87,11 +89,11 @@ function Row({ identity, onUnlink }: { identity: Identity; onUnlink: () => void 
           {name}
         </span>
         <span className="text-soft">
-          {t("pages.identities.linked_on", { when: intl.formatDate(identity.linked_at, { dateStyle: "medium" }) })}
+          {t("settings.identities.linked_on", { when: intl.formatDate(identity.linked_at, { dateStyle: "medium" }) })}
         </span>
-        {identity.provider === null && <span className="text-soft">{t("pages.identities.unavailable")}</span>}
+        {identity.provider === null && <span className="text-soft">{t("settings.identities.unavailable")}</span>}
       </span>
-      <IconButton icon="trash" label={t("pages.identities.unlink")} target={name} onClick={onUnlink} />
+      <IconButton icon="trash" label={t("settings.identities.unlink")} target={name} onClick={onUnlink} />
     </li>
   );
 }

@@ -39,7 +39,6 @@ const sources = {
 
 export function ImportList() {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(importsQuery);
   const uploading = useUpload(({ current }) => current !== null);
   const uploaded = useUpload(({ outcome }) => outcome?.importID ?? null);
@@ -93,7 +92,7 @@ export function ImportList() {
           ))}
         </ul>
       )}
-      <ShowMore label={common("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
+      <ShowMore label={t("pages.archive.more")} {...{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
       <div role="status" className={failed ? "pb-3 text-sm" : "sr-only"}>
         {failed ? <FormError>{t("settings.imports.not_cancelled")}</FormError> : announced}
       </div>
@@ -181,7 +180,7 @@ function reasonKey(reason: string): SettingsMessageKey {
 
 function Report({ report }: { report: Import["report"] }) {
   const t = useMessages(settingsMessages);
-  const { t: common, intl } = useLocalization();
+  const { intl } = useLocalization();
   const [listed, setListed] = useState(listedEntries);
   const { reasons, entries, more_entries } = report;
   return (
@@ -201,7 +200,7 @@ function Report({ report }: { report: Import["report"] }) {
       </ul>
       {listed < entries.length && (
         <Button className="mt-3 w-fit" onClick={() => setListed(listed + listedEntries)}>
-          {common("pages.archive.more")}
+          {t("pages.archive.more")}
         </Button>
       )}
       {listed >= entries.length && more_entries > 0 && (
@@ -214,8 +213,8 @@ function Report({ report }: { report: Import["report"] }) {
 /** An occurrence of a reason: the conversation or the file, and what the service adds about it. */
 function Entry({ entry }: { entry: ImportEntry }) {
   const t = useMessages(settingsMessages);
-  const { t: common, intl } = useLocalization();
-  const title = entry.title || (entry.conversation_id === undefined ? "" : common("pages.untitled"));
+  const { intl } = useLocalization();
+  const title = entry.title || (entry.conversation_id === undefined ? "" : t("pages.untitled"));
   return (
     <li className="flex flex-col">
       {entry.conversation_id !== undefined ? (

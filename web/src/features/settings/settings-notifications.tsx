@@ -2,11 +2,12 @@
 import { useState } from "react";
 import { Check } from "../../controls/form-controls";
 import { useDevice } from "../../controls/device";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { Section } from "./section";
 
 export function Notifications() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const wanted = useDevice(({ notify }) => notify);
   const [permission, setPermission] = useState(() => ("Notification" in window ? Notification.permission : null));
   if (permission === null) return null;
@@ -16,11 +17,11 @@ export function Notifications() {
     useDevice.setState({ notify: on && given === "granted" });
   };
   return (
-    <Section id="notifications" title={t("pages.notify")} hint={t("pages.device.hint")}>
+    <Section id="notifications" title={t("settings.notify")} hint={t("settings.device.hint")}>
       <div className="py-2">
         <Check
-          label={t("pages.notify.approvals")}
-          hint={t(permission === "denied" ? "pages.notify.blocked" : "pages.notify.hint")}
+          label={t("settings.notify.approvals")}
+          hint={t(permission === "denied" ? "settings.notify.blocked" : "settings.notify.hint")}
           checked={wanted && permission === "granted"}
           onChange={(on) => void change(on)}
         />

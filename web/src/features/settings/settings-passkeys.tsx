@@ -8,14 +8,15 @@ import { Field } from "../../controls/field";
 import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { ConfirmedForm } from "../sign-in";
 import { parseUserAgent } from "./user-agent";
 
 type Opened = { what: "add" } | { what: "rename" | "remove"; passkey: Passkey };
 
 export function Passkeys() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data, isError, refetch } = useQuery(passkeysQuery);
   const [opened, setOpened] = useState<Opened | null>(null);
   const list = useRef<HTMLUListElement>(null);
@@ -26,17 +27,22 @@ export function Passkeys() {
     removed.current = false;
   }, [data]);
   const close = () => setOpened(null);
-  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.passkeys.not_loaded")}</NotLoaded>;
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("settings.passkeys.not_loaded")}</NotLoaded>;
   return (
     <>
-      <ul ref={list} tabIndex={-1} aria-label={t("pages.passkeys.title")} className="divide-y divide-line outline-none">
+      <ul
+        ref={list}
+        tabIndex={-1}
+        aria-label={t("settings.passkeys.title")}
+        className="divide-y divide-line outline-none"
+      >
         {data?.map((passkey) => (
           <Row key={passkey.passkey_id} passkey={passkey} open={(what) => setOpened({ what, passkey })} />
         ))}
-        {data?.length === 0 && <li className="py-3 text-sm text-soft">{t("pages.passkeys.empty")}</li>}
+        {data?.length === 0 && <li className="py-3 text-sm text-soft">{t("settings.passkeys.empty")}</li>}
       </ul>
       <Button icon="key" className="my-3 w-fit" onClick={() => setOpened({ what: "add" })}>
-        {t("pages.passkeys.add")}
+        {t("settings.passkeys.add")}
       </Button>
       {opened?.what === "add" && <AddDialog onClose={close} />}
       {opened?.what === "rename" && <RenameDialog passkey={opened.passkey} onClose={close} />}
@@ -48,8 +54,9 @@ export function Passkeys() {
 }
 
 function Row({ passkey, open }: { passkey: Passkey; open: (what: "rename" | "remove") => void }) {
-  const { t, intl } = useLocalization();
-  const added = t("pages.passkeys.added_on", { when: intl.formatDate(passkey.created_at, { dateStyle: "medium" }) });
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
+  const added = t("settings.passkeys.added_on", { when: intl.formatDate(passkey.created_at, { dateStyle: "medium" }) });
   return (
     <li className="flex items-center gap-3 py-3">
       <span className="text-soft">
@@ -62,16 +69,21 @@ function Row({ passkey, open }: { passkey: Passkey; open: (what: "rename" | "rem
         <span className="text-soft">{added}</span>
         <span className="text-soft">
           {passkey.last_used_at === null
-            ? t("pages.passkeys.unused")
-            : t("pages.devices.used", {
+            ? t("settings.passkeys.unused")
+            : t("settings.devices.used", {
                 when: intl.formatDate(passkey.last_used_at, { dateStyle: "medium", timeStyle: "short" }),
               })}
         </span>
       </span>
-      <IconButton icon="edit" label={t("pages.passkeys.rename")} target={passkey.name} onClick={() => open("rename")} />
+      <IconButton
+        icon="edit"
+        label={t("settings.passkeys.rename")}
+        target={passkey.name}
+        onClick={() => open("rename")}
+      />
       <IconButton
         icon="trash"
-        label={t("pages.passkeys.remove")}
+        label={t("settings.passkeys.remove")}
         target={passkey.name}
         onClick={() => open("remove")}
       />
@@ -80,10 +92,10 @@ function Row({ passkey, open }: { passkey: Passkey; open: (what: "rename" | "rem
 }
 
 function NameField({ name, setName }: { name: string; setName: (name: string) => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   return (
     <Field
-      label={t("pages.passkeys.name")}
+      label={t("settings.passkeys.name")}
       dir="auto"
       autoComplete="off"
       autoFocus
@@ -96,20 +108,22 @@ function NameField({ name, setName }: { name: string; setName: (name: string) =>
 }
 
 function AddDialog({ onClose }: { onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { browser, system } = parseUserAgent(navigator.userAgent);
   const [name, setName] = useState(
-    browser !== null && system !== null ? t("pages.devices.name", { browser, system }) : t("pages.passkeys.default"),
+    browser !== null && system !== null
+      ? t("settings.devices.name", { browser, system })
+      : t("settings.passkeys.default"),
   );
   return (
     <ConfirmedForm
-      title={t("pages.passkeys.add")}
-      description={t("pages.passkeys.add_hint")}
-      action={t("pages.passkeys.continue")}
+      title={t("settings.passkeys.add")}
+      description={t("settings.passkeys.add_hint")}
+      action={t("settings.passkeys.continue")}
       reasons={{ 409: "pages.passkeys.limit" }}
       run={async () => {
         await addPasskey(name.trim());
-        toast(t("pages.passkeys.added"));
+        toast(t("settings.passkeys.added"));
       }}
       onClose={onClose}
     >
@@ -119,12 +133,12 @@ function AddDialog({ onClose }: { onClose: () => void }) {
 }
 
 function RenameDialog({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [name, setName] = useState(passkey.name);
   return (
     <ConfirmedForm
-      title={t("pages.passkeys.rename")}
-      action={t("pages.passkeys.save")}
+      title={t("settings.passkeys.rename")}
+      action={t("settings.passkeys.save")}
       reasons={{ 404: "pages.passkeys.gone", 422: "pages.passkeys.name_invalid" }}
       run={() => renamePasskey(passkey.passkey_id, name.trim())}
       onClose={onClose}
@@ -135,18 +149,18 @@ function RenameDialog({ passkey, onClose }: { passkey: Passkey; onClose: () => v
 }
 
 function RemoveDialog(of: { passkey: Passkey; onRemoved: () => void; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   return (
     <ConfirmedForm
-      title={t("pages.passkeys.remove_title", { name: of.passkey.name })}
-      description={t("pages.passkeys.remove_hint")}
-      action={t("pages.passkeys.remove")}
+      title={t("settings.passkeys.remove_title", { name: of.passkey.name })}
+      description={t("settings.passkeys.remove_hint")}
+      action={t("settings.passkeys.remove")}
       look="danger"
       reasons={{ 404: "pages.passkeys.gone", 409: "pages.passkeys.last" }}
       run={async () => {
         await removePasskey(of.passkey.passkey_id);
         of.onRemoved();
-        toast(t("pages.passkeys.removed"));
+        toast(t("settings.passkeys.removed"));
       }}
       onClose={of.onClose}
     />

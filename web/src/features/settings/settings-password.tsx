@@ -7,7 +7,8 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field, PasswordField } from "../../controls/field";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import {
   FormFooter,
   minPasswordLength,
@@ -19,19 +20,19 @@ import {
 } from "../sign-in";
 
 export function ChangePassword() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const [open, setOpen] = useState(false);
   return (
     <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 py-3">
       <span className="text-sm font-medium">{t("pages.password")}</span>
-      <Button onClick={() => setOpen(true)}>{t("pages.password.change")}</Button>
+      <Button onClick={() => setOpen(true)}>{t("settings.password.change")}</Button>
       {open && <PasswordDialog onClose={() => setOpen(false)} />}
     </div>
   );
 }
 
 function PasswordDialog({ onClose }: { onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
@@ -48,12 +49,12 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
       forgetToken();
       queryClient.setQueryData(sessionQuery.queryKey, renewed);
       void refetchInAllTabs("devices");
-      toast(t("pages.password.changed"));
+      toast(t("settings.password.changed"));
       onClose();
     });
   });
   return (
-    <Dialog title={t("pages.password.change")} description={t("pages.password.signs_out")} onClose={onClose}>
+    <Dialog title={t("settings.password.change")} description={t("settings.password.signs_out")} onClose={onClose}>
       <form method="post" ref={entry.form} onSubmit={entry.submit} className="flex flex-col gap-4">
         {/* Password managers need the user name. */}
         <Field
@@ -66,8 +67,8 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
           value={session?.account.email ?? ""}
         />
         <PasswordField
-          label={t("pages.password.current")}
-          hint={providers.length > 0 ? t("pages.password.none") : undefined}
+          label={t("settings.password.current")}
+          hint={providers.length > 0 ? t("settings.password.none") : undefined}
           autoComplete="current-password"
           autoFocus
           required={providers.length === 0}
@@ -85,7 +86,7 @@ function PasswordDialog({ onClose }: { onClose: () => void }) {
           problem={entry.problem("new_password") ?? entry.problem("email")}
         />
         <FormFooter entry={entry} extra={<Button onClick={onClose}>{t("pages.cancel")}</Button>}>
-          {t("pages.password.change")}
+          {t("settings.password.change")}
         </FormFooter>
       </form>
       <ReauthenticationDialog proof={proof} />

@@ -5,7 +5,8 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
 import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 
 function problemOf(refusal: unknown): MessageKey {
   if (!(refusal instanceof Refusal)) return "pages.auth.unavailable";
@@ -22,7 +23,8 @@ interface PendingEmailProps {
 }
 
 export function PendingEmail({ email, expiresAt, show, onCancelled }: PendingEmailProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { intl } = useLocalization();
   const [busy, setBusy] = useState(false);
   const run = (request: () => Promise<void>) => {
     if (busy) return;
@@ -38,23 +40,23 @@ export function PendingEmail({ email, expiresAt, show, onCancelled }: PendingEma
   };
   const resend = async () => {
     show(await body(api.POST("/account/pending-email/resend")));
-    toast(t("pages.email.resent"));
+    toast(t("settings.email.resent"));
   };
   const cancel = async () => {
     await api.DELETE("/account/pending-email");
     onCancelled();
-    toast(t("pages.email.cancelled"));
+    toast(t("settings.email.cancelled"));
   };
   const when = intl.formatDate(expiresAt ?? undefined, { dateStyle: "medium", timeStyle: "short" });
   return (
-    <div role="group" aria-label={t("pages.email.pending_title")} className="flex flex-col gap-3 py-3 text-sm">
-      <p className="text-soft wrap-anywhere">{t("pages.email.pending", { email, when })}</p>
+    <div role="group" aria-label={t("settings.email.pending_title")} className="flex flex-col gap-3 py-3 text-sm">
+      <p className="text-soft wrap-anywhere">{t("settings.email.pending", { email, when })}</p>
       <div className="flex flex-wrap gap-2">
         <Button aria-disabled={busy} onClick={() => run(resend)}>
-          {t("pages.email.resend")}
+          {t("settings.email.resend")}
         </Button>
         <Button aria-disabled={busy} onClick={() => run(cancel)}>
-          {t("pages.email.cancel")}
+          {t("settings.email.cancel")}
         </Button>
       </div>
     </div>

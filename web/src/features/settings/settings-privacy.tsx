@@ -7,14 +7,15 @@ import { Check } from "../../controls/form-controls";
 import { NotLoaded } from "../../controls/not-loaded";
 import { toast } from "../../controls/toast";
 import { consentMessages } from "../../messages/consents";
-import { useLocalization, useMessages } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 
 /** The sources that tools read, in this order. The others need no consent yet. */
 const sources = ["conversations", "files", "projects", "location"] as const;
 type Source = (typeof sources)[number];
 
 export function Privacy() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const text = useMessages(consentMessages);
   const { data, isError, refetch } = useQuery(consentsQuery);
   const [pending, setPending] = useState<Partial<Record<Source, { granted: boolean; precise: boolean }>>>({});
@@ -26,7 +27,7 @@ export function Privacy() {
       await storeConsent(source, granted, precise);
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
-      toast(t(refusal.outcomeUnknown ? "pages.settings.outcome_unknown" : "pages.settings.refused"), {
+      toast(t(refusal.outcomeUnknown ? "settings.outcome_unknown" : "settings.refused"), {
         kind: "problem",
       });
       await refetch();

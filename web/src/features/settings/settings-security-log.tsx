@@ -57,13 +57,12 @@ const events = [
 
 export function SecurityLog() {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(securityLogQuery);
   if (isError && data === undefined)
     return <NotLoaded again={refetch}>{t("settings.security_log.not_loaded")}</NotLoaded>;
   return (
     <>
-      <ul aria-label={common("pages.security_log.title")} className="divide-y divide-line">
+      <ul aria-label={t("settings.security_log.title")} className="divide-y divide-line">
         {data?.pages
           .flatMap((page) => page.data ?? [])
           .map((entry) => (

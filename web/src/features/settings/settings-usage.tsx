@@ -19,7 +19,6 @@ const listedConversations = 5;
 
 export function Usage() {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const from = firstShownDay(useToday());
   const days = useQuery(usageQuery("day", from));
   const profiles = useQuery(usageQuery("profile", from));
@@ -32,7 +31,7 @@ export function Usage() {
   if (days.data === undefined || profiles.data === undefined || conversations.data === undefined)
     return (
       <p role="status" className="py-3 text-sm text-soft">
-        {common("pages.list.loading")}
+        {t("pages.list.loading")}
       </p>
     );
   return (
@@ -132,10 +131,9 @@ function Days({ groups, from }: { groups: readonly UsageGroup[]; from: string })
 
 function Profiles({ groups }: { groups: readonly UsageGroup[] }) {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const nameOf = (key: string) =>
     key === "auto" || key === "balanced" || key === "deep_reasoning" || key === "coding"
-      ? common(`pages.profile.${key}`)
+      ? t(`pages.profile.${key}`)
       : t("settings.usage.no_profile");
   return (
     <div className="py-3">
@@ -151,7 +149,6 @@ function Profiles({ groups }: { groups: readonly UsageGroup[] }) {
 
 function Conversations({ groups, complete }: { groups: readonly UsageGroup[]; complete: boolean }) {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const [listed, setListed] = useState(listedConversations);
   if (groups.length === 0) return null;
   return (
@@ -167,7 +164,7 @@ function Conversations({ groups, complete }: { groups: readonly UsageGroup[]; co
       />
       {listed < groups.length && (
         <Button className="mt-3 w-fit" onClick={() => setListed(listed + listedConversations)}>
-          {common("pages.archive.more")}
+          {t("pages.archive.more")}
         </Button>
       )}
     </div>
@@ -178,7 +175,6 @@ const byTokens = (groups: readonly UsageGroup[]): UsageGroup[] => groups.toSorte
 
 function ConversationTitle({ id }: { id: string }) {
   const t = useMessages(settingsMessages);
-  const { t: common } = useLocalization();
   const { data, error } = useQuery(conversationQuery(id));
   if (error instanceof Refusal && error.status === 404)
     return <span className="text-soft">{t("settings.usage.deleted")}</span>;
@@ -189,7 +185,7 @@ function ConversationTitle({ id }: { id: string }) {
       dir="auto"
       className="block truncate py-0.5 [text-align:match-parent] hover:underline"
     >
-      {data === undefined ? common("pages.list.loading") : data.title || common("pages.untitled")}
+      {data === undefined ? t("pages.list.loading") : data.title || t("pages.untitled")}
     </Link>
   );
 }

@@ -11,7 +11,8 @@ import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { requestAction, onMac, formatKeys } from "../../keys/keys";
 import { useSendKey } from "../../keys/send-keys";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages } from "../../messages/settings";
 import { languages } from "../../messages/catalog";
 import { About } from "./settings-about";
 import { Account } from "./settings-account";
@@ -42,7 +43,7 @@ function showAddressedSection(): void {
 }
 
 export function SettingsPage() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const heading = useRef<HTMLHeadingElement>(null);
   const { isPending } = useQuery(settingsQuery);
   const { scroller, current, show } = useCurrentSection();
@@ -56,7 +57,7 @@ export function SettingsPage() {
           {t("pages.settings.title")}
         </h1>
         <nav
-          aria-label={t("pages.settings.sections")}
+          aria-label={t("settings.sections")}
           className="sticky top-0 z-10 -mx-5 self-start overflow-x-auto bg-paper px-3 py-2 md:top-4 md:mx-0 md:overflow-visible md:px-0"
         >
           <ul className="flex gap-1 md:-ms-3 md:flex-col">
@@ -83,17 +84,17 @@ export function SettingsPage() {
             <Accessibility />
           </Anchor>
           <Anchor id="archive">
-            <Section id="archived" title={t("pages.archive.title")} hint={t("pages.archive.hint")}>
+            <Section id="archived" title={t("pages.archive.title")} hint={t("settings.archive.hint")}>
               <Archive />
             </Section>
           </Anchor>
           <Anchor id="shares">
-            <Section id="shared-links" title={t("pages.shares.title")} hint={t("pages.shares.hint")}>
+            <Section id="shared-links" title={t("pages.shares.title")} hint={t("shares.hint")}>
               <ShareList conversation={null} />
             </Section>
           </Anchor>
           <Anchor id="usage">
-            <Section id="tokens" title={t("pages.usage.title")} hint={t("pages.usage.hint")}>
+            <Section id="tokens" title={t("pages.usage.title")} hint={t("settings.usage.hint")}>
               <Usage />
             </Section>
           </Anchor>
@@ -112,15 +113,15 @@ export function SettingsPage() {
               <ChangePassword />
             </Section>
             {passkeysSupported && (
-              <Section id="passkeys" title={t("pages.passkeys.title")} hint={t("pages.passkeys.hint")}>
+              <Section id="passkeys" title={t("settings.passkeys.title")} hint={t("settings.passkeys.hint")}>
                 <Passkeys />
               </Section>
             )}
             <Identities />
-            <Section id="devices" title={t("pages.devices.title")} hint={t("pages.devices.hint")}>
+            <Section id="devices" title={t("settings.devices.title")} hint={t("settings.devices.hint")}>
               <Devices />
             </Section>
-            <Section id="security-log" title={t("pages.security_log.title")} hint={t("pages.security_log.hint")}>
+            <Section id="security-log" title={t("settings.security_log.title")} hint={t("settings.security_log.hint")}>
               <SecurityLog />
             </Section>
           </Anchor>
@@ -175,14 +176,15 @@ function useCurrentSection() {
 }
 
 function Preferences() {
-  const { t, language } = useLocalization();
+  const t = useMessages(settingsMessages);
+  const { language } = useLocalization();
   const { data: stored, isError, refetch } = useQuery(settingsQuery);
   const pending = useSettingsStore((store) => store.pending);
   const sendKey = useSendKey();
   if (stored === undefined) {
     return isError ? (
       <Anchor id="appearance">
-        <Section id="theme" title={t("pages.settings.appearance")} hint={t("pages.settings.not_loaded")}>
+        <Section id="theme" title={t("pages.settings.appearance")} hint={t("settings.not_loaded")}>
           <NotLoaded again={refetch}>{t("pages.retry")}</NotLoaded>
         </Section>
       </Anchor>
@@ -275,29 +277,29 @@ function Preferences() {
 
 /** Announces to screen readers that changes are stored, and displays a failure. */
 function SaveStatus() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const { refusal, storedAt: stored } = useSettingsStore();
   return (
     <div role="status" className={refusal === null ? "sr-only" : ""}>
       {refusal !== null ? (
         <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
           <Icon name="warning" size={16} />
-          {t(refusal.outcomeUnknown ? "pages.settings.outcome_unknown" : "pages.settings.refused")}
+          {t(refusal.outcomeUnknown ? "settings.outcome_unknown" : "settings.refused")}
         </p>
       ) : (
-        stored > 0 && t("pages.settings.stored")
+        stored > 0 && t("settings.stored")
       )}
     </div>
   );
 }
 
 function Accessibility() {
-  const { t } = useLocalization();
+  const t = useMessages(settingsMessages);
   const device = useDevice();
   return (
-    <Section id="device" title={t("pages.device.title")} hint={t("pages.device.hint")}>
+    <Section id="device" title={t("pages.device.title")} hint={t("settings.device.hint")}>
       <Segmented
-        label={t("pages.announce")}
+        label={t("settings.announce")}
         value={device.announce}
         onChange={(announce) => useDevice.setState({ announce })}
         options={(["end", "sentences", "off"] as const).map((value) => ({

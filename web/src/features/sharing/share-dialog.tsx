@@ -18,8 +18,8 @@ import { Field } from "../../controls/field";
 import { Segmented } from "../../controls/form-controls";
 import { Icon } from "../../controls/icon";
 import { byteSize } from "../../messages/byte-size";
-import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { sharingMessages, type SharingMessageKey } from "../../messages/sharing";
 import { Disclosure } from "../../parts/disclosure";
 import { copyText } from "../../parts/export-text";
 import { Choices } from "./choices";
@@ -34,25 +34,25 @@ export function ShareDialog() {
 }
 
 /** The message that explains why the service does not share a conversation. */
-function reasonOf(refusal: unknown, conversation: Conversation): MessageKey {
-  if (!(refusal instanceof Refusal)) return "pages.share.failed";
-  if (refusal.outcomeUnknown || refusal.code === "idempotency_in_progress") return "pages.share.outcome_unknown";
+function reasonOf(refusal: unknown, conversation: Conversation): SharingMessageKey {
+  if (!(refusal instanceof Refusal)) return "share.failed";
+  if (refusal.outcomeUnknown || refusal.code === "idempotency_in_progress") return "share.outcome_unknown";
   switch (refusal.code) {
     case "turn_in_progress":
       return "pages.share.answering";
     case "too_many_shares":
-      return "pages.share.too_many";
+      return "share.too_many";
     case "conflict":
-      return conversation.temporary ? "pages.share.temporary" : "pages.share.empty";
+      return conversation.temporary ? "share.temporary" : "share.empty";
   }
-  if (refusal.status === 404) return "pages.share.gone";
-  if (refusal.status !== 422) return "pages.share.failed";
+  if (refusal.status === 404) return "share.gone";
+  if (refusal.status !== 422) return "share.failed";
   const ofArtifacts = refusal.problem?.errors?.some(({ field }) => field === "body.artifact_ids");
-  return ofArtifacts === true ? "pages.share.artifacts_too_large" : "pages.share.too_long";
+  return ofArtifacts === true ? "share.artifacts_too_large" : "share.too_long";
 }
 
 function OpenDialog({ conversation }: { conversation: Conversation }) {
-  const { t } = useLocalization();
+  const t = useMessages(sharingMessages);
   const id = conversation.conversation_id;
   const preview = useInfiniteQuery(sharePreviewQuery(id));
   const [days, setDays] = useState<ShareDays>(30);
@@ -80,10 +80,10 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
   const unavailable = preview.isError && first === undefined;
   const final = preview.error instanceof Refusal && !preview.error.outcomeUnknown;
   return (
-    <Dialog title={t("pages.share.title")} description={t("pages.share.hint")} onClose={close}>
+    <Dialog title={t("share.title")} description={t("share.hint")} onClose={close}>
       {first !== undefined && <Preview preview={preview} title={first.title} count={first.message_count} />}
       {unavailable && (
-        <Explanation reason={final ? reasonOf(preview.error, conversation) : "pages.share.no_preview"}>
+        <Explanation reason={final ? reasonOf(preview.error, conversation) : "share.no_preview"}>
           {!final && (
             <Button icon="retry" onClick={() => void preview.refetch()}>
               {t("pages.retry")}
@@ -108,16 +108,16 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
             {first.files.length > 0 && <Files preview={first} chosen={files} onChange={setFiles} />}
             {first.artifacts.length > 0 && <Artifacts preview={first} chosen={artifacts} onChange={setArtifacts} />}
             <Segmented
-              label={t("pages.share.expiry")}
+              label={t("share.expiry")}
               value={`${days}`}
               onChange={(chosen) => setDays(Number(chosen) as ShareDays)}
-              options={shareDays.map((count) => ({ value: `${count}`, label: t("pages.share.days", { count }) }))}
+              options={shareDays.map((count) => ({ value: `${count}`, label: t("share.days", { count }) }))}
             />
             {refusal !== null && <Explanation reason={reasonOf(refusal, conversation)} />}
             <div className="flex justify-end gap-2">
               <Button onClick={close}>{t("pages.cancel")}</Button>
               <Button type="submit" look="primary" icon="link" aria-disabled={busy}>
-                {t(busy ? "pages.share.creating" : "pages.share.create")}
+                {t(busy ? "share.creating" : "share.create")}
               </Button>
             </div>
           </form>
@@ -127,7 +127,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
       {/* Outside of the parts that change, because screen readers announce only changes of a region that exists. */}
       <p role="status" className={created === null ? "sr-only" : "-mt-2 text-sm text-soft"}>
         {created !== null &&
-          t(copied === null ? "pages.share.created" : copied ? "pages.palette.link_copied" : "pages.keys.code_refused")}
+          t(copied === null ? "share.created" : copied ? "pages.palette.link_copied" : "pages.keys.code_refused")}
       </p>
       <section aria-labelledby="shares-of-conversation">
         <h3 id="shares-of-conversation" className="text-sm font-semibold">
@@ -142,8 +142,8 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
   );
 }
 
-function Explanation({ reason, children }: { reason: MessageKey; children?: React.ReactNode }) {
-  const { t } = useLocalization();
+function Explanation({ reason, children }: { reason: SharingMessageKey; children?: React.ReactNode }) {
+  const t = useMessages(sharingMessages);
   return (
     <div role="alert" className="flex flex-wrap items-center gap-3 rounded-md bg-warning-wash px-3 py-2 text-sm">
       <p className="flex min-w-48 grow items-start gap-2">
@@ -165,12 +165,13 @@ interface ChosenProps {
 
 /** The files of the messages. The service lists the first ones. */
 function Files({ preview: { files, file_count: count }, chosen, onChange }: ChosenProps) {
-  const { t, intl } = useLocalization();
-  const hints = [t("pages.share.files_hint", { count: maxSharedFiles })];
-  if (count > files.length) hints.push(t("pages.share.files_first", { shown: files.length, count }));
+  const t = useMessages(sharingMessages);
+  const { intl } = useLocalization();
+  const hints = [t("share.files_hint", { count: maxSharedFiles })];
+  if (count > files.length) hints.push(t("share.files_first", { shown: files.length, count }));
   return (
     <Choices
-      legend={t("pages.share.files")}
+      legend={t("share.files")}
       hint={hints.join(" ")}
       choices={files.map(({ file_id, filename, size }) => ({
         id: file_id,
@@ -185,12 +186,13 @@ function Files({ preview: { files, file_count: count }, chosen, onChange }: Chos
 
 /** The artifacts of the conversation. The service lists the newest ones. */
 function Artifacts({ preview: { artifacts, artifact_count: count }, chosen, onChange }: ChosenProps) {
-  const { t, intl } = useLocalization();
-  const hints = [t("pages.share.artifacts_hint", { count: maxSharedArtifacts })];
-  if (count > artifacts.length) hints.push(t("pages.share.artifacts_first", { shown: artifacts.length, count }));
+  const t = useMessages(sharingMessages);
+  const { intl } = useLocalization();
+  const hints = [t("share.artifacts_hint", { count: maxSharedArtifacts })];
+  if (count > artifacts.length) hints.push(t("share.artifacts_first", { shown: artifacts.length, count }));
   return (
     <Choices
-      legend={t("pages.share.artifacts")}
+      legend={t("share.artifacts")}
       hint={hints.join(" ")}
       choices={artifacts.map(({ artifact_id, kind, title, version, bytes }) => ({
         id: artifact_id,
@@ -215,7 +217,7 @@ interface PreviewProps {
 }
 
 function Preview({ preview, title, count }: PreviewProps) {
-  const { t } = useLocalization();
+  const t = useMessages(sharingMessages);
   const messages = preview.data?.pages.flatMap((page) => page.data) ?? [];
   return (
     <div className="rounded-md border border-line bg-sunken px-4 pt-3 pb-1 text-sm">
@@ -223,12 +225,12 @@ function Preview({ preview, title, count }: PreviewProps) {
         {title || t("pages.untitled")}
       </p>
       <p>{t("pages.share.count", { count })}</p>
-      <p className="mt-1 text-soft">{t("pages.share.left_out")}</p>
-      <Disclosure icon={<Icon name="eye" size={16} />} label={t("pages.share.messages")}>
+      <p className="mt-1 text-soft">{t("share.left_out")}</p>
+      <Disclosure icon={<Icon name="eye" size={16} />} label={t("share.messages")}>
         {/* The focus makes the region scrollable by keyboard. */}
         <div
           role="region"
-          aria-label={t("pages.share.messages")}
+          aria-label={t("share.messages")}
           tabIndex={0}
           className="flex max-h-48 flex-col gap-3 overflow-y-auto pe-2"
         >
@@ -245,7 +247,7 @@ function Preview({ preview, title, count }: PreviewProps) {
                 </p>
               ))}
               {message.attachments.length > 0 && (
-                <p className="text-xs text-soft">{t("pages.share.attached", { count: message.attachments.length })}</p>
+                <p className="text-xs text-soft">{t("share.attached", { count: message.attachments.length })}</p>
               )}
             </div>
           ))}
@@ -273,10 +275,10 @@ interface CreatedLinkProps {
 
 /** The address of the new share, with a button that copies it and has the focus. */
 function CreatedLink({ share, copied, onCopied }: CreatedLinkProps) {
-  const { t } = useLocalization();
+  const t = useMessages(sharingMessages);
   return (
     <Field
-      label={t("pages.share.link")}
+      label={t("share.link")}
       readOnly
       dir="ltr"
       value={share.url}
@@ -289,7 +291,7 @@ function CreatedLink({ share, copied, onCopied }: CreatedLinkProps) {
           className="me-1 shrink-0 -outline-offset-2"
           onClick={() => void copyText(share.url).then(onCopied)}
         >
-          {t("pages.share.copy")}
+          {t("share.copy")}
         </Button>
       }
     />

@@ -9,7 +9,8 @@ import { Dialog } from "../../controls/dialog";
 import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";
 import { ShowMore } from "../../controls/show-more";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { sharingMessages } from "../../messages/sharing";
 
 interface ShareListProps {
   /** The conversation whose shares are listed; null: all, each with a link to its conversation. */
@@ -18,7 +19,7 @@ interface ShareListProps {
 }
 
 export function ShareList({ conversation, onRevoked }: ShareListProps) {
-  const { t } = useLocalization();
+  const t = useMessages(sharingMessages);
   const { data, isError, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     sharesQuery(conversation),
   );
@@ -50,14 +51,14 @@ export function ShareList({ conversation, onRevoked }: ShareListProps) {
       setBusy(null);
     }
   };
-  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("pages.shares.not_loaded")}</NotLoaded>;
+  if (isError && data === undefined) return <NotLoaded again={refetch}>{t("shares.not_loaded")}</NotLoaded>;
   if (data === undefined) return null;
   // A share that was created between the loading of two pages may be on both.
   const shares = [...new Map(data.pages.flatMap((page) => page.data).map((one) => [one.share_id, one])).values()];
   return (
     <div ref={list} tabIndex={-1} className="outline-none">
       {shares.length === 0 ? (
-        <p className="py-3 text-sm text-soft">{t("pages.shares.empty")}</p>
+        <p className="py-3 text-sm text-soft">{t("shares.empty")}</p>
       ) : (
         <ul aria-label={t("pages.shares.title")} className="divide-y divide-line">
           {shares.map((share) => (
@@ -76,16 +77,16 @@ export function ShareList({ conversation, onRevoked }: ShareListProps) {
         {outcome === "failed" ? (
           <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
             <Icon name="warning" size={16} />
-            {t("pages.shares.not_revoked")}
+            {t("shares.not_revoked")}
           </p>
         ) : (
-          outcome === "revoked" && t("pages.shares.revoked")
+          outcome === "revoked" && t("shares.revoked")
         )}
       </div>
       {confirming !== null && (
         <Dialog
-          title={t("pages.shares.revoke_title")}
-          description={t("pages.shares.revoke_hint", { title: confirming.title || t("pages.untitled") })}
+          title={t("shares.revoke_title")}
+          description={t("shares.revoke_hint", { title: confirming.title || t("pages.untitled") })}
           nested={conversation !== null}
           onClose={() => setConfirming(null)}
         >
@@ -94,7 +95,7 @@ export function ShareList({ conversation, onRevoked }: ShareListProps) {
               {t("pages.cancel")}
             </Button>
             <Button look="danger" icon="trash" onClick={() => void revoke(confirming)}>
-              {t("pages.shares.revoke")}
+              {t("shares.revoke")}
             </Button>
           </div>
         </Dialog>
@@ -111,7 +112,8 @@ interface RowProps {
 }
 
 function Row({ share, titled, busy, onRevoke }: RowProps) {
-  const { t, intl } = useLocalization();
+  const t = useMessages(sharingMessages);
+  const { intl } = useLocalization();
   const title = share.title || t("pages.untitled");
   const created = intl.formatDate(share.created_at, { dateStyle: "medium", timeStyle: "short" });
   return (
@@ -129,19 +131,19 @@ function Row({ share, titled, busy, onRevoke }: RowProps) {
         )}
         <span className="flex flex-wrap gap-x-3 text-soft">
           <span>{t("pages.shares.created", { when: created })}</span>
-          <span>{t("pages.shares.expires", { when: intl.formatDate(share.expires_at, { dateStyle: "medium" }) })}</span>
-          <span>{t("pages.shares.opened", { count: share.open_count })}</span>
-          {share.file_ids.length > 0 && <span>{t("pages.share.attached", { count: share.file_ids.length })}</span>}
+          <span>{t("shares.expires", { when: intl.formatDate(share.expires_at, { dateStyle: "medium" }) })}</span>
+          <span>{t("shares.opened", { count: share.open_count })}</span>
+          {share.file_ids.length > 0 && <span>{t("share.attached", { count: share.file_ids.length })}</span>}
           {share.artifact_ids.length > 0 && <span>{t("artifacts.count", { count: share.artifact_ids.length })}</span>}
         </span>
       </span>
       <Button
         aria-disabled={busy}
         className="shrink-0 aria-disabled:text-faint"
-        aria-label={t("pages.shares.revoke_one", { title, when: created })}
+        aria-label={t("shares.revoke_one", { title, when: created })}
         onClick={() => !busy && onRevoke()}
       >
-        {t("pages.shares.revoke")}
+        {t("shares.revoke")}
       </Button>
     </li>
   );

@@ -1,13 +1,14 @@
 // The form that requests a mail with a link to set a new password.
 import { useState } from "react";
 import { api } from "../../api/client";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { signingInMessages } from "../../messages/signing-in";
 import { EmailField, type EmailProps } from "./login-form";
 import { FormFooter, useForm } from "./password-form";
 
 /** The service does not say whether an account has the address, and neither does the text after the request. */
 export function ForgotForm(of: EmailProps) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [sentTo, setSentTo] = useState<string | null>(null);
   const entry = useForm(async () => {
     await api.POST("/auth/password/forgot", { body: { email: of.email.trim() } });
@@ -19,11 +20,11 @@ export function ForgotForm(of: EmailProps) {
       <div role="status" className="empty:hidden">
         {sentTo !== null && (
           <p className="rounded-md bg-accent-wash px-3 py-2 text-sm wrap-anywhere">
-            {t("pages.forgot.sent", { email: sentTo })}
+            {t("signing-in.forgot.sent", { email: sentTo })}
           </p>
         )}
       </div>
-      <FormFooter entry={entry}>{t("pages.forgot.send")}</FormFooter>
+      <FormFooter entry={entry}>{t("signing-in.forgot.send")}</FormFooter>
     </form>
   );
 }

@@ -4,7 +4,8 @@ import { api } from "../../api/client";
 import { handleSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { PasswordField } from "../../controls/field";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { signingInMessages } from "../../messages/signing-in";
 import { AuthLayout } from "./auth-layout";
 import { ForgotForm } from "./forgot-form";
 import { minPasswordLength, noErrors } from "./form-errors";
@@ -13,15 +14,15 @@ import { FormError } from "../../controls/form-error";
 import { FormFooter, useForm } from "./password-form";
 
 export function ResetPassword() {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   useNewLink();
   const [token] = useState(() => tokenIn(location.hash));
   const [state, setState] = useState<"open" | "done" | "invalid">(token === null ? "invalid" : "open");
   const [email, setEmail] = useState("");
   return (
     <AuthLayout>
-      <title>{`${t("pages.reset.title")} · ${t("app.name")}`}</title>
-      <h1 className="text-xl font-semibold">{t("pages.reset.title")}</h1>
+      <title>{`${t("signing-in.reset.title")} · ${t("app.name")}`}</title>
+      <h1 className="text-xl font-semibold">{t("signing-in.reset.title")}</h1>
       <div className="mt-6 flex flex-col gap-6">
         {state === "open" && token !== null && (
           <NewPassword token={token} onDone={() => setState("done")} onInvalid={() => setState("invalid")} />
@@ -29,8 +30,8 @@ export function ResetPassword() {
         {state === "done" && (
           <>
             <div role="status" className="flex flex-col gap-2">
-              <p>{t("pages.reset.done")}</p>
-              <p className="text-soft">{t("pages.reset.others_stay")}</p>
+              <p>{t("signing-in.reset.done")}</p>
+              <p className="text-soft">{t("signing-in.reset.others_stay")}</p>
             </div>
             <Button look="primary" autoFocus onClick={() => handleSignOut()}>
               {t("pages.sign_in.title")}
@@ -44,7 +45,7 @@ export function ResetPassword() {
             </div>
             {sendsMail && (
               <>
-                <p className="text-soft">{t("pages.forgot.hint")}</p>
+                <p className="text-soft">{t("signing-in.forgot.hint")}</p>
                 <ForgotForm email={email} setEmail={setEmail} />
               </>
             )}
@@ -62,7 +63,7 @@ interface NewPasswordProps {
 }
 
 function NewPassword({ token, onDone, onInvalid }: NewPasswordProps) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [password, setPassword] = useState("");
   const entry = useForm(async () => {
     if ([...password].length < minPasswordLength)
@@ -89,9 +90,9 @@ function NewPassword({ token, onDone, onInvalid }: NewPasswordProps) {
         problem={entry.problem("password")}
       />
       <p className="text-sm text-soft">
-        {t("pages.reset.signs_out")} {t("pages.reset.others_stay")}
+        {t("signing-in.reset.signs_out")} {t("signing-in.reset.others_stay")}
       </p>
-      <FormFooter entry={entry}>{t("pages.reset.action")}</FormFooter>
+      <FormFooter entry={entry}>{t("signing-in.reset.action")}</FormFooter>
     </form>
   );
 }

@@ -4,22 +4,25 @@ import { useEffect, useState } from "react";
 import { handleSignIn } from "../../api/session-state";
 import { fetchSession } from "../../api/client";
 import { Dialog } from "../../controls/dialog";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { signingInMessages } from "../../messages/signing-in";
 import { LoginForm } from "./login-form";
 import { PasskeySignIn } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 
 export function SignInAgain({ email: before }: { email: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [email, setEmail] = useState(before);
   useSessionCheckWhenVisible();
   return (
-    <Dialog title={t("pages.session_expired.title")} description={t("pages.session_expired.description")}>
+    <Dialog title={t("signing-in.session_expired.title")} description={t("signing-in.session_expired.description")}>
       <LoginForm
         email={email}
         setEmail={setEmail}
         hint={
-          email.trim().toLowerCase() === before.toLowerCase() ? undefined : t("pages.session_expired.other_account")
+          email.trim().toLowerCase() === before.toLowerCase()
+            ? undefined
+            : t("signing-in.session_expired.other_account")
         }
         focus="password"
       />

@@ -5,7 +5,8 @@ import { api, body } from "../../api/client";
 import { reportedErasure } from "../../api/erasure";
 import { Button } from "../../controls/button";
 import { Field, PasswordField } from "../../controls/field";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { signingInMessages } from "../../messages/signing-in";
 import { noErrors, minPasswordLength } from "./form-errors";
 import { EmailField, LoginForm, type EmailProps } from "./login-form";
 import { FormError } from "../../controls/form-error";
@@ -22,8 +23,8 @@ const registrationOpen =
 
 const titles = {
   sign_in: "pages.sign_in.title",
-  register: "pages.register.title",
-  forgot: "pages.forgot.title",
+  register: "signing-in.register.title",
+  forgot: "signing-in.forgot.title",
 } as const;
 
 type FormName = keyof typeof titles;
@@ -53,7 +54,7 @@ function useAddressedForm(): [FormName, (form: FormName) => void] {
 }
 
 export function SignIn() {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [form, setForm] = useAddressedForm();
   const registering = form === "register";
   const [email, setEmail] = useState("");
@@ -62,7 +63,7 @@ export function SignIn() {
     <AuthLayout>
       <title>{`${t(titles[form])} · ${t("app.name")}`}</title>
       <h1 className="text-xl font-semibold">{t(titles[form])}</h1>
-      <p className="mt-1 text-soft">{t(form === "forgot" ? "pages.forgot.hint" : "pages.sign_in.tagline")}</p>
+      <p className="mt-1 text-soft">{t(form === "forgot" ? "signing-in.forgot.hint" : "signing-in.sign_in.tagline")}</p>
       <div className="mt-8 flex flex-col gap-6">
         {erasure !== null && <Erased id={erasure} />}
         {providerFailure !== null && (
@@ -75,21 +76,21 @@ export function SignIn() {
         {form === "sign_in" && <LoginForm email={email} setEmail={setEmail} focus="email" />}
         {form === "sign_in" && sendsMail && (
           <p className="-mt-2 text-center text-sm">
-            <Quiet onClick={() => setForm("forgot")}>{t("pages.forgot.link")}</Quiet>
+            <Quiet onClick={() => setForm("forgot")}>{t("signing-in.forgot.link")}</Quiet>
           </p>
         )}
         {form === "sign_in" && <PasskeySignIn onSignIn={handleSignIn} />}
         {form !== "forgot" && <ProviderLinks returnTo={location.pathname} />}
         {form === "forgot" && (
           <p className="text-center text-sm">
-            <Quiet onClick={() => setForm("sign_in")}>{t("pages.forgot.back")}</Quiet>
+            <Quiet onClick={() => setForm("sign_in")}>{t("signing-in.forgot.back")}</Quiet>
           </p>
         )}
         {registrationOpen && form !== "forgot" && (
           <p className="text-center text-sm text-soft">
-            {t(registering ? "pages.register.have_account" : "pages.sign_in.new")}{" "}
+            {t(registering ? "signing-in.register.have_account" : "signing-in.sign_in.new")}{" "}
             <Quiet onClick={() => setForm(registering ? "sign_in" : "register")}>
-              {t(registering ? "pages.sign_in.title" : "pages.register.title")}
+              {t(registering ? "pages.sign_in.title" : "signing-in.register.title")}
             </Quiet>
           </p>
         )}
@@ -109,19 +110,19 @@ function Quiet({ onClick, children }: { onClick: () => void; children: string })
 
 /** Reports the erasure of the account that was signed in before. */
 function Erased({ id }: { id: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   return (
     <div role="status" className="flex flex-col gap-2 rounded-md bg-accent-wash px-3 py-2 text-sm">
-      <p>{t("pages.data.erased")}</p>
+      <p>{t("signing-in.data.erased")}</p>
       <p>
-        {t("pages.data.erased.reference")} <code className="font-mono wrap-anywhere select-all">{id}</code>
+        {t("signing-in.data.erased.reference")} <code className="font-mono wrap-anywhere select-all">{id}</code>
       </p>
     </div>
   );
 }
 
 function Register({ email, setEmail }: EmailProps) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const entry = useForm(async () => {
@@ -142,7 +143,7 @@ function Register({ email, setEmail }: EmailProps) {
         name="name"
         autoComplete="name"
         maxLength={100}
-        hint={t("pages.name.hint")}
+        hint={t("signing-in.name.hint")}
         value={name}
         onChange={(event) => setName(event.target.value)}
         problem={entry.problem("display_name")}
@@ -158,7 +159,7 @@ function Register({ email, setEmail }: EmailProps) {
         onChange={(event) => setPassword(event.target.value)}
         problem={entry.problem("password")}
       />
-      <FormFooter entry={entry}>{t("pages.register.title")}</FormFooter>
+      <FormFooter entry={entry}>{t("signing-in.register.title")}</FormFooter>
     </form>
   );
 }
