@@ -31,10 +31,12 @@ var smallApp = fstest.MapFS{
 	"index.html": {Data: []byte(`<!doctype html><html lang="__language__" dir="__direction__" data-theme="__theme__"><div data-session="__session__" data-sidebar="__sidebar__"></div>` +
 		`<meta name="turnstone-registration" content="__registration__"><meta name="turnstone-providers" content="__providers__"><meta name="turnstone-content" content="__content__">` +
 		`<style nonce="__nonce__"></style><script type="module" src="/assets/index-abc.js" nonce="__nonce__"></script>`)},
-	"assets/index-abc.js":    {Data: []byte("plain")},
-	"assets/index-abc.js.br": {Data: []byte("brotli")},
-	"assets/index-abc.js.gz": {Data: []byte("gzip")},
-	"assets/lonely.svg":      {Data: []byte("<svg/>")},
+	"assets/index-abc.js":          {Data: []byte("plain")},
+	"assets/index-abc.js.br":       {Data: []byte("brotli")},
+	"assets/index-abc.js.gz":       {Data: []byte("gzip")},
+	"assets/app.webmanifest":       {Data: []byte("{}")},
+	"assets/service.worker-abc.js": {Data: []byte("plain")},
+	"assets/lonely.svg":            {Data: []byte("<svg/>")},
 }
 
 func getPage(s *Server, path string, headers ...string) *httptest.ResponseRecorder {
@@ -64,7 +66,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 		}
 		seen[nonce[1]] = true
 		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
-			"connect-src 'self'; frame-src http://127.0.0.1:8082; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
+			"connect-src 'self'; frame-src http://127.0.0.1:8082; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
 			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 		if got := w.Header().Get("Permissions-Policy"); !strings.HasPrefix(got, "geolocation=(self), ") || !strings.Contains(got, "camera=(), ") {
 			t.Errorf("%s: Permissions-Policy is %q", path, got)
@@ -163,6 +165,13 @@ func TestAssetsAreImmutableAndCompressedAsTheClientAccepts(t *testing.T) {
 	}
 	if w := getPage(s, "/assets/lonely.svg", "Accept-Encoding", "br"); w.Body.String() != "<svg/>" || w.Header().Get("Content-Type") != "image/svg+xml" {
 		t.Errorf("an asset that is not compressed: %q %s", w.Body, w.Header().Get("Content-Type"))
+	}
+	if w := getPage(s, "/assets/app.webmanifest"); w.Body.String() != "{}" || w.Header().Get("Content-Type") != "application/manifest+json" {
+		t.Errorf("the manifest: %q %s", w.Body, w.Header().Get("Content-Type"))
+	}
+	if w := getPage(s, "/assets/service.worker-abc.js"); w.Header().Get("Service-Worker-Allowed") != "/" ||
+		!strings.HasSuffix(w.Header().Get("Content-Security-Policy"), "; connect-src 'self'") {
+		t.Errorf("the service worker: %v", w.Header())
 	}
 	for _, path := range []string{"/assets/none.js", "/assets/", "/assets/../index.html", "/assets/index-abc.js.br"} {
 		if w := getPage(s, path); w.Code != stdhttp.StatusNotFound || w.Header().Get("Cache-Control") != "no-store" {

@@ -39,7 +39,7 @@ const (
 	// shellPolicy limits what the app may load and do. Its only policy for trusted types creates the addresses of
 	// workers.
 	shellPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' blob: data:; font-src 'self'; " +
-		"connect-src 'self'; frame-src %s; worker-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"connect-src 'self'; frame-src %s; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 	// permissions are the features of browsers that ask the user and that the app does not have. The app itself may ask for the
 	// location; a frame may not.
@@ -48,6 +48,9 @@ const (
 	// assetPolicy is the policy of asset files. It applies to workers, which obey the policy of their own file instead
 	// of that of the page, and load grammars.
 	assetPolicy = "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	// serviceWorker begins the name of the service worker, which gets pages and assets for the app, and so needs more.
+	serviceWorker       = "/assets/service.worker-"
+	serviceWorkerPolicy = assetPolicy + "; connect-src 'self'"
 )
 
 // directions are the languages of the app with their writing directions.
@@ -106,12 +109,14 @@ func New(files fs.FS, content *url.URL, registration, mail bool, providers []str
 	return s, nil
 }
 
-// mediaType returns the media type of a file by its extension. Those of fonts are listed here, because package mime knows
-// them only on some hosts.
+// mediaType returns the media type of a file by its extension. Those of fonts and manifests are listed here, because package
+// mime knows them only on some hosts.
 func mediaType(name string) string {
 	switch extension := path.Ext(name); extension {
 	case ".woff", ".woff2":
 		return "font/" + extension[1:]
+	case ".webmanifest":
+		return "application/manifest+json"
 	default:
 		return mime.TypeByExtension(extension)
 	}
@@ -221,6 +226,10 @@ func (s *App) getAsset(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 	header := w.Header()
 	header.Set("Content-Type", a.mediaType)
 	header.Set("Content-Security-Policy", assetPolicy)
+	if strings.HasPrefix(r.URL.Path, serviceWorker) {
+		header.Set("Content-Security-Policy", serviceWorkerPolicy)
+		header.Set("Service-Worker-Allowed", "/") // its pages are above its own folder
+	}
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Vary", "Accept-Encoding")
 	content := a.plain

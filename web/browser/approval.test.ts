@@ -15,6 +15,7 @@ import {
   stop,
   waitForAnswerEnd,
 } from "./conversation-page";
+import { recordNotifications } from "./notifications";
 import { Account, BrowserWindow, phone, sharedAccount, withBrowser } from "./harness";
 
 withBrowser();
@@ -260,34 +261,9 @@ describe("a request for approval", () => {
     const shown = await account.chat("Hello!");
     const visit = await BrowserWindow.open("/health", account);
     const { page } = visit;
-    // Chromium without a window shows no notifications, so this class takes their place.
-    await page.addInitScript(() => {
-      class Recorded {
-        static permission = "default";
-        static requestPermission = () => ((Recorded.permission = "granted"), Promise.resolve("granted"));
-        static all: Recorded[] = [];
-        onclick: () => void = () => {};
-        closed = false;
-        constructor(
-          readonly title: string,
-          readonly options: { body: string },
-        ) {
-          Recorded.all.push(this);
-        }
-        close = () => void (this.closed = true);
-      }
-      Object.assign(window, { Notification: Recorded });
-    });
-    const notifications = () =>
-      page.evaluate(() =>
-        (
-          window as unknown as {
-            Notification: { all: { title: string; options: { body: string }; closed: boolean }[] };
-          }
-        ).Notification.all.map(({ title, options: { body }, closed }) => `${title}: ${body} ${closed}`),
-      );
+    const notifications = await recordNotifications(page);
     await page.goto(new URL("/settings", page.url()).href);
-    const choice = page.getByRole("checkbox", { name: "Notify me when a tool waits for my approval" });
+    const choice = page.getByRole("checkbox", { name: "Notify me when an answer is ready, a tool waits" });
     await choice.waitFor();
     expect(await page.evaluate(() => Notification.permission)).toBe("default");
     await choice.press("Space");
@@ -296,15 +272,13 @@ describe("a request for approval", () => {
     await messages(page).nth(1).waitFor();
     const other = await account.startTurn(asks);
     await expect.poll(() => page.title()).toMatch(/^\(1\) /);
-    await expect.poll(notifications).toEqual(["Waiting for your approval: Demonstrate an action false"]);
-    await page.evaluate(() =>
-      (window as unknown as { Notification: { all: { onclick: () => void }[] } }).Notification.all[0]!.onclick(),
-    );
+    await expect.poll(notifications.shown).toEqual(["Waiting for your approval: Demonstrate an action false"]);
+    await notifications.click(0);
     await button(page, "Approve").press("Enter");
     await waitForAnswerEnd(page);
     expect(page.url()).toContain(other.conversation);
     await expect.poll(() => page.title()).not.toMatch(/^\(/);
-    expect(await notifications()).toEqual(["Waiting for your approval: Demonstrate an action true"]);
+    expect(await notifications.shown()).toEqual(["Waiting for your approval: Demonstrate an action true"]);
     await visit.close();
   });
 });

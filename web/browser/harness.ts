@@ -239,7 +239,7 @@ async function newWindow(options: BrowserContextOptions, account: Account | unde
 
 async function createWindow(options: BrowserContextOptions, key: string): Promise<Window> {
   const defaults = { viewport: desktop, locale: "en", timezoneId: "UTC" };
-  const context = await (await launch()).newContext({ ...defaults, ...options });
+  const context = await (await launch()).newContext({ ...defaults, serviceWorkers: "block", ...options });
   context.setDefaultTimeout(hangGuard);
   const page = await context.newPage();
   const window: Window = { context, page, options: key, altered: false, account: undefined };
@@ -264,9 +264,10 @@ async function createWindow(options: BrowserContextOptions, key: string): Promis
 async function release(window: Window): Promise<void> {
   const { context, page } = window;
   opened.delete(window);
-  const { viewport, storageState, proxy } = JSON.parse(window.options) as BrowserContextOptions;
-  // A proxy ends with its test.
-  if (window.altered || page.isClosed() || storageState !== undefined || proxy !== undefined) return context.close();
+  const { viewport, storageState, proxy, serviceWorkers } = JSON.parse(window.options) as BrowserContextOptions;
+  // A proxy ends with its test, and a service worker with its window.
+  const single = [storageState, proxy, serviceWorkers].some((option) => option !== undefined);
+  if (window.altered || page.isClosed() || single) return context.close();
   // Playwright needs its own listeners of other events.
   for (const event of ["console", "pageerror", "request", "response", "dialog"]) {
     page.removeAllListeners(event);

@@ -24,6 +24,13 @@ function startTooltips(): void {
   for (const type of events) document.addEventListener(type, load);
 }
 
+/** Registers the service worker once the page is loaded, so that it delays nothing. */
+function startOffline(): void {
+  if (!("serviceWorker" in navigator)) return; // for example a private window
+  const register = () => import("./api/offline").then((offline) => offline.register()).catch(() => {}); // the app works without it
+  window.addEventListener("load", () => void register(), { once: true });
+}
+
 export function start(): void {
   startTooltips();
   startDevice();
@@ -37,4 +44,5 @@ export function start(): void {
   startDrafts();
   startEdits();
   startOutbox();
+  startOffline();
 }

@@ -7,14 +7,22 @@ export interface DeviceSettings {
   announce: "off" | "sentences" | "end";
   /** Whether the single-letter shortcuts j and k move between messages. */
   letterShortcuts: boolean;
-  /** Whether the browser shows a notification when a call waits for the user's approval, or a research task has ended. */
+  /** Whether the browser shows a notification when an answer is complete, a call waits for the user's approval, or a research task has ended. */
   notify: boolean;
+  /** Whether notifications are offered below an answer that takes long, until the user has decided. */
+  offerNotifications: boolean;
   /** Whether the sidebar is shown next to the page, where there is space for it. */
   sidebar: boolean;
 }
 
 const storageKey = "turnstone-device";
-const defaults: DeviceSettings = { announce: "end", letterShortcuts: true, notify: false, sidebar: true };
+const defaults: DeviceSettings = {
+  announce: "end",
+  letterShortcuts: true,
+  notify: false,
+  offerNotifications: true,
+  sidebar: true,
+};
 
 /** Parses the stored settings. Missing, damaged and unknown values are replaced by the defaults. */
 export function parseDeviceSettings(kept: string | null): DeviceSettings {
@@ -24,6 +32,8 @@ export function parseDeviceSettings(kept: string | null): DeviceSettings {
       announce: found.announce === "off" || found.announce === "sentences" ? found.announce : defaults.announce,
       letterShortcuts: typeof found.letterShortcuts === "boolean" ? found.letterShortcuts : defaults.letterShortcuts,
       notify: typeof found.notify === "boolean" ? found.notify : defaults.notify,
+      offerNotifications:
+        typeof found.offerNotifications === "boolean" ? found.offerNotifications : defaults.offerNotifications,
       sidebar: typeof found.sidebar === "boolean" ? found.sidebar : defaults.sidebar,
     };
   } catch {

@@ -1,7 +1,15 @@
 // Notifications of the browser.
+import { useDevice } from "./device";
 
-/** Shows a notification; null: the browser does not allow it. Other tabs replace it with the same one. */
-export function notify(tag: string, title: string, body: string, open: () => void): Notification | null {
+/** What opens the page of each notification that the service worker has shown, by tag. */
+const opens = new Map<string, () => void>();
+let listens = false;
+
+/**
+ * Shows a notification about the page at a path. Other tabs replace it with the same one. Returns null if the browser does not allow
+ * it, or shows it by the service worker, as browsers on phones do.
+ */
+export function notify(tag: string, title: string, body: string, path: string, open: () => void): Notification | null {
   if (Notification.permission !== "granted") return null;
   try {
     const notification = new Notification(title, { body, tag });
@@ -12,6 +20,27 @@ export function notify(tag: string, title: string, body: string, open: () => voi
     };
     return notification;
   } catch {
-    return null; // some browsers on phones have notifications of service workers only
+    void notifyByWorker(tag, title, body, path, open);
+    return null;
   }
+}
+
+async function notifyByWorker(tag: string, title: string, body: string, path: string, open: () => void): Promise<void> {
+  if (!("serviceWorker" in navigator)) return;
+  if (!listens) {
+    navigator.serviceWorker.addEventListener("message", ({ data }: MessageEvent<{ opened?: string }>) =>
+      opens.get(data.opened ?? "")?.(),
+    );
+    listens = true;
+  }
+  opens.set(tag, open);
+  const worker = await navigator.serviceWorker.ready;
+  await worker.showNotification(title, { body, tag, data: path });
+}
+
+/** Asks the browser for its permission, and switches the notifications on if it is given. */
+export async function allowNotifications(): Promise<NotificationPermission> {
+  const given = await Notification.requestPermission();
+  useDevice.setState({ notify: given === "granted" });
+  return given;
 }

@@ -36,11 +36,13 @@ export function PageTitle({ name }: { name?: string }) {
   return <title>{unread > 0 ? `(${intl.formatNumber(unread)}) ${whole}` : whole}</title>;
 }
 
-/** Marks the icon of the tab while the title has a number. */
+/** Marks the icon of the tab, and that of the installed app, while the title has a number. */
 export function UnreadIcon() {
-  const unread = useUnread() > 0;
+  const unread = useUnread();
   useEffect(() => {
-    document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.setAttribute("href", unread ? unreadMark : mark);
+    document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.setAttribute("href", unread > 0 ? unreadMark : mark);
+    // Only an installed app has a badge; 0 removes it.
+    if ("setAppBadge" in navigator) navigator.setAppBadge(unread).catch(() => {});
   }, [unread]);
   return null;
 }

@@ -9,6 +9,7 @@ import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
 import { BranchesDialog, useBranching } from "../features/conversation";
 import {
+  AnswerNotifications,
   ApprovalNotifications,
   DeletionDialogs,
   Drawer,
@@ -89,6 +90,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
       {path === "/" && <PageTitle />}
       {conversation !== undefined && <PageTitle name={conversation.title || t("pages.untitled")} />}
       <UnreadIcon />
+      {notify && <AnswerNotifications current={id} />}
       {notify && <ApprovalNotifications current={id} />}
       {notify && <ResearchNotifications current={id} />}
       <Shortcuts onNew={() => void navigate({ to: "/" }).then(focusComposer)} onSidebar={() => show(!shown)} />

@@ -4,6 +4,7 @@ import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
 import { instructionMessages } from "./instructions";
+import { notifyingMessages } from "./notifying";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
@@ -21,6 +22,7 @@ describe("messages of the app", () => {
         ...citingMessages[tag],
         ...consentMessages[tag],
         ...instructionMessages[tag],
+        ...notifyingMessages[tag],
         ...researchMessages[tag],
         ...readingMessages[tag],
         ...searchingMessages[tag],
@@ -35,6 +37,7 @@ describe("messages of the app", () => {
         ...citingMessages["en"],
         ...consentMessages["en"],
         ...instructionMessages["en"],
+        ...notifyingMessages["en"],
         ...researchMessages["en"],
         ...readingMessages["en"],
         ...searchingMessages["en"],

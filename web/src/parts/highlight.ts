@@ -1,6 +1,7 @@
 // Highlights code in a worker. Results are cached; code that takes too long stays plain.
 import type { Language } from "./languages";
 import type { HighlightedLines, HighlightJob, HighlightResult } from "./highlight-messages";
+import { trustedAddress } from "../api/trusted-address";
 import workerAddress from "./highlight.worker?worker&url";
 
 /** Limits in characters: of the code that is highlighted, and of the code whose results are cached. */
@@ -102,30 +103,8 @@ export class Highlighter {
 
 const keyOf = (code: string, language: Language): string => `${language}\n${code}`;
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(address: string): string },
-  ): { createScriptURL(address: string): string };
-}
-
-/** Returns the worker's URL, as a trusted type if the browser has these. The policy rejects every other script. */
-function trustedURL(): string {
-  const types = (window as { trustedTypes?: TrustedTypes }).trustedTypes;
-  const policy = types?.createPolicy("turnstone", {
-    createScriptURL(wanted) {
-      if (wanted !== workerAddress) throw new TypeError("not a script of this app");
-      return wanted;
-    },
-  });
-  return policy?.createScriptURL(workerAddress) ?? workerAddress;
-}
-
-/** Creates workers. The policy of their URL can be created only once. */
-function workers(): () => Worker {
-  let url: string | null = null;
-  return () => new Worker((url ??= trustedURL()), { type: "module" });
-}
+/** Creates workers. */
+const newWorker = () => new Worker(trustedAddress(workerAddress), { type: "module" });
 
 /** The highlighter of this page. */
-export const highlighter = new Highlighter(workers());
+export const highlighter = new Highlighter(newWorker);

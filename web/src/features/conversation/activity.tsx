@@ -2,6 +2,7 @@
 // so that nothing moves.
 import { useEffect, useState } from "react";
 import { Icon } from "../../controls/icon";
+import { deferred } from "../../controls/deferred";
 import { useDevice } from "../../controls/device";
 import type { MessageKey } from "../../messages/catalog";
 import { useLocalization } from "../../messages/localization";
@@ -12,6 +13,11 @@ import type { LiveTurn } from "../../turn/live";
 
 /** The time without an event, in milliseconds, after which the line says that the model is still working. */
 const stallDelay = 8_000;
+
+const NotifyOffer = deferred(() => import("./notify-offer").then((m) => m.NotifyOffer), { onFailure: () => {} });
+
+/** Reports whether the browser would ask the user for the permission of notifications. */
+const canAsk = () => "Notification" in window && Notification.permission === "default";
 
 /** turn undefined: no event of the turn has arrived yet. */
 export function Activity({ turn }: { turn: LiveTurn | undefined }) {
@@ -29,8 +35,9 @@ export function Activity({ turn }: { turn: LiveTurn | undefined }) {
       (message === "transcript.activity.waiting" || message === "transcript.activity.working") &&
       !stalled);
   const label = view?.activity != null && message === "transcript.activity.working" ? view.activity.label : null;
+  const offers = useDevice(({ notify, offerNotifications }) => !notify && offerNotifications) && canAsk();
   return (
-    <p className="mt-1 flex min-h-8 items-center gap-2.5 text-sm text-soft">
+    <p className="mt-1 flex min-h-8 flex-wrap items-center gap-2.5 text-sm text-soft">
       {!quiet && (
         <>
           {waits ? (
@@ -44,6 +51,7 @@ export function Activity({ turn }: { turn: LiveTurn | undefined }) {
           {!stalled && !waits && <Elapsed since={view?.activity?.since ?? view?.startedAt ?? null} />}
         </>
       )}
+      {offers && view?.startedAt != null && view.finished === null && <NotifyOffer since={view.startedAt} />}
     </p>
   );
 }

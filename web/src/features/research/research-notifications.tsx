@@ -21,10 +21,11 @@ export function ResearchNotifications({ current }: { current: string | null }) {
       const seen = conversation === current && document.visibilityState === "visible";
       if (before.has(id) || seen || state === "cancelled") continue;
       const title = t(state === "completed" ? "research.notify.completed" : "research.notify.failed");
+      const path = `/c/${conversation}`;
       const open = () => void navigate({ to: "/c/$conversation", params: { conversation } });
       void body(api.GET("/research-tasks/{task_id}", { params: { path: { task_id: id } } })).then(
-        ({ question }) => notify(id, title, question, open),
-        () => notify(id, title, "", open),
+        ({ question }) => notify(id, title, question, path, open),
+        () => notify(id, title, "", path, open),
       );
     }
   }, [ended, current, navigate, t]);

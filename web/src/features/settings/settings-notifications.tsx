@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { Check } from "../../controls/form-controls";
 import { useDevice } from "../../controls/device";
+import { allowNotifications } from "../../controls/notification";
 import { useMessages } from "../../messages/localization";
 import { settingsMessages } from "../../messages/settings";
 import { Section } from "./section";
@@ -12,9 +13,8 @@ export function Notifications() {
   const [permission, setPermission] = useState(() => ("Notification" in window ? Notification.permission : null));
   if (permission === null) return null;
   const change = async (on: boolean) => {
-    const given = on ? await Notification.requestPermission() : permission;
-    setPermission(given);
-    useDevice.setState({ notify: on && given === "granted" });
+    if (on) setPermission(await allowNotifications());
+    else useDevice.setState({ notify: false });
   };
   return (
     <Section id="notifications" title={t("settings.notify")} hint={t("settings.device.hint")}>

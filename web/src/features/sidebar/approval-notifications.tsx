@@ -22,7 +22,9 @@ export function ApprovalNotifications({ current }: { current: string | null }) {
       next.set(
         id,
         before?.get(id) ??
-          (seen || before.has(id) ? null : notify(id, t("transcript.activity.requires_action"), action, open)),
+          (seen || before.has(id)
+            ? null
+            : notify(id, t("transcript.activity.requires_action"), action, `/c/${conversation}`, open)),
       );
     }
     for (const [id, notification] of before ?? []) if (!next.has(id)) notification?.close();

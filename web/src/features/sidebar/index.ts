@@ -22,6 +22,9 @@ export const ApprovalNotifications = deferred(
   () => import("./approval-notifications").then((m) => m.ApprovalNotifications),
   { onFailure: () => {} },
 );
+export const AnswerNotifications = deferred(() => import("./answer-notifications").then((m) => m.AnswerNotifications), {
+  onFailure: () => {},
+});
 export const DeletionDialogs = deferred(() => import("./deletion-dialogs").then((m) => m.DeletionDialogs), {
   onFailure: cancelDeletions,
 });

@@ -1,0 +1,77 @@
+// Tests of the app without the service, and of what is shown while the app is not: the service worker and notifications.
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { composer, messages, pausedAnswer, send, sidebar } from "./conversation-page";
+import { Account, BrowserWindow, withBrowser } from "./harness";
+import { recordNotifications } from "./notifications";
+
+withBrowser();
+
+/** The paths of what the service worker has stored. */
+const stored = (page: Page) =>
+  page.evaluate(async () => {
+    const cache = await caches.open("turnstone");
+    return (await cache.keys()).map(({ url }) => new URL(url).pathname).sort();
+  });
+
+test("the app starts without the service from what the browser has stored, which is nothing of an account", async () => {
+  const account = await Account.register();
+  const conversation = await account.chat("A secret tide.");
+  const visit = await BrowserWindow.open(`/c/${conversation}`, account, { serviceWorkers: "allow" });
+  const { page, context } = visit;
+  await messages(page).nth(1).waitFor();
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  await expect.poll(() => stored(page)).toContain("/");
+  const manifest = await page.evaluate(async () =>
+    (await fetch(document.querySelector<HTMLLinkElement>('link[rel="manifest"]')!.href)).json(),
+  );
+  expect(manifest).toMatchObject({ start_url: "/", display: "standalone" });
+  await context.setOffline(true);
+  await page.goto(new URL("/library", page.url()).href);
+  await page.getByRole("heading", { name: "You're offline" }).waitFor();
+  for (const path of await stored(page)) expect(path).toMatch(/^\/(?:assets\/[^/]+)?$/);
+  await context.setOffline(false);
+  await sidebar(page).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/library");
+
+  // The document of another version: its assets are discarded once that of this version is shown.
+  await page.evaluate(async () => {
+    const cache = await caches.open("turnstone");
+    await cache.put("/", new Response('<script src="/assets/old.js"></script>'));
+    await cache.put("/assets/old.js", new Response("old"));
+  });
+  await page.reload();
+  await expect.poll(() => stored(page)).not.toContain("/assets/old.js");
+  await composer(page).or(sidebar(page)).first().waitFor();
+  await visit.close();
+});
+
+test("during a long answer the app offers notifications, and an answer that ends out of sight gets one", async () => {
+  const account = await Account.register();
+  const shown = await account.chat("Hello!");
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const notifications = await recordNotifications(page);
+  await page.clock.install();
+  await page.goto(new URL(`/c/${shown}`, page.url()).href);
+  const answer = await pausedAnswer();
+  await send(page, answer.text);
+  await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
+  const offer = page.getByRole("button", { name: "Notify me when answers are ready" });
+  await page.clock.fastForward(15_000);
+  expect(await offer.count()).toBe(0);
+  await page.clock.fastForward(10_000);
+  await offer.press("Enter");
+  await offer.waitFor({ state: "detached" });
+
+  const hidden = await pausedAnswer();
+  const other = await account.startTurn(hidden.text);
+  await sidebar(page).getByText("answering").nth(1).waitFor({ state: "attached" });
+  await hidden.release();
+  await expect.poll(async () => (await notifications.shown()).length).toBe(1);
+  expect((await notifications.shown())[0]).toMatch(/^The answer is ready: /);
+  await notifications.click(0);
+  await page.waitForURL(`**/c/${other.conversation}`);
+  await answer.release();
+  await visit.close();
+});
