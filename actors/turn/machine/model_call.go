@@ -69,12 +69,12 @@ func (m *Batch) ModelReasoning(call int, delta string) {
 // that much, and the answer is interrupted there.
 func (m *Batch) untilSentence(delta string, write func(string)) {
 	for m.waitsForSentence() {
-		end := m.sentence.find(delta)
+		end := m.sentence.find(delta, m.inCode())
 		if end < 0 {
 			break
 		}
 		write(delta[:end])
-		if m.openType != protocol.PartCode || m.open.IsZero() || m.fold.Len(m.open) > 0 {
+		if !m.inCode() || m.fold.Len(m.open) > 0 {
 			m.interrupt()
 			return
 		}
@@ -82,6 +82,9 @@ func (m *Batch) untilSentence(delta string, write func(string)) {
 	}
 	write(delta)
 }
+
+// inCode reports whether the open part is code.
+func (m *Machine) inCode() bool { return m.openType == protocol.PartCode && !m.open.IsZero() }
 
 // interrupt cuts off the model's answer and calls the model again with the pending inputs. The text so far stays in the
 // message, marked as truncated.

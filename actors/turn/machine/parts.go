@@ -86,6 +86,7 @@ func (m *Batch) cutStep() {
 			opener = protocol.CodeFence(m.fold.Text(m.open))
 		}
 		m.splitter.resume(m.text, opener)
+		m.sentence = newSentenceScanner(m.text)
 		return
 	}
 	m.text, m.web = nil, nil

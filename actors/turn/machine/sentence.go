@@ -7,80 +7,99 @@ import "strings"
 type sentenceScanner struct {
 	read    int  // bytes
 	written bool // something other than white space
-	ended   rune // the mark that ends the sentence, if only closing quotes and brackets have followed; 0: none
+	ended   rune // the mark that ends the sentence, if only closing quotes, brackets and white space have followed; 0: none
 	last    rune
+	word    int  // characters of the current word
+	inLine  bool // the line has something other than white space
 	block   bool // the line belongs to a table or is a heading
 }
 
-// After this many bytes without the end of a sentence, any line or any word is one.
+// After this many bytes without the end of a sentence, any line, any word or any character is one.
 const (
 	longestSentence = 1000
 	longestLine     = 2000
+	longestWord     = 3000
 )
 
 const (
 	spacedMarks  = ".!?…؟۔।" // white space follows
 	wideMarks    = "。！？"
-	closingMarks = `"')]*_~` + "`”’»」』）】"
+	closingMarks = `"')]*_~` + "`”’»」』）】》"
+
+	wordStarts = " \n\t\r([-/*_`\"“„" // before the first character of a word, as are marks
+
+	// What follows a mark and white space within a sentence: after an abbreviation, or as a citation of it.
+	innerStarts = "abcdefghijklmnopqrstuvwxyz0123456789["
 )
 
 // newSentenceScanner returns a scanner of what follows the text, whose last line may be incomplete.
 func newSentenceScanner(text []byte) sentenceScanner {
-	line := len(text) // its start
+	line := len(text)
 	for line > 0 && text[line-1] != '\n' {
 		line--
 	}
-	if line == len(text) {
-		return sentenceScanner{}
+	head := string(text[line:min(line+longestSentence, len(text))])
+	tail := string(text[max(line+len(head), len(text)-longestSentence):])
+	var s sentenceScanner
+	for _, r := range head + tail { // the middle of a long line does not matter
+		s.advance(r)
 	}
-	return sentenceScanner{last: ' ', block: startsBlock(rune(text[line]))}
+	s.read = 0
+	return s
 }
 
-// startsBlock reports whether a line that starts with the character belongs to a table or is a heading.
-func startsBlock(first rune) bool { return first == '|' || first == '#' }
-
-// find returns how many bytes of delta belong to the sentence; -1: delta does not contain its end.
-func (s *sentenceScanner) find(delta string) int {
+// find returns how many bytes of delta belong to the sentence; -1: delta does not contain its end. In code, only a line ends.
+func (s *sentenceScanner) find(delta string, code bool) int {
 	for i, r := range delta {
-		space := r == ' ' || r == '\n' || r == '\t'
 		switch {
-		case space && s.endsAt(r):
-			return i + len(string(r))
-		case !space && s.ended != 0 && strings.ContainsRune(wideMarks, s.ended) && !strings.ContainsRune(closingMarks+wideMarks, r):
+		case r != '\n' && s.endsBefore(r, code):
 			return i
+		case r == '\n' && s.written && (code || !s.block || s.read > longestSentence):
+			return i + 1
 		}
-		s.advance(r, space)
+		s.advance(r)
 	}
 	return -1
 }
 
-// endsAt reports whether the sentence ends before this white space.
-func (s *sentenceScanner) endsAt(space rune) bool {
+// endsBefore reports whether the sentence ends before this character, which is not the end of a line.
+func (s *sentenceScanner) endsBefore(r rune, code bool) bool {
+	starts := isSpace(s.last) && !isSpace(r)
 	switch {
-	case !s.written:
+	case s.read > longestLine && starts, s.read > longestWord:
+		return true
+	case code, s.block, s.ended == 0:
 		return false
-	case space == '\n':
-		return !s.block || s.read > longestSentence
+	case strings.ContainsRune(wideMarks, s.ended):
+		return !isSpace(r) && !strings.ContainsRune(closingMarks+wideMarks, r)
 	}
-	return s.ended != 0 && !s.block || s.read > longestLine
+	return starts && !strings.ContainsRune(innerStarts, r)
 }
 
-func (s *sentenceScanner) advance(r rune, space bool) {
-	startsLine := s.last == '\n' || s.last == 0
+func isSpace(r rune) bool { return strings.ContainsRune(" \n\t\r", r) }
+
+func (s *sentenceScanner) advance(r rune) {
+	space := isSpace(r)
 	switch {
 	case strings.ContainsRune(wideMarks, r):
 		s.ended = r
 	case strings.ContainsRune(spacedMarks, r):
-		if s.ended = r; r == '.' && s.last >= '0' && s.last <= '9' { // of a decimal or of a list
+		if s.ended = r; r == '.' && (s.word == 1 || s.last >= '0' && s.last <= '9') { // of “e. g.”, of a decimal or of a list
 			s.ended = 0
 		}
-	case !strings.ContainsRune(closingMarks, r):
+	case r == '\n', !space && !strings.ContainsRune(closingMarks, r):
 		s.ended = 0
 	}
-	s.written = s.written || !space
-	if startsLine {
-		s.block = startsBlock(r)
+	if s.word++; strings.ContainsRune(wordStarts+spacedMarks+wideMarks, r) {
+		s.word = 0
 	}
+	if !space {
+		if !s.inLine {
+			s.block = r == '|' || r == '#'
+		}
+		s.written = true
+	}
+	s.inLine = r != '\n' && (s.inLine || !space)
 	s.read += len(string(r))
 	s.last = r
 }

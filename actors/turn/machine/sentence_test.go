@@ -27,6 +27,14 @@ func TestSentencesEnd(t *testing.T) {
 		"本当ですか？！‖はい",
 		"متى يأتي المد؟ ‖الآن",
 		"ज्वार आता है। ‖फिर",
+		"Here, e.g. at 6 a.m. in winter, d. h. früh. ‖Then",
+		"It is high (cf. the table), approx. 3 m. Do 2 of them vs. ten. ‖Then",
+		"The water doesn't. ‖Then",
+		"It rises. [1] It falls. ‖Then",
+		"It rises.  ‖**It** falls.",
+		"   | 3.5. | 0 |\nAfter the table. ‖More",
+		"本《潮汐。》‖と",
+		strings.Repeat("a", longestWord+1) + "‖a",
 		"An address such as example.com/a.b goes on",
 		"No end",
 		long + "word ‖word",
@@ -37,9 +45,9 @@ func TestSentencesEnd(t *testing.T) {
 		text = strings.Replace(marked, "‖", "", 1)
 		for split := range text {
 			var scanner sentenceScanner
-			at := scanner.find(text[:split])
+			at := scanner.find(text[:split], false)
 			if at < 0 {
-				if at = scanner.find(text[split:]); at >= 0 {
+				if at = scanner.find(text[split:], false); at >= 0 {
 					at += split
 				}
 			}
@@ -92,14 +100,38 @@ func TestAnInputIsAppliedAtTheEndOfTheSentence(t *testing.T) {
 	}
 }
 
+func TestTheSentenceThatHasBegunIsTheOneThatEnds(t *testing.T) {
+	for _, marked := range []string{
+		"It rises.^ ‖It falls.",
+		"It rises. ^‖It falls.",
+		"It rises^\n‖It falls.",
+		"The list:\n\n1^. High tide\n‖2. Low tide",
+		"It is 3^.5 m high. ‖Then",
+		"Here, e.g^. in winter, it is high. ‖Then",
+		"A line.\n^\nAnother line. ‖Then",
+		"A table\n| 3.5 ^| 0 |\n| 4. 5 | 0 |\nAfter it. ‖More",
+		strings.Repeat("| cell ", longestSentence) + "^. x |\n‖| cell |",
+	} {
+		before, after, _ := strings.Cut(marked, "^")
+		sentence, rest, _ := strings.Cut(after, "‖")
+		scanner := newSentenceScanner([]byte(before))
+		if strings.HasPrefix(before, "| cell") {
+			scanner.read = longestSentence
+		}
+		if end := scanner.find(sentence+rest, false); end != len(sentence) {
+			t.Errorf("%.60q: the sentence ends at %d, want %d", marked, end, len(sentence))
+		}
+	}
+}
+
 func TestCodeIsInterruptedAtTheEndOfALine(t *testing.T) {
 	m := runningMachine(t)
 	m.ModelText(1, "code:\n```")
 	accept(t, m, newInput("c1", "use JWT"))
-	m.ModelText(1, "go\nx := 1\ny := 2\n")
+	m.ModelText(1, "go\nprintln(\"It rises. It falls.\") // Here. There.\ny := 2\n")
 	m.take()
 	parts := m.Parts()
-	if last := parts[len(parts)-1]; m.call != 2 || last.Code != "x := 1\n" || !last.Truncated {
+	if last := parts[len(parts)-1]; m.call != 2 || last.Code != "println(\"It rises. It falls.\") // Here. There.\n" || !last.Truncated {
 		t.Errorf("the model is called by call %d; the last part is %+v", m.call, last)
 	}
 }
@@ -112,6 +144,22 @@ func TestATableIsNotInterruptedWithinItsRow(t *testing.T) {
 	m.take()
 	parts := m.Parts()
 	if text := parts[len(parts)-1].Text; m.call != 2 || !strings.HasSuffix(text, "| 3.5 | 0 |\n| 4 | 1 |\n\nAfter the table. ") {
+		t.Errorf("the model is called by call %d after %q", m.call, text)
+	}
+}
+
+func TestARowThatIsContinuedAfterATakeoverStaysWhole(t *testing.T) {
+	m := newDriver(machineSpec(), machineTools, true)
+	m.Begin()
+	m.Proceed()
+	m.ModelText(1, "text.\n\n| High | Low |\n|---|---|\n| 3.5")
+	accept(t, m, newInput("c1", "use JWT"))
+	d := m.take()
+	m = adoptedMachine(t, m, d.Events, d.Records)
+	m.ModelText(1, " m | 0. 1 |\n| 4 | 1 |\nAfter the table. More")
+	m.take()
+	parts := m.Parts()
+	if text := parts[len(parts)-1].Text; m.call != 2 || !strings.HasSuffix(text, "| 3.5 m | 0. 1 |\n| 4 | 1 |\nAfter the table. ") {
 		t.Errorf("the model is called by call %d after %q", m.call, text)
 	}
 }
