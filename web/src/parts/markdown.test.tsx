@@ -90,6 +90,14 @@ describe("rendered Markdown", () => {
       /<blockquote dir="auto" data-alert="warning"><p data-title="">Warning<\/p><p>Look <em>out<\/em>\.<\/p><\/blockquote>/,
     );
     expect(html("> [!note]\n>\n> - a")).toMatch(/data-alert="note"><p data-title="">Note<\/p><ul>/);
+    for (const [source, shown] of [
+      ["**Look**", "<strong>Look</strong>"],
+      ["==Look==", "<mark>Look</mark>"],
+      ["$x$", "<span"],
+    ])
+      expect(html(`> [!TIP]\n> ${source} out.`)).toMatch(new RegExp(`Tip</p><p>${shown}.*out\\.</p>`));
+    expect(html("> [!TIP]  \n> **Look**")).toMatch(/Tip<\/p><p><strong>Look/);
+    expect(html("> [!TIP]**Look**")).not.toContain("data-alert");
     expect(html("> [!OTHER]\n> Look.")).toContain("[!OTHER]");
     expect(html("> [!NOTE] Look.")).not.toContain("data-alert");
   });

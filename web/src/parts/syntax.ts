@@ -136,13 +136,11 @@ export function alertOf(blocks: readonly Tokens.Generic[]): { kind: AlertKind; b
   const [text, ...others] = (first?.type === "paragraph" && first.tokens) || [];
   const found = text?.type === "text" ? /^\[!([a-z]+)\][ \t]*(?:\n|$)/i.exec(text.raw) : null;
   const kind = alertKinds.find((one) => one === found?.[1]?.toLowerCase());
-  if (
-    found === null ||
-    kind === undefined ||
-    (found[0].length === text!.raw.length && others[0] !== undefined && others[0].type !== "br")
-  )
-    return null;
+  if (found === null || kind === undefined) return null;
+  const breaks = others[0]?.type === "br"; // after two spaces
+  if (!breaks && others.length > 0 && found[0] === text!.raw && !found[0].endsWith("\n")) return null; // the line goes on
   const remaining = text!.raw.slice(found[0].length);
-  const tokens = remaining === "" ? others.slice(1) : [{ ...text!, raw: remaining, text: remaining }, ...others];
+  const after = remaining === "" && breaks ? others.slice(1) : others;
+  const tokens = remaining === "" ? after : [{ ...text!, raw: remaining, text: remaining }, ...after];
   return { kind, blocks: tokens.length === 0 ? rest : [{ ...first!, tokens }, ...rest] };
 }
