@@ -54,13 +54,13 @@ var budgetKey = parser.NewContextKey()
 
 // convert returns the HTML of Markdown; false: the budget does not suffice.
 func (b *Budget) convert(source string) (html template.HTML, ok bool) {
-	text, formulas := extractFormulas(source)
+	text, formulas := extractFormulas(separateSections(source))
 	root := b.parse(converter, []byte(text))
 	if root == nil {
 		return "", false
 	}
 	b.texts++
-	root.OwnerDocument().SetMeta(map[string]any{metaFormulas: formulas, metaNumber: b.texts, metaTitles: b.AlertTitles})
+	root.OwnerDocument().SetMeta(map[string]any{metaFormulas: formulas, metaNumber: b.texts, metaTitles: b.AlertTitles, metaBudget: b})
 	out := &page{budget: b}
 	if err := converter.Renderer().Render(out, []byte(text), root); err != nil {
 		return "", false

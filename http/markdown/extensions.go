@@ -7,6 +7,7 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
@@ -21,6 +22,7 @@ var (
 	alertMark = regexp.MustCompile(`^\s*\[!([A-Za-z]+)\]\s*$`)
 	// safeTag are the elements of HTML that may be in a text, without attributes.
 	safeTag = regexp.MustCompile(`(?i)</?(?:kbd|sub|sup|mark|details|summary)>|<br ?/?>`)
+	summary = regexp.MustCompile(`(?is)<summary>(.*?)</summary>`)
 	// detailsTag starts HTML that contains blocks, and is no paragraph.
 	detailsTag = regexp.MustCompile(`(?i)^\s*</?(?:details|summary)>`)
 )
@@ -70,6 +72,26 @@ func markAlert(quote ast.Node, source []byte) {
 	quote.SetAttributeString("alert", kind)
 }
 
+// unused numbers the footnotes that the text does not refer to, which would otherwise be left out.
+type unused struct{}
+
+// Transform implements parser.ASTTransformer.
+func (unused) Transform(root *ast.Document, _ text.Reader, _ parser.Context) {
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		list, isList := n.(*extast.FootnoteList)
+		if !isList || !entering {
+			return ast.WalkContinue, nil
+		}
+		for child := list.FirstChild(); child != nil; child = child.NextSibling() {
+			if note, isNote := child.(*extast.Footnote); isNote && note.Index < 0 {
+				list.Count++
+				note.Index = list.Count
+			}
+		}
+		return ast.WalkStop, nil
+	})
+}
+
 // metaTitles is the key of a document's metadata under which the titles of its alerts are.
 const metaTitles = "alerts"
 
@@ -102,29 +124,37 @@ func (*highlighted) Kind() ast.NodeKind { return kindHighlighted }
 // Dump implements ast.Node.
 func (n *highlighted) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
 
-// equals parses highlighted text.
-type equals struct{}
+// doubled parses text between two of the same mark on each side: between equals signs it is highlighted, between tildes it is
+// struck through. One tilde often means "about".
+type doubled byte
 
 // IsDelimiter implements parser.DelimiterProcessor.
-func (equals) IsDelimiter(b byte) bool { return b == '=' }
+func (d doubled) IsDelimiter(b byte) bool { return b == byte(d) }
 
 // CanOpenCloser implements parser.DelimiterProcessor.
-func (equals) CanOpenCloser(opener, closer *parser.Delimiter) bool { return opener.Char == closer.Char }
+func (doubled) CanOpenCloser(opener, closer *parser.Delimiter) bool {
+	return opener.Char == closer.Char
+}
 
 // OnMatch implements parser.DelimiterProcessor.
-func (equals) OnMatch(int) ast.Node { return &highlighted{} }
+func (d doubled) OnMatch(int) ast.Node {
+	if d == '~' {
+		return extast.NewStrikethrough()
+	}
+	return &highlighted{}
+}
 
 // Trigger implements parser.InlineParser.
-func (equals) Trigger() []byte { return []byte{'='} }
+func (d doubled) Trigger() []byte { return []byte{byte(d)} }
 
 // Parse implements parser.InlineParser.
-func (equals) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+func (d doubled) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	before := block.PrecendingCharacter()
-	if before == '=' { // within a longer run, which is not read again
+	if before == rune(d) { // within a longer run, which is not read again
 		return nil
 	}
 	line, segment := block.PeekLine()
-	node := parser.ScanDelimiter(line, before, 2, equals{})
+	node := parser.ScanDelimiter(line, before, 2, d)
 	if node == nil || node.OriginalLength != 2 {
 		return nil
 	}
@@ -211,14 +241,23 @@ func escapeUnsafe(written string) string {
 	return out.String() + template.HTMLEscapeString(written)
 }
 
+// strikethrough is text between two tildes on each side.
+type strikethrough struct{}
+
+// Extend implements goldmark.Extender.
+func (strikethrough) Extend(m goldmark.Markdown) {
+	m.Parser().AddOptions(parser.WithInlineParsers(util.Prioritized(doubled('~'), 500)))
+	m.Renderer().AddOptions(renderer.WithNodeRenderers(util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500)))
+}
+
 // extensions are the syntax that the service adds to GitHub Flavored Markdown.
 type extensions struct{}
 
 // Extend implements goldmark.Extender.
 func (extensions) Extend(m goldmark.Markdown) {
 	m.Parser().AddOptions(
-		parser.WithInlineParsers(util.Prioritized(equals{}, 500)),
-		parser.WithASTTransformers(util.Prioritized(alerts{}, 500)),
+		parser.WithInlineParsers(util.Prioritized(doubled('='), 500)),
+		parser.WithASTTransformers(util.Prioritized(alerts{}, 500), util.Prioritized(unused{}, 500)),
 	)
 	m.Renderer().AddOptions(renderer.WithNodeRenderers(util.Prioritized(nodes{}, 1)))
 }

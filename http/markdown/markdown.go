@@ -38,7 +38,7 @@ const (
 
 var (
 	// common is what files in Word's format have, too.
-	common    = []goldmark.Extender{extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify}
+	common    = []goldmark.Extender{extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), strikethrough{}, extension.Linkify}
 	metered   = goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(meter{}, 0)))
 	forWord   = goldmark.New(goldmark.WithExtensions(common...), metered)
 	converter = goldmark.New(goldmark.WithExtensions(append(slices.Clone(common),
@@ -260,8 +260,17 @@ func renderHTMLBlock(w util.BufWriter, source []byte, n ast.Node, entering bool)
 	if block.HasClosure() {
 		written += string(block.ClosureLine.Value(source))
 	}
-	written = restoreSource(written, formulasOf(n))
-	html := escapeUnsafe(written)
+	b, _ := n.OwnerDocument().Meta()[metaBudget].(*Budget)
+	html, rest := "", written
+	for b != nil {
+		at := summary.FindStringSubmatchIndex(rest)
+		if at == nil {
+			break
+		}
+		html += escapeUnsafe(restoreSource(rest[:at[2]], formulasOf(n))) + b.inline(rest[at[2]:at[3]], n.OwnerDocument().Meta())
+		rest = rest[at[3]:]
+	}
+	html += escapeUnsafe(restoreSource(rest, formulasOf(n)))
 	if !detailsTag.MatchString(written) {
 		html = "<p>" + html + "</p>\n"
 	}
@@ -283,10 +292,26 @@ func renderRawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (
 	return ast.WalkSkipChildren, err
 }
 
+// inline returns the HTML of Markdown within a line, which is part of a document with this metadata.
+func (b *Budget) inline(source string, meta map[string]any) string {
+	source = strings.TrimSpace(source)
+	root := b.parse(converter, []byte(source))
+	if root == nil || root.ChildCount() != 1 || root.FirstChild().Kind() != ast.KindParagraph {
+		return escapeUnsafe(source)
+	}
+	root.OwnerDocument().SetMeta(meta)
+	out := &page{budget: b}
+	if err := converter.Renderer().Render(out, []byte(source), root); err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(out.html.String(), "<p>"), "</p>\n")
+}
+
 // The keys of a document's metadata.
 const (
 	metaFormulas = "formulas"
 	metaNumber   = "number"
+	metaBudget   = "budget"
 )
 
 // formulasOf returns the formulas of the document that a node belongs to.

@@ -57,7 +57,7 @@ func longTexts() map[string]string {
 		"an address that many links have": strings.Repeat("[a] ", maxMarks-10) + "\n\n[a]: http://a/" + strings.Repeat("a", n*3/4), "an address of the usual length": strings.Repeat("[a] ", maxMarks-10) + "\n\n[a]: http://a/" + strings.Repeat("a", maxAddress-9),
 		"tables that are filled up": strings.Repeat("|"+strings.Repeat("a|", 200)+"\n|"+strings.Repeat("-|", 200)+"\n"+strings.Repeat("|\n", 90)+"\n", n/1000), "a formula and references to its placeholder": "$" + strings.Repeat("\"", maxFormula-10) + "$ " + strings.Repeat("&#xE000;0&#xE001; ", n/20),
 		"accents of accents": strings.Repeat("$$"+strings.Repeat(`\hat`, 470)+"x$$\n\n", n/2000), "a diff": "```diff\n" + strings.Repeat("+\n", n/2-10), "code": "```go\n" + strings.Repeat("1 ", maxHighlighted/2),
-		"one long run of backticks": strings.Repeat("`", n-2) + " `", "opened comments": strings.Repeat("<!-- ", 1999), "opened autolinks": strings.Repeat("<http://a", 1999),
+		"one long run of backticks": strings.Repeat("`", n-2) + " `", "opened comments": strings.Repeat("<!-- ", 1999), "sections": strings.Repeat("<details><summary>"+strings.Repeat("*a", 50)+"</summary>b</details>\n", 499), "titles of sections": strings.Repeat("<summary>"+strings.Repeat("*a", 20)+"</summary>", 999), "opened autolinks": strings.Repeat("<http://a", 1999),
 	}
 	for _, unit := range []string{
 		"[", "]", "[]", "![", "$a$", "$", "$$", "\\(", "\\(a\\)", "$\\frac{a}{b}$ ", "$\\sqrt{", "==a ", "=", "a==", "> [!NOTE]\n", "[^a]", "[^a]: b\n", "<kbd>", "<details>\n", "<br>", "```go\n\"a\n```\n", "- [x] a\n", "[a](", "[a](<b", "*a **a ", "a**b", "*", "a_b", "*_", "a***b_", "~~a", "a~b", ">", "> ", "* ", "1. ", "- ", "|\n", "<a", "<a href=\"", "<![CDATA[", "<?", "<!A ",

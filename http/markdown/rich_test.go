@@ -50,20 +50,25 @@ func TestFormulasAreMathML(t *testing.T) {
 
 func TestTextsAreRenderedAsTheAppDoes(t *testing.T) {
 	wantRendered(t, map[string]string{
-		`\(a^2\) *b*`:                      "<p><math><mrow><msup><mi>a</mi><mn>2</mn></msup></mrow></math> <em>b</em></p>\n",
-		`$a*b*c$ and $5 or $6`:             "<p><math><mrow><mi>a</mi><mo>∗</mo><mi>b</mi><mo>∗</mo><mi>c</mi></mrow></math> and $5 or $6</p>\n",
-		`$\nope{x}$`:                       "<p><code>\\nope{x}</code></p>\n",
-		"`$a$` [x](https://a.example/$a$)": "<p><code>$a$</code> <a href=\"https://a.example/$a$\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">x</a> <span class=\"host\">(a.example)</span></p>\n",
-		"```sh\necho $a$ $b$\n```":         "<figure><figcaption>sh</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">echo</span> $a$ $b$\n</code></pre></figure>\n",
-		"```go\nfunc f() {} // x\n```":     "<figure><figcaption>go</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">func</span> <span class=\"function\">f</span>() {} <span class=\"comment\">// x</span>\n</code></pre></figure>\n",
-		"```diff\n+a\n-b\n c\n```":         "<figure><figcaption>diff</figcaption><pre tabindex=\"0\"><code><span class=\"added\">+a</span>\n<span class=\"removed\">-b</span>\n c\n</code></pre></figure>\n",
-		"H<sub>2</sub>O <kbd>Esc</kbd>":    "<p>H<sub>2</sub>O <kbd>Esc</kbd></p>\n",
-		"a<br>b <b>c</b> <kbd onclick=x>":  "<p>a<br>b &lt;b&gt;c&lt;/b&gt; &lt;kbd onclick=x&gt;</p>\n",
-		"==a== b == c":                     "<p><mark>a</mark> b == c</p>\n",
-		"- [x] a\n- [ ] b":                 "<ul>\n<li><span class=\"task\">☑</span> a</li>\n<li><span class=\"task\">☐</span> b</li>\n</ul>\n",
-		"> [!WARNING]\n> Look.":            "<blockquote class=\"alert warning\">\n<p class=\"title\">Warning</p>\n<p>Look.</p>\n</blockquote>\n",
-		"> [!OTHER]\n> Look.":              "<blockquote>\n<p>[!OTHER]\nLook.</p>\n</blockquote>\n",
-		"<details>\n<summary>More</summary>\n\n*a*\n\n</details>": "<details>\n<summary>More</summary>\n<p><em>a</em></p>\n</details>",
+		`\(a^2\) *b*`:                                             "<p><math><mrow><msup><mi>a</mi><mn>2</mn></msup></mrow></math> <em>b</em></p>\n",
+		`$a*b*c$ and $5 or $6`:                                    "<p><math><mrow><mi>a</mi><mo>∗</mo><mi>b</mi><mo>∗</mo><mi>c</mi></mrow></math> and $5 or $6</p>\n",
+		`$\nope{x}$`:                                              "<p><code>\\nope{x}</code></p>\n",
+		"`$a$` [x](https://a.example/$a$)":                        "<p><code>$a$</code> <a href=\"https://a.example/$a$\" rel=\"nofollow noreferrer noopener\" target=\"_blank\">x</a> <span class=\"host\">(a.example)</span></p>\n",
+		"```sh\necho $a$ $b$\n```":                                "<figure><figcaption>sh</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">echo</span> $a$ $b$\n</code></pre></figure>\n",
+		"```go\nfunc f() {} // x\n```":                            "<figure><figcaption>go</figcaption><pre tabindex=\"0\"><code><span class=\"keyword\">func</span> <span class=\"function\">f</span>() {} <span class=\"comment\">// x</span>\n</code></pre></figure>\n",
+		"```diff\n+a\n-b\n c\n```":                                "<figure><figcaption>diff</figcaption><pre tabindex=\"0\"><code><span class=\"added\">+a</span>\n<span class=\"removed\">-b</span>\n c\n</code></pre></figure>\n",
+		"H<sub>2</sub>O <kbd>Esc</kbd>":                           "<p>H<sub>2</sub>O <kbd>Esc</kbd></p>\n",
+		"a<br>b <b>c</b> <kbd onclick=x>":                         "<p>a<br>b &lt;b&gt;c&lt;/b&gt; &lt;kbd onclick=x&gt;</p>\n",
+		"10~20 or 30~40, ~a~, ~~~b~~~":                            "<p>10~20 or 30~40, ~a~, ~~~b~~~</p>\n",
+		"==a== b == c":                                            "<p><mark>a</mark> b == c</p>\n",
+		"- [x] a\n- [ ] b":                                        "<ul>\n<li><span class=\"task\">☑</span> a</li>\n<li><span class=\"task\">☐</span> b</li>\n</ul>\n",
+		"> [!WARNING]\n> Look.":                                   "<blockquote class=\"alert warning\">\n<p class=\"title\">Warning</p>\n<p>Look.</p>\n</blockquote>\n",
+		"> [!OTHER]\n> Look.":                                     "<blockquote>\n<p>[!OTHER]\nLook.</p>\n</blockquote>\n",
+		"<details>\n<summary>More</summary>\n\n*a*\n\n</details>": "<details>\n<summary>More</summary>\n<p><em>a</em></p>\n</details>\n",
+		"<details>\n<summary>*a* `b` $c$ <b></summary>\n*d*\n</details>\n*e*":      "<details>\n<summary><em>a</em> <code>b</code> <math><mrow><mi>c</mi></mrow></math> &lt;b&gt;</summary>\n<p><em>d</em></p>\n</details>\n<p><em>e</em></p>\n",
+		"<details><summary># a</summary>*b*</details>":                             "<details><summary># a</summary>\n<p><em>b</em></p>\n</details>\n",
+		"1. a\n   <details>\n   <summary>b</summary>\n   *c*\n   </details>\n2. d": "<ol>\n<li>\n<p>a</p>\n<details>\n<summary>b</summary>\n<p><em>c</em></p>\n</details>\n</li>\n<li>\n<p>d</p>\n</li>\n</ol>\n",
+		"```html\n<details><summary>a</summary>\n```":                              "<figure><figcaption>html</figcaption><pre tabindex=\"0\"><code>&lt;details&gt;&lt;summary&gt;a&lt;/summary&gt;\n</code></pre></figure>\n",
 	})
 }
 
@@ -86,6 +91,13 @@ func TestFootnotesOfTheTextsOfAPageDiffer(t *testing.T) {
 				t.Errorf("%s lacks %s", html, part)
 			}
 		}
+	}
+}
+
+func TestAFootnoteThatNothingRefersToIsKept(t *testing.T) {
+	got := string(Render(NewBudget(t.Context()), "A fact.[^b]\n\n[^a]: Unused.\n[^b]: Its source."))
+	if used, unused := strings.Index(got, "Its source."), strings.Index(got, "Unused."); used < 0 || unused < used {
+		t.Error(got)
 	}
 }
 
