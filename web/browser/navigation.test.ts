@@ -539,4 +539,18 @@ describe("tooltips", () => {
     await tooltip(page).getByText("Hide sidebar").waitFor({ state: "detached" });
     await visit.close();
   });
+
+  test("a tooltip hides when the pointer moves to the control under it", async () => {
+    const visit = await BrowserWindow.open("/", await sharedAccount());
+    const { page } = visit;
+    await page.getByRole("button", { name: "Hide sidebar" }).hover();
+    await tooltip(page).waitFor();
+    const over = (await tooltip(page).boundingBox())!;
+    const under = (await page.getByRole("link", { name: "New conversation" }).boundingBox())!;
+    const y = (Math.max(over.y, under.y) + over.y + over.height) / 2;
+    expect(y, "the tooltip covers the link").toBeGreaterThan(under.y);
+    await page.mouse.move(over.x + over.width / 2, y, { steps: 4 });
+    await tooltip(page).getByText("Hide sidebar").waitFor({ state: "detached" });
+    await visit.close();
+  });
 });

@@ -21,7 +21,7 @@ export function startTooltips(): void {
   box.setAttribute("aria-hidden", "true");
   box.dataset["tooltipBox"] = "";
   box.className =
-    "fixed start-0 top-0 z-60 flex max-w-72 gap-2 rounded-sm border border-transparent bg-ink px-2 py-1 text-xs font-medium text-paper shadow-float";
+    "fixed left-0 top-0 z-60 flex max-w-72 gap-2 rounded-sm border border-transparent bg-ink px-2 py-1 text-xs font-medium text-paper shadow-float";
 
   function show(element: HTMLElement): void {
     // Not for a button whose menu is open, or that was removed in the meantime.
@@ -37,7 +37,6 @@ export function startTooltips(): void {
     const below = at.bottom + gap + box.offsetHeight <= innerHeight;
     const left = Math.min(at.left + (at.width - box.offsetWidth) / 2, innerWidth - box.offsetWidth - gap);
     box.style.left = `${Math.max(gap, left)}px`;
-    box.style.right = "auto";
     box.style.top = `${below ? at.bottom + gap : at.top - gap - box.offsetHeight}px`;
   }
 
@@ -53,11 +52,10 @@ export function startTooltips(): void {
   function onPointerOver(event: PointerEvent): void {
     if (event.pointerType === "touch") return;
     const element = targetOf(event);
-    if (element === owner && element !== null) return clearTimeout(timer);
-    if (event.target instanceof Node && box.contains(event.target)) return clearTimeout(timer);
     clearTimeout(timer);
+    if (element === owner && element !== null) return;
     if (element === null) {
-      if (owner !== null) timer = window.setTimeout(hide, grace);
+      if (owner !== null && !box.contains(event.target as Node)) timer = window.setTimeout(hide, grace);
       return;
     }
     const atOnce = owner !== null || performance.now() - hiddenAt < grace;
@@ -65,6 +63,10 @@ export function startTooltips(): void {
     timer = window.setTimeout(() => show(element), atOnce ? 0 : delay);
   }
 
+  // A tooltip may cover the control to which the pointer moves, for example in the next row.
+  box.onpointermove = ({ clientX, clientY }) => {
+    if (document.elementsFromPoint(clientX, clientY).some((under) => under.matches("button, a"))) hide();
+  };
   const hovered = document.querySelector<HTMLElement>("[data-tooltip]:hover");
   if (hovered !== null && matchMedia("(hover: hover)").matches) timer = window.setTimeout(() => show(hovered), delay);
   document.addEventListener("pointerover", onPointerOver);
