@@ -198,6 +198,32 @@ describe("the queue", () => {
     expect([3, 5].map((at) => /42|48/.exec(textOf(all[at]!))?.[0])).toEqual(["42", "48"]);
   });
 
+  test("7 a long queued message is edited with its buttons in view, on a phone and on a desktop", async () => {
+    const account = await sharedAccount();
+    const answer = await pausedAnswer();
+    const { conversation } = await account.startTurn(answer.text);
+    for (const text of ["One.", "Two.\n".repeat(60), "Three.", "Four.", "Five."])
+      await enqueue(account, conversation, text);
+    for (const viewport of [{ width: 320, height: 640 }, phone, { width: 1440, height: 900 }]) {
+      const visit = await BrowserWindow.open(`/c/${conversation}`, account, { viewport });
+      const { page } = visit;
+      await waiting(page)
+        .getByRole("button", { name: /^Edit: Two\./ })
+        .press("Enter");
+      await expectFocus(waiting(page).getByRole("textbox", { name: "Edit the queued message" }));
+      const form = waiting(page).locator("form");
+      const cut = () =>
+        form.evaluate((one) => {
+          const [inner, outer] = [one.getBoundingClientRect(), one.closest("ol")!.getBoundingClientRect()];
+          return Math.max(outer.top - inner.top, inner.bottom - outer.bottom);
+        });
+      await expect.poll(cut, { message: "pixels of the editor out of view" }).toBeLessThan(1);
+      await form.getByRole("button", { name: "Cancel" }).press("Enter");
+      await visit.close();
+    }
+    await answer.release();
+  });
+
   test("7 stopping holds the queued messages, and every device shows their number", async () => {
     const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);

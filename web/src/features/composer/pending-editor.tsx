@@ -66,7 +66,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
     const frame = requestAnimationFrame(() => {
       field.current?.focus();
       field.current?.setSelectionRange(field.current.value.length, field.current.value.length);
-      form.current?.scrollIntoView({ block: "nearest" });
+      form.current?.scrollIntoView({ block: "nearest" }); // the list becomes higher with the form, which fits into it
     });
     return () => cancelAnimationFrame(frame);
   }, []);
@@ -101,10 +101,10 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
           value={value}
           onChange={(event) => setValue(event.target.value)}
           onKeyDown={pressed}
-          className="block field-sizing-content max-h-[25dvh] min-h-9 w-full resize-none bg-transparent px-2 py-1.5 text-base wrap-anywhere outline-none"
+          className="block field-sizing-content max-h-[min(25dvh,12rem)] min-h-9 w-full resize-none bg-transparent px-2 py-1.5 text-base wrap-anywhere outline-none"
         />
         <div className="flex flex-wrap items-center justify-end gap-1">
-          <p id={id} className={`grow px-2 text-xs ${over > 0 ? "text-danger" : "text-faint"}`}>
+          <p id={id} className={`min-w-24 grow basis-24 px-2 text-xs ${over > 0 ? "text-danger" : "text-faint"}`}>
             {over > 0 ? t("composer.length.over", { over }) : text("writing.queued.hint")}
           </p>
           <Button look="quiet" className="min-h-8" onClick={close}>

@@ -93,7 +93,7 @@ const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs, ru
       {/* The height cuts the row after the last visible one, which shows that the list scrolls. */}
       <ol
         {...(rows > visibleRows ? { tabIndex: 0, "aria-label": t("composer.pending") } : {})}
-        className="flex max-h-[min(10.375rem,40dvh)] short:max-h-none flex-col divide-y divide-line overflow-y-auto rounded-md pointer-coarse:max-h-[min(12.625rem,40dvh)] pointer-coarse:short:max-h-none"
+        className="flex max-h-[min(10.375rem,40dvh)] short:max-h-none flex-col divide-y divide-line overflow-y-auto rounded-md pointer-coarse:max-h-[min(12.625rem,40dvh)] pointer-coarse:short:max-h-none not-short:has-[form]:max-h-[min(18rem,50dvh)]"
       >
         {steering.map((one) => (
           <SteeringItem key={one.id} turn={shown} steering={one} open={turn !== null} runsTools={runsTools} />
