@@ -202,6 +202,33 @@ describe("offline", () => {
 });
 
 describe("the palette", () => {
+  test("a name of the other direction is next to its icon", async () => {
+    const account = await Account.register();
+    await account.request("POST", "/projects", { name: "Tides" });
+    await account.request("POST", "/projects", { name: "المد" });
+    const visit = await BrowserWindow.open("/health", account);
+    const { page } = visit;
+    for (const language of ["en", "ar"]) {
+      await visit.context.addCookies([{ name: "language", value: language, url }]);
+      await page.goto(`${url}/settings`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.keyboard.press("ControlOrMeta+k");
+      const name = language === "en" ? "المد" : "Tides";
+      await page.getByRole("dialog").getByRole("combobox").fill(name);
+      const gap = await page.getByRole("option", { name }).evaluate((option, text) => {
+        const all = document.createTreeWalker(option, NodeFilter.SHOW_TEXT);
+        while (all.nextNode()!.nodeValue !== text);
+        const range = document.createRange();
+        range.selectNodeContents(all.currentNode);
+        const [of, icon] = [range.getBoundingClientRect(), option.querySelector("svg")!.getBoundingClientRect()];
+        return Math.max(of.left - icon.right, icon.left - of.right);
+      }, name);
+      expect(gap, language).toBeLessThan(20);
+      await page.keyboard.press("Escape");
+    }
+    await visit.close();
+  });
+
   test("lists the most recent conversations, finds others by words, and acts on the open one", async () => {
     const account = await Account.register();
     const conversation = await account.chat("Hello!");
@@ -302,7 +329,7 @@ describe("the palette", () => {
   async function renameAndDelete(page: Page): Promise<void> {
     const choose = async (name: string) => {
       await page.keyboard.press("ControlOrMeta+k");
-      await page.getByRole("combobox").fill(name);
+      await page.getByRole("dialog").getByRole("combobox").fill(name);
       await page.getByRole("option", { name, exact: true }).waitFor();
       await page.keyboard.press("Enter");
     };

@@ -69,7 +69,7 @@ function Title({ conversation }: { conversation: Conversation }) {
   return (
     <>
       {conversation.project_id !== null && <ProjectLink id={conversation.project_id} />}
-      <h1 dir="auto" className="min-w-0 truncate [text-align:match-parent] px-1.5 text-sm font-medium text-soft">
+      <h1 dir="auto" className="min-w-0 truncate text-as-parent px-1.5 text-sm font-medium text-soft">
         {title}
       </h1>
       {conversation.archived_at !== null && <Badge icon="archive">{t("pages.archive.state")}</Badge>}

@@ -130,7 +130,7 @@ function Content({ conversation, opened, onOpen, onFix = focusToWrite, ...view }
           ref={heading}
           tabIndex={-1}
           dir="auto"
-          className="min-w-0 grow truncate px-1.5 text-sm font-medium [text-align:match-parent] outline-none"
+          className="min-w-0 grow truncate px-1.5 text-sm font-medium text-as-parent outline-none"
         >
           {artifact?.title ?? t("artifacts.title")}
         </h2>

@@ -43,7 +43,7 @@ export function ChooseFilesDialog({ title, isAdded, add, onClose }: ChooseFilesP
           return (
             <li key={file.file_id} className="flex min-h-11 items-center gap-3 text-sm">
               <FilePicture file={file} size={36} />
-              <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
+              <span dir="auto" className="min-w-0 grow truncate text-as-parent">
                 {file.filename}
               </span>
               <Button

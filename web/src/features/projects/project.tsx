@@ -169,7 +169,7 @@ function ProjectConversations({ project }: { project: Project }) {
                 params={{ conversation: one.conversation_id }}
                 className="flex min-h-11 items-center gap-3 px-4 text-sm hover:bg-hover"
               >
-                <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
+                <span dir="auto" className="min-w-0 grow truncate text-as-parent">
                   {one.title || t("pages.untitled")}
                 </span>
                 <span className="shrink-0 text-xs text-faint">

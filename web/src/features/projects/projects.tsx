@@ -37,7 +37,7 @@ export function Projects({ onOpen }: { onOpen: () => void }) {
               className="flex min-h-9 items-center gap-2.5 rounded-md px-2.5 text-sm hover:bg-hover aria-[current]:bg-hover aria-[current]:font-medium pointer-coarse:min-h-11"
             >
               <Icon name="folder" size={16} />
-              <span dir="auto" className="truncate [text-align:match-parent]">
+              <span dir="auto" className="truncate text-as-parent">
                 {project.name}
               </span>
             </Link>

@@ -65,7 +65,7 @@ function Excerpt({ snippet }: { snippet: Result["snippet"] }) {
     at = end;
   }
   return (
-    <span dir="auto" className="truncate text-xs text-soft [text-align:match-parent]">
+    <span dir="auto" className="truncate text-xs text-soft text-as-parent">
       {parts}
       {characters.slice(at).join("")}
     </span>
@@ -103,7 +103,7 @@ export function Projects({ typed, matches, choose }: TypedProps) {
           icon="folder"
           onSelect={choose(() => void navigate({ to: "/p/$project", params: { project: project_id } }))}
         >
-          <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
+          <span dir="auto" className="min-w-0 grow truncate text-as-parent">
             {name}
           </span>
           <When at={updated_at} />
@@ -213,7 +213,7 @@ function MessageItem({ result, titled, choose }: ResultProps & { result: Result;
       )}
     >
       <span className="flex min-w-0 grow flex-col py-1">
-        <span dir="auto" className={titled ? "truncate [text-align:match-parent]" : "sr-only"}>
+        <span dir="auto" className={titled ? "truncate text-as-parent" : "sr-only"}>
           {result.title || t("pages.untitled")}
         </span>
         <Excerpt snippet={result.snippet} />
@@ -243,7 +243,7 @@ export function Artifacts({ found, choose }: FoundProps) {
           )}
         >
           <span className="flex min-w-0 grow flex-col py-1">
-            <span dir="auto" className="truncate [text-align:match-parent]">
+            <span dir="auto" className="truncate text-as-parent">
               {title}
             </span>
             <Excerpt snippet={snippet} />
@@ -270,7 +270,7 @@ export function Tasks({ found, choose }: FoundProps) {
             () => void navigate({ to: "/c/$conversation", params: { conversation: conversation_id ?? "" } }),
           )}
         >
-          <span dir="auto" className="min-w-0 grow truncate [text-align:match-parent]">
+          <span dir="auto" className="min-w-0 grow truncate text-as-parent">
             {title}
           </span>
           <When at={at} />
@@ -294,7 +294,7 @@ export function Files({ found, typed, choose }: FoundProps & { typed: string }) 
           )}
         >
           <span className="flex min-w-0 grow flex-col py-1">
-            <span dir="auto" className="truncate [text-align:match-parent]">
+            <span dir="auto" className="truncate text-as-parent">
               {title}
             </span>
             {passage !== null && <Excerpt snippet={snippet} />}

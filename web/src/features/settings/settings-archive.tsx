@@ -120,7 +120,7 @@ function Row({ conversation, selected, onRestore }: RowProps) {
           to="/c/$conversation"
           params={{ conversation: id }}
           dir="auto"
-          className={`truncate font-medium [text-align:match-parent] hover:underline ${deleting ? "line-through" : ""}`}
+          className={`truncate font-medium text-as-parent hover:underline ${deleting ? "line-through" : ""}`}
         >
           {title}
         </Link>

@@ -85,7 +85,7 @@ function Row({ identity, onUnlink }: { identity: Identity; onUnlink: () => void 
         <Icon name="link" />
       </span>
       <span className="flex min-w-0 grow flex-col text-sm">
-        <span dir="auto" className="font-medium [text-align:match-parent] wrap-anywhere">
+        <span dir="auto" className="font-medium text-as-parent wrap-anywhere">
           {name}
         </span>
         <span className="text-soft">

@@ -222,13 +222,13 @@ function Entry({ entry }: { entry: ImportEntry }) {
           to="/c/$conversation"
           params={{ conversation: entry.conversation_id }}
           dir="auto"
-          className="block min-h-6 truncate font-medium [text-align:match-parent] hover:underline"
+          className="block min-h-6 truncate font-medium text-as-parent hover:underline"
         >
           {title}
         </Link>
       ) : (
         title !== "" && (
-          <span dir="auto" className="font-medium wrap-anywhere [text-align:match-parent]">
+          <span dir="auto" className="font-medium wrap-anywhere text-as-parent">
             {title}
           </span>
         )

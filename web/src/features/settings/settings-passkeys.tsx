@@ -63,7 +63,7 @@ function Row({ passkey, open }: { passkey: Passkey; open: (what: "rename" | "rem
         <Icon name="key" />
       </span>
       <span className="flex min-w-0 grow flex-col text-sm">
-        <span dir="auto" className="font-medium [text-align:match-parent] wrap-anywhere">
+        <span dir="auto" className="font-medium text-as-parent wrap-anywhere">
           {passkey.name}
         </span>
         <span className="text-soft">{added}</span>

@@ -183,7 +183,7 @@ function ConversationTitle({ id }: { id: string }) {
       to="/c/$conversation"
       params={{ conversation: id }}
       dir="auto"
-      className="block truncate py-0.5 [text-align:match-parent] hover:underline"
+      className="block truncate py-0.5 text-as-parent hover:underline"
     >
       {data === undefined ? t("pages.list.loading") : data.title || t("pages.untitled")}
     </Link>

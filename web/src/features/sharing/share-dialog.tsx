@@ -221,7 +221,7 @@ function Preview({ preview, title, count }: PreviewProps) {
   const messages = preview.data?.pages.flatMap((page) => page.data) ?? [];
   return (
     <div className="rounded-md border border-line bg-sunken px-4 pt-3 pb-1 text-sm">
-      <p dir="auto" className="font-medium wrap-anywhere [text-align:match-parent]">
+      <p dir="auto" className="font-medium wrap-anywhere text-as-parent">
         {title || t("pages.untitled")}
       </p>
       <p>{t("pages.share.count", { count })}</p>
@@ -241,7 +241,7 @@ function Preview({ preview, title, count }: PreviewProps) {
                 <p
                   key={at}
                   dir="auto"
-                  className={`line-clamp-6 whitespace-pre-wrap wrap-anywhere [text-align:match-parent] ${part.type === "code" ? "font-mono text-xs" : ""}`}
+                  className={`line-clamp-6 whitespace-pre-wrap wrap-anywhere text-as-parent ${part.type === "code" ? "font-mono text-xs" : ""}`}
                 >
                   {part.type === "code" ? part.code : part.text}
                 </p>

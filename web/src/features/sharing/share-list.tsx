@@ -124,7 +124,7 @@ function Row({ share, titled, busy, onRevoke }: RowProps) {
             to="/c/$conversation"
             params={{ conversation: share.conversation_id }}
             dir="auto"
-            className="truncate font-medium [text-align:match-parent] hover:underline"
+            className="truncate font-medium text-as-parent hover:underline"
           >
             {title}
           </Link>

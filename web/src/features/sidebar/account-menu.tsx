@@ -30,7 +30,7 @@ export function AccountMenu({ onOpen }: { onOpen: () => void }) {
             {[...name][0]?.toLocaleUpperCase()}
           </span>
           <span className="flex min-w-0 grow">
-            <span dir="auto" className="truncate [text-align:match-parent]">
+            <span dir="auto" className="truncate text-as-parent">
               {name}
             </span>
           </span>

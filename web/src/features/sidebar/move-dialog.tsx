@@ -47,7 +47,7 @@ export function MoveDialog() {
           <li key={project.project_id}>
             <button type="button" className={entry} onClick={() => move(project.project_id)}>
               <Icon name="folder" size={16} />
-              <span dir="auto" className="truncate [text-align:match-parent]">
+              <span dir="auto" className="truncate text-as-parent">
                 {project.name}
               </span>
             </button>

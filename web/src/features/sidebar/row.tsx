@@ -90,7 +90,7 @@ export const Row = memo(function Row({ conversation, current, stop, selected, on
         className={`flex h-full min-w-0 grow items-center gap-2 rounded-md ps-2.5 pe-2 text-sm group-hover:pe-8 group-focus-within:pe-8 pointer-coarse:pe-11 ${current ? "font-medium" : ""} ${deleting || unsent ? "text-faint" : ""}`}
       >
         <span className="flex min-w-0 grow">
-          <span dir="auto" className={`truncate [text-align:match-parent] ${deleting ? "line-through" : ""}`}>
+          <span dir="auto" className={`truncate text-as-parent ${deleting ? "line-through" : ""}`}>
             {title}
           </span>
         </span>

@@ -38,7 +38,7 @@ export function SelectionRow({ list, conversation, selected, disabled, stop = tr
         {selected && <Icon name="check" size={14} />}
       </span>
       <span className="flex min-w-0 grow">
-        <span dir="auto" className={`truncate [text-align:match-parent] ${disabled ? "line-through" : ""}`}>
+        <span dir="auto" className={`truncate text-as-parent ${disabled ? "line-through" : ""}`}>
           {conversation.title || t("pages.untitled")}
         </span>
       </span>
