@@ -183,14 +183,18 @@ test("32 citations are numbers with a card of what they cite, which opens the fi
     );
   await expect.poll(async () => (await stored())?.text_state).toBe("done");
   const file = (await stored())!.file_id;
-  const conversation = await account.chat(`Hello! ${fast(5)}`);
+  const text = "It closes at nine.[1:2] High water is at noon.[2] Not cited: [3:3].";
+  const input = [
+    { type: "text", text: "Hello!" },
+    { type: "file", file_id: file },
+  ];
+  const conversation = await account.chat("", { input });
   const visit = await BrowserWindow.open("/health", account);
   const { page } = visit;
   const citations = [
     { index: 1, title: name, marker: "[1:2]", file_id: file, offset: 16, length: 28 },
     { index: 2, title: "Tides", marker: "[2]", url: "https://www.tides.example/today" },
   ];
-  const text = "It closes at nine.[1:2] High water is at noon.[2] Not cited: [3:3].";
   await replaceAnswers(page, [{ part_id: "p1", type: "text", text, citations }]);
   await page.goto(`${url}/c/${conversation}`);
   const answer = messages(page).nth(1);
@@ -213,6 +217,10 @@ test("32 citations are numbers with a card of what they cite, which opens the fi
   await expectAccessible(page, "the card of a citation");
   await card.getByRole("button", { name: "Show in the file" }).press("Enter");
   await page.getByRole("dialog", { name }).locator("mark", { hasText: "The harbour closes at nine." }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.emulateMedia({ media: "print" });
+  for (const message of [messages(page).first(), answer])
+    await message.getByRole("button", { name, exact: true }).waitFor();
   await visit.close();
 });
 

@@ -37,6 +37,7 @@ export function Sources({ list }: { list: readonly Citation[] }) {
               {file_id !== undefined ? (
                 <button
                   type="button"
+                  data-source=""
                   className="text-accent underline decoration-1 underline-offset-2"
                   onClick={() =>
                     viewFile({ id: file_id, name: title, ...(place === "" ? {} : { cited: { offset, length } }) })
@@ -58,7 +59,12 @@ export function Sources({ list }: { list: readonly Citation[] }) {
                   <bdi>{title}</bdi>
                 </a>
               )}
-              {address !== undefined && <bdi className="text-faint"> {hostOf(address)}</bdi>}
+              {address !== undefined && (
+                <span className="text-faint">
+                  {" "}
+                  <bdi>{hostOf(address)}</bdi>
+                </span>
+              )}
             </li>
           );
         })}
