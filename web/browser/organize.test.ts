@@ -189,26 +189,39 @@ describe("feedback", () => {
 
 test("29 the page of a project starts conversations, which name their project", async () => {
   const account = await Account.register();
-  const made = await account.request("POST", "/projects", { name: "Harbour" });
+  const made = await account.request("POST", "/projects", { name: "Harbours and tides of the whole coast" });
   const { project_id } = (await made.json()) as { project_id: string };
   const visit = await BrowserWindow.open(`/p/${project_id}`, account);
   const { page } = visit;
   const field = page.getByRole("main").getByRole("textbox", { name: "Message", exact: true });
   await field.fill("Hello from the project");
+  await page.getByRole("link", { name: "Library" }).press("Enter");
+  await page.waitForURL("**/library");
+  await page.goBack();
+  await expect.poll(() => field.inputValue()).toBe("Hello from the project");
+  await page.reload();
+  await expect.poll(() => field.inputValue()).toBe("Hello from the project");
   for (const viewport of [desktop, phone]) {
     await page.setViewportSize(viewport);
     await expectAccessible(page, "a project");
   }
   await field.press("Enter");
   await page.waitForURL("**/c/*");
-  const project = page.getByRole("main").getByRole("link", { name: "Harbour" });
+  const project = page.getByRole("main").getByRole("link", { name: "Harbours and tides of the whole coast" });
   await project.waitFor();
   await messages(page)
     .nth(1)
     .getByText(/It is good to hear/)
     .waitFor();
   await expectAccessible(page, "a conversation of a project");
+  await page.setViewportSize({ width: 320, height: 640 });
+  const widths = [page.getByRole("heading", { level: 1 }), project].map(
+    async (one) => (await one.boundingBox())!.width,
+  );
+  const [title, name] = await Promise.all(widths);
+  expect(title, "the title has more room than the name of the project").toBeGreaterThan(name!);
   await project.press("Enter");
   await page.getByRole("link", { name: "Hello from the project" }).last().waitFor();
+  expect(await field.inputValue()).toBe("");
   await visit.close();
 });

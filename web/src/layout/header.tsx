@@ -100,7 +100,7 @@ function ProjectLink({ id }: { id: string }) {
         <Link
           to="/p/$project"
           params={{ project: id }}
-          className="max-w-[40%] shrink-0 truncate rounded-sm px-1.5 py-1 text-sm text-faint hover:text-ink"
+          className="max-w-[40%] shrink-0 truncate rounded-sm max-md:max-w-1/4 px-1.5 py-1 text-sm text-faint hover:text-ink"
         >
           <bdi>{data.name}</bdi>
         </Link>

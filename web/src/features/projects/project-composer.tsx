@@ -1,12 +1,12 @@
 // The field that starts a conversation in a project. The conversation exists before its page is opened, so that the page shows the
 // name of the project at once. Files and tools are added there.
 import { useNavigate } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { api, body } from "../../api/client";
 import { newIdentifier } from "../../api/identifier";
 import { sendMessage } from "../../api/outbox";
 import { projectChanged } from "../../api/projects";
-import { conversationQuery, queryClient } from "../../api/queries";
+import { conversationQuery, queryClient, sessionQuery } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { Button, IconButton } from "../../controls/button";
 import { toast } from "../../controls/toast";
@@ -14,10 +14,32 @@ import { useSendKey } from "../../keys/send-keys";
 import { focusComposer, WritingField } from "../composer";
 import { useLocalization } from "../../messages/localization";
 
+/** What is typed for a project survives that its page is left or loaded again. */
+const storageKey = (project: string): string =>
+  `turnstone-project-text/${queryClient.getQueryData(sessionQuery.queryKey)?.account.account_id ?? ""}/${project}`;
+
+function storedText(project: string): string {
+  try {
+    return sessionStorage.getItem(storageKey(project)) ?? "";
+  } catch {
+    return ""; // the storage cannot be read
+  }
+}
+
+function storeText(project: string, text: string): void {
+  try {
+    if (text === "") sessionStorage.removeItem(storageKey(project));
+    else sessionStorage.setItem(storageKey(project), text);
+  } catch {
+    // The storage is full or forbidden; the text is kept while the page is open.
+  }
+}
+
 export function ProjectComposer({ project }: { project: string }) {
   const { t } = useLocalization();
   const navigate = useNavigate();
-  const [text, setText] = useState("");
+  const [text, setText] = useState(() => storedText(project));
+  useEffect(() => storeText(project, text), [project, text]);
   const [starting, setStarting] = useState(false);
   // A repeated request creates no second conversation.
   const key = useRef(newIdentifier("conv"));
@@ -36,6 +58,7 @@ export function ProjectComposer({ project }: { project: string }) {
       );
       await queryClient.fetchQuery(conversationQuery(id)).catch(() => {}); // its page loads it otherwise
       if (written !== "") sendMessage({ conversationID: id, text: written, ifBusy: "reject" });
+      if (field.current?.value === text) storeText(project, ""); // what was typed meanwhile stays
       await navigate({ to: "/c/$conversation", params: { conversation: id } });
       focusComposer();
     } catch (refusal) {
