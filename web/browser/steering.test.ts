@@ -224,6 +224,22 @@ describe("the queue", () => {
     await answer.release();
   });
 
+  test("7 what is typed in the editor of a queued message is in the composer after a reload", async () => {
+    const account = await sharedAccount();
+    const answer = await pausedAnswer();
+    const { conversation } = await account.startTurn(answer.text);
+    await enqueue(account, conversation, "One.");
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await waiting(page).getByRole("button", { name: "Edit: One." }).press("Enter");
+    await waiting(page).getByRole("textbox", { name: "Edit the queued message" }).fill("One and two.");
+    await page.reload();
+    await expect.poll(() => composer(page).inputValue()).toBe("One and two.");
+    expect(await queue(account, conversation)).toEqual(["queued: One."]);
+    await answer.release();
+    await visit.close();
+  });
+
   test("7 stopping holds the queued messages, and every device shows their number", async () => {
     const account = await sharedAccount();
     const { conversation } = await account.startTurn((await pausedAnswer()).text);

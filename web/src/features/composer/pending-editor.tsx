@@ -149,7 +149,7 @@ function useEscape(form: RefObject<HTMLFormElement | null>, onEscape: () => void
 
 /**
  * Moves a changed text to the composer if the editor disappears before the text is saved: the message has left the
- * queue, or another page was opened.
+ * queue, another page was opened, or this one was closed or loaded again.
  */
 function useRescue(conversation: string, item: FollowUp, value: string, onGone: () => void) {
   const rescue = useRef({ needed: true, mounted: true, run: () => {}, failed: () => {} });
@@ -166,7 +166,10 @@ function useRescue(conversation: string, item: FollowUp, value: string, onGone: 
   useEffect(() => {
     const { current } = rescue;
     current.mounted = true;
+    const closed = () => current.run();
+    addEventListener("pagehide", closed, true); // before the drafts are saved
     return () => {
+      removeEventListener("pagehide", closed, true);
       current.mounted = false;
       current.run();
     };
