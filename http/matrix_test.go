@@ -168,6 +168,7 @@ var examples = map[string]example{
 		body: func(_ *matrix, of identifiers) route.Object { return route.Object{"message_id": of["message_id"]} }, names: []string{"message_id"},
 	},
 	"PUT /conversations/{conversation_id}/draft":                 {body: func(*matrix, identifiers) route.Object { return route.Object{"content": "a draft"} }},
+	"GET /conversations/{conversation_id}/find":                  {query: "?q=text"},
 	"GET /conversations/{conversation_id}/messages":              {},
 	"GET /conversations/{conversation_id}/messages/{message_id}": {},
 	"GET /conversations/{conversation_id}/turns":                 {},

@@ -62,6 +62,7 @@ type Draft struct {
 type Branch struct {
 	BranchID       BranchID   `json:"branch_id"`
 	Name           string     `json:"name"`
+	Preview        string     `json:"preview" doc:"The beginning of the text of the branch's first message of its own: the first one that is not on the branch that it was created from. Empty if there is none, or if it has no text yet."`
 	ParentBranchID *BranchID  `json:"parent_branch_id" doc:"The branch on which base_message_id was written; null if the branch starts with a first message of its own."`
 	BaseMessageID  *MessageID `json:"base_message_id" doc:"The last message that this branch shares with the branch it was created from."`
 	BaseDepth      int        `json:"base_depth" doc:"The number of messages up to and including base_message_id; 0 if there is none."`

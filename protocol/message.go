@@ -108,6 +108,22 @@ type Part struct {
 	Open       bool            `json:"open,omitempty" doc:"The part is still being written; never set in a finished message."`
 }
 
+// FoundMessage is a message in which a text may occur, with what of it is searched.
+type FoundMessage struct {
+	MessageID MessageID   `json:"message_id"`
+	Role      string      `json:"role" enum:"user,assistant"`
+	Position  int         `json:"position" doc:"The number of the message on the branch, from 1."`
+	Parts     []FoundPart `json:"parts"`
+}
+
+// FoundPart is a part of a message that is searched.
+type FoundPart struct {
+	Type     PartType `json:"type" enum:"text,code"`
+	Text     string   `json:"text,omitempty" doc:"For text."`
+	Language string   `json:"language,omitempty" doc:"For code."`
+	Code     string   `json:"code,omitempty" doc:"For code."`
+}
+
 // PartApproval is the approval of a tool call, as its part of the message shows it.
 type PartApproval struct {
 	ApprovalRequest

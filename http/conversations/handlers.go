@@ -42,6 +42,7 @@ type Branches interface {
 type Messages interface {
 	Messages(ctx context.Context, account protocol.AccountID, query *conversations.MessageQuery) (*conversations.MessagePage, error)
 	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
+	FindText(ctx context.Context, account protocol.AccountID, query *conversations.FindQuery) (*conversations.FoundPage, error)
 }
 
 // Drafts stores drafts.
@@ -69,5 +70,5 @@ type Handlers struct {
 
 // Routes returns the routes of conversations and of what they contain.
 func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.draftRoutes(), h.branchRoutes())
+	return slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.findRoutes(), h.draftRoutes(), h.branchRoutes())
 }

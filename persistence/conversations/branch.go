@@ -153,7 +153,14 @@ func (s *Store) CreateBranch(ctx context.Context, account protocol.AccountID, co
 
 const (
 	// BranchColumns are the columns of protocol.Branch, of a branch b, its conversation c and JoinBase.
-	BranchColumns = `b.branch_id, b.name, base.branch_id as parent_branch_id, b.base_message_id, coalesce(base.depth, 0) as base_depth,
+	BranchColumns = `b.branch_id, b.name, coalesce((
+			select left(p ->> 'text', 200)
+			from (
+				select parts from messages
+				where account_id = b.account_id and branch_id = b.branch_id order by depth limit 1) own
+			cross join json_array_elements(own.parts) p
+			where p ->> 'type' = 'text' and p ->> 'text' <> '' limit 1), '') as preview,
+		base.branch_id as parent_branch_id, b.base_message_id, coalesce(base.depth, 0) as base_depth,
 		b.head_message_id, b.head_depth, b.branch_id = c.active_branch_id as active, b.version, b.created_at`
 	// JoinBase joins the place at which a branch b starts.
 	JoinBase = `

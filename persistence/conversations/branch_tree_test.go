@@ -58,9 +58,10 @@ func TestTheListOfBranchesIsATree(t *testing.T) {
 	for name, want := range map[string]struct {
 		parent     string
 		base, head int
-	}{"": {"none", 0, 4}, "edited": {"", 2, 6}, "nested": {"edited", 5, 5}, "again": {"", 2, 2}, "from the start": {"none", 0, 0}} {
+		preview    string
+	}{"": {"none", 0, 4, "one"}, "edited": {"", 2, 6, "three b"}, "nested": {"edited", 5, 5, ""}, "again": {"", 2, 2, ""}, "from the start": {"none", 0, 0, ""}} {
 		b, exists := list[name]
-		if !exists || parent(b) != want.parent || b.BaseDepth != want.base || b.HeadDepth != want.head || (b.BaseMessageID == nil) != (want.base == 0) {
+		if !exists || b.Preview != want.preview || parent(b) != want.parent || b.BaseDepth != want.base || b.HeadDepth != want.head || (b.BaseMessageID == nil) != (want.base == 0) {
 			t.Errorf("%q: %+v with the parent %q, want %+v", name, b, parent(b), want)
 		}
 	}

@@ -71,13 +71,14 @@ func (s *Store) Messages(ctx context.Context, account protocol.AccountID, query 
 
 // path is the branch that a query selects.
 type path struct {
-	BranchID  protocol.BranchID
-	HeadDepth int
-	Around    int // depth of the message that the query names; 0: none
+	BranchID      protocol.BranchID
+	HeadMessageID *protocol.MessageID // nil: the branch is empty
+	HeadDepth     int
+	Around        int // depth of the message that the query names; 0: none
 }
 
 const findBranchSQL = `
-	select b.branch_id, b.head_depth, 0 as around
+	select b.branch_id, b.head_message_id, b.head_depth, 0 as around
 	from conversations c
 	join branches b on b.account_id = c.account_id and b.conversation_id = c.conversation_id
 		and b.branch_id = coalesce(@branch::uuid, c.active_branch_id)
@@ -87,7 +88,7 @@ const findBranchSQL = `
 // Otherwise it is the active branch or, if that does not show the message, the branch on which the message was written,
 // which always does.
 const findAroundSQL = `
-	select b.branch_id, b.head_depth, m.depth as around
+	select b.branch_id, b.head_message_id, b.head_depth, m.depth as around
 	from conversations c
 	cross join lateral (
 		select conversation_id, branch_id, depth from messages where account_id = c.account_id and message_id = @around limit 1) m
@@ -95,7 +96,7 @@ const findAroundSQL = `
 		select distinct wanted.id from unnest(array[coalesce(@branch::uuid, c.active_branch_id), coalesce(@branch::uuid, m.branch_id)]) as wanted (id)
 	) wanted
 	cross join lateral (
-		select branch_id, conversation_id, head_depth from branches where account_id = c.account_id and branch_id = wanted.id limit 1) b
+		select branch_id, conversation_id, head_message_id, head_depth from branches where account_id = c.account_id and branch_id = wanted.id limit 1) b
 	join lateral (
 		select source_branch_id from branch_segments
 		where account_id = @account and branch_id = b.branch_id and to_depth >= m.depth

@@ -401,6 +401,10 @@ func (w *walk) lists() {
 	if turn := w.call("listTurns", w.here(), nil).Text(w.t, http.StatusOK, "data", 0, "turn_id"); turn != w.turn {
 		w.t.Errorf("the first turn of the list is %s", turn)
 	}
+	found := w.call("findInConversation", args{"conversation_id": w.conversation, "q": "six times seven"}, nil)
+	if id := found.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
+		w.t.Errorf("the text of the question is found in %s", id)
+	}
 	around := w.call("listMessages", args{"conversation_id": w.conversation, "around": w.question}, nil)
 	if id := around.Text(w.t, http.StatusOK, "data", 0, "message_id"); id != w.question {
 		w.t.Errorf("the message around the question is %s", id)

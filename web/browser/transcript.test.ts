@@ -1,6 +1,6 @@
 // Tests of the transcript: the tail of a streaming answer, right-to-left text, scrolling from the controls around it,
 // the distances between messages, tool calls, code in user messages, finding text, and the size of the scripts.
-import type { Locator, Page } from "playwright-core";
+import type { Locator } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import {
   atEnd,
@@ -604,14 +604,7 @@ describe("code in a user message", () => {
   });
 });
 
-describe("finding text in a conversation", () => {
-  const texts = new Map([
-    [21, "The first **needle** is here."],
-    [61, "Über den N\u00c9EDLE, needle."],
-    [121, "`code` and العَرَبِيَّة and 東京タワー"],
-    [181, "The last one: nee**dle**."],
-  ]);
-
+describe("a long conversation", () => {
   /** Opens a conversation whose pages of messages are made from its only question and answer. more: it has an older page. */
   async function openLong(count: number, more = true): Promise<BrowserWindow> {
     const account = await sharedAccount();
@@ -623,7 +616,7 @@ describe("finding text in a conversation", () => {
     await visit.page.route(/\/messages\?/, async (route) => {
       const older = route.request().url().includes("cursor=");
       const made = Array.from({ length: older ? 2 : count - 2 }, (_, at) => {
-        const text = older ? "An old needle." : (texts.get(at) ?? `Text ${at}.`);
+        const text = `Text ${at}.`;
         const model = data[at % 2]!;
         return { ...model, message_id: `msg_${older ? "old" : "made"}_${at}`, parts: [{ ...model.parts[0], text }] };
       });
@@ -640,82 +633,6 @@ describe("finding text in a conversation", () => {
     return visit;
   }
 
-  const highlighted = (page: Page, name: string) =>
-    page.evaluate((key) => [...(CSS.highlights.get(key) ?? [])].map((range) => String(range)), name);
-  /** Returns whether the current match is in the visible part of the conversation. */
-  const currentVisible = (page: Page) =>
-    page.evaluate(() => {
-      const [range] = [...(CSS.highlights.get("find-current") ?? [])] as Range[];
-      const view = document.querySelector("[data-scroll]")!.getBoundingClientRect();
-      const box = range?.getBoundingClientRect();
-      return box !== undefined && box.height > 0 && box.top >= view.top && box.bottom <= view.bottom;
-    });
-
-  test("18 a find bar searches the loaded messages of a long conversation", async () => {
-    const visit = await openLong(204);
-    const { page } = visit;
-    const older: string[] = [];
-    page.on("request", (request) => request.url().includes("cursor=") && older.push(request.url()));
-    await composer(page).focus();
-    await page.keyboard.press("ControlOrMeta+f");
-    const bar = page.getByRole("search", { name: "Find in conversation" });
-    const field = bar.getByRole("textbox");
-    await expectFocus(field);
-    await bar.getByText(/Searches loaded messages\. Older ones/).waitFor();
-    await field.fill("needle");
-    const count = bar.getByRole("status");
-    const shown = async (text: string, match: string) => {
-      await expect.poll(() => count.innerText()).toBe(text);
-      await expect.poll(() => highlighted(page, "find-current")).toEqual([match]);
-      await expect.poll(() => currentVisible(page)).toBe(true);
-    };
-    await shown("4 of 4", "needle");
-    await expectAccessible(page, "the find bar");
-    await field.press("Enter");
-    await shown("1 of 4", "needle");
-    await field.press("F3");
-    await shown("2 of 4", "NÉEDLE");
-    expect(await highlighted(page, "find")).toEqual(["NÉEDLE", "needle"]);
-    await bar.getByRole("button", { name: "Next match" }).press("Enter");
-    await shown("3 of 4", "needle");
-    await field.press("Shift+Enter");
-    await shown("2 of 4", "NÉEDLE");
-    for (const [query, match] of [
-      ["العربية", "العَرَبِيَّة"],
-      ["京タ", "京タ"],
-      ["NEEDLE.", "needle."],
-    ] as const) {
-      await field.fill(query);
-      await expect.poll(() => highlighted(page, "find-current")).toEqual([match]);
-      await expect.poll(() => currentVisible(page)).toBe(true);
-    }
-    await field.fill("needle");
-    await expect.poll(() => count.innerText()).toMatch(/of 4$/);
-    const reader = await scroller(page).evaluate((element) => element.scrollTop);
-    expect(older).toEqual([]);
-    await bar.getByRole("button", { name: "Load older" }).press("Enter");
-    await expect.poll(() => count.innerText()).toMatch(/of 6$/);
-    await bar.getByText("Searches loaded messages.", { exact: true }).waitFor();
-    expect(reader).toBeGreaterThan(0);
-    await expectFocus(field);
-    await expect.poll(() => currentVisible(page)).toBe(true);
-    await field.fill("no such text");
-    await expect.poll(() => count.innerText()).toBe("No matches");
-    // The same keys again are left to the browser.
-    expect(
-      await field.evaluate((element) =>
-        element.dispatchEvent(
-          new KeyboardEvent("keydown", { key: "f", code: "KeyF", ctrlKey: true, bubbles: true, cancelable: true }),
-        ),
-      ),
-    ).toBe(true);
-    await field.press("Escape");
-    await bar.waitFor({ state: "hidden" });
-    await expectFocus(composer(page));
-    expect(await page.evaluate(() => CSS.highlights.size)).toBe(0);
-    await visit.close();
-  });
-
   test("34 all loaded messages of a long conversation are printed", async () => {
     const visit = await openLong(204);
     const { page } = visit;
@@ -726,18 +643,6 @@ describe("finding text in a conversation", () => {
     await page.emulateMedia({ media: null });
     await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
     await expect.poll(() => messages(page).count()).toBeLessThan(200);
-    await visit.close();
-  });
-
-  test("18 a text that no loaded message has is looked for in the older ones", async () => {
-    const visit = await openLong(50);
-    const { page } = visit;
-    await page.keyboard.press("ControlOrMeta+f");
-    const bar = page.getByRole("search", { name: "Find in conversation" });
-    await bar.getByRole("textbox").fill("an old needle");
-    await expect.poll(() => bar.getByRole("status").innerText()).toMatch(/of 2$/);
-    await expect.poll(() => currentVisible(page)).toBe(true);
-    await bar.getByText("Searches loaded messages.", { exact: true }).waitFor();
     await visit.close();
   });
 

@@ -1184,6 +1184,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/conversations/{conversation_id}/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find a text in a conversation
+         * @description Returns the messages of a branch in which a text may occur, oldest first, with the text and the code that clients search for it. It is for the find bar of a client, which marks and counts the matches in the text as it displays it: a message is returned if it has each run of letters and digits of q, also within words, in any order, without regard to case, accents and the marks of Markdown. A text without letters and digits is found by its signs. A page may have no messages and still a next_cursor, with which the search continues. A message that is streaming is not found.
+         */
+        get: operations["findInConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/conversations/{conversation_id}/follow-ups": {
         parameters: {
             query?: never;
@@ -2736,6 +2756,8 @@ export interface components {
             name: string;
             /** @description The branch on which base_message_id was written; null if the branch starts with a first message of its own. */
             parent_branch_id: string | null;
+            /** @description The beginning of the text of the branch's first message of its own: the first one that is not on the branch that it was created from. Empty if there is none, or if it has no text yet. */
+            preview: string;
             /**
              * Format: int64
              * @description Every change of the name raises it.
@@ -4471,6 +4493,41 @@ export interface components {
         ForgotInputBody: {
             /** Format: email */
             email: string;
+        };
+        FoundList: {
+            /** @description The branch that was searched. */
+            branch_id: string;
+            data: components["schemas"]["FoundMessage"][];
+            has_more: boolean;
+            /**
+             * Format: int64
+             * @description The number of messages of the branch.
+             */
+            head_depth: number;
+            /** @description The last message of the branch; null if it has none. */
+            head_message_id: string | null;
+            next_cursor: string | null;
+        };
+        FoundMessage: {
+            message_id: string;
+            parts: components["schemas"]["FoundPart"][];
+            /**
+             * Format: int64
+             * @description The number of the message on the branch, from 1.
+             */
+            position: number;
+            /** @enum {string} */
+            role: "user" | "assistant";
+        };
+        FoundPart: {
+            /** @description For code. */
+            code?: string;
+            /** @description For code. */
+            language?: string;
+            /** @description For text. */
+            text?: string;
+            /** @enum {string} */
+            type: "text" | "code";
         };
         Health: {
             /** @enum {string} */
@@ -23105,6 +23162,7 @@ export interface operations {
                      *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "name": "Another way",
                      *           "parent_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "preview": "a preview",
                      *           "version": 3
                      *         }
                      *       ],
@@ -23347,6 +23405,7 @@ export interface operations {
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "name": "Another way",
                      *       "parent_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "preview": "a preview",
                      *       "version": 3
                      *     }
                      */
@@ -23658,6 +23717,7 @@ export interface operations {
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "name": "Another way",
                      *       "parent_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "preview": "a preview",
                      *       "version": 3
                      *     }
                      */
@@ -23893,6 +23953,7 @@ export interface operations {
                      *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *       "name": "Another way",
                      *       "parent_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "preview": "a preview",
                      *       "version": 3
                      *     }
                      */
@@ -24756,6 +24817,7 @@ export interface operations {
                      *           "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
                      *           "name": "Another way",
                      *           "parent_branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "preview": "a preview",
                      *           "version": 3
                      *         }
                      *       ],
@@ -25624,6 +25686,245 @@ export interface operations {
                      *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
                      *       "status": 409,
                      *       "title": "Conflict",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request. Codes: `wrong_host`. */
+            421: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "wrong_host",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 421,
+                     *       "title": "Misdirected Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity. Codes: `invalid`. */
+            422: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 422,
+                     *       "title": "Unprocessable Entity",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests. Codes: `rate_limited`, `too_many_requests`. */
+            429: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "rate_limited",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 429,
+                     *       "title": "Too Many Requests",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error. Codes: `internal`. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "internal",
+                     *       "detail": "An internal error occurred. Quote the request_id when you report it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 500,
+                     *       "title": "Internal Server Error",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable. Codes: `unavailable`. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unavailable",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 503,
+                     *       "title": "Service Unavailable",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    findInConversation: {
+        parameters: {
+            query: {
+                /** @description The branch to search. Default: the active branch. */
+                branch_id?: string;
+                /** @description An opaque cursor from an earlier page of the list, for example its next_cursor. */
+                cursor?: string;
+                /** @description The maximum number of items in the page. A page of large items has fewer: it has at most about 1 MiB, or one item. */
+                limit?: number;
+                /** @description 1 to 160 code points, without spaces at the ends. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "data": [
+                     *         {
+                     *           "message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *           "parts": [
+                     *             {
+                     *               "code": "a code",
+                     *               "language": "en",
+                     *               "text": "What is 6*7?",
+                     *               "type": "text"
+                     *             }
+                     *           ],
+                     *           "position": 1,
+                     *           "role": "user"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "head_depth": 1,
+                     *       "head_message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41",
+                     *       "next_cursor": "a next cursor"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FoundList"];
+                };
+            };
+            /** @description Bad Request. Codes: `invalid_header`. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "invalid_header",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "errors": [
+                     *         {
+                     *           "field": "body",
+                     *           "message": "A human-readable explanation of the error."
+                     *         }
+                     *       ],
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 400,
+                     *       "title": "Bad Request",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized. Codes: `unauthenticated`. */
+            401: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unauthenticated",
+                     *       "detail": "A human-readable explanation of the error.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 401,
+                     *       "title": "Unauthorized",
+                     *       "type": "about:blank"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found. Codes: `not_found`. */
+            404: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "not_found",
+                     *       "detail": "The resource does not exist, or you have no access to it.",
+                     *       "request_id": "req_019cab2c-4f21-7c3e-9d52-6a1f0e8b7c55",
+                     *       "status": 404,
+                     *       "title": "Not Found",
                      *       "type": "about:blank"
                      *     }
                      */

@@ -3,6 +3,7 @@ import { artifactMessages } from "./artifact-panel";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
+import { findingMessages } from "./finding";
 import { instructionMessages } from "./instructions";
 import { notifyingMessages } from "./notifying";
 import { readingMessages } from "./reading";
@@ -21,6 +22,7 @@ describe("messages of the app", () => {
         ...artifactMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
+        ...findingMessages[tag],
         ...instructionMessages[tag],
         ...notifyingMessages[tag],
         ...researchMessages[tag],
@@ -36,6 +38,7 @@ describe("messages of the app", () => {
         ...artifactMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
+        ...findingMessages["en"],
         ...instructionMessages["en"],
         ...notifyingMessages["en"],
         ...researchMessages["en"],

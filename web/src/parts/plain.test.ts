@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { firstParagraph, toPlainText } from "./plain";
+import { firstParagraph, toPlainText, toSearchedText } from "./plain";
 
 test("marks are removed and the text is kept", () => {
   expect(
@@ -7,6 +7,12 @@ test("marks are removed and the text is kept", () => {
       "# A *title*\n\nSome **bold** [link](https://a.example) and `code`\\\nnext & <b>.\n\n- one\n- two\n  1. deep\n\n```go\nx := 1\n```\n\n| a | b |\n|---|---|\n| 1 | *2* |\n",
     ),
   ).toBe("A title\n\nSome bold link and code\nnext & <b>.\n\n- one\n- two\n  1. deep\n\nx := 1\n\na\tb\n1\t2");
+});
+
+test("what is searched has no signs of lists, and no line of two cells", () => {
+  expect(
+    toSearchedText("1. one\n2. two\n   - [x] deep\n\n---\n\n| a | b |\n|---|---|\n| 1 | *2* |\n").split(/\s*\n\s*/),
+  ).toEqual(["one", "two", "deep", "a", "b", "1", "2", ""]);
 });
 
 test("footnotes, sections and elements of HTML lose their marks", () => {

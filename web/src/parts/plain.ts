@@ -13,6 +13,11 @@ export function toPlainText(markdown: string): string {
   return blocksOf(read(markdown)).trim();
 }
 
+/** Returns the text in which a reader searches: as toPlainText, but without what the page does not display as text. */
+export function toSearchedText(markdown: string): string {
+  return blocksOf(read(markdown), false);
+}
+
 /** Returns the first paragraph, heading, list or quote of a text as one plain line; "" if there is none. */
 export function firstParagraph(markdown: string): string {
   const first = read(markdown.slice(0, 8_000)).find((token) =>
@@ -24,7 +29,8 @@ export function firstParagraph(markdown: string): string {
 const read = (markdown: string) =>
   unlessTooDeep(() => reader.lexer(markdown) as Token[], [{ type: "text", raw: markdown, text: markdown }]);
 
-function blocksOf(tokens: readonly Token[]): string {
+/** marks: whether lists have dashes and numbers, and the cells of a row are on one line. */
+function blocksOf(tokens: readonly Token[], marks = true): string {
   return tokens
     .map((token): string => {
       switch (token.type) {
@@ -32,21 +38,21 @@ function blocksOf(tokens: readonly Token[]): string {
         case "def":
           return "";
         case "hr":
-          return "---\n\n";
+          return marks ? "---\n\n" : "";
         case "code":
           return `${token["text"]}\n\n`;
         case "html":
           return `${token.raw.trim()}\n\n`;
         case "blockquote":
-          return blocksOf(token.tokens ?? []);
+          return blocksOf(token.tokens ?? [], marks);
         case "details":
-          return `${inlineOf(token["summary"] as Token[])}\n\n${blocksOf(token.tokens ?? [])}`;
+          return `${inlineOf(token["summary"] as Token[])}\n\n${blocksOf(token.tokens ?? [], marks)}`;
         case "footnote":
           return `[${token["label"]}] ${inlineOf(reader.Lexer.lexInline(String(token["text"])) as Token[])}\n\n`;
         case "list":
-          return `${listOf(token)}\n\n`;
+          return `${listOf(token, marks)}\n\n`;
         case "table":
-          return `${[token["header"], ...token["rows"]].map((row: { tokens: Token[] }[]) => row.map((cell) => inlineOf(cell.tokens)).join("\t")).join("\n")}\n\n`;
+          return `${[token["header"], ...token["rows"]].map((row: { tokens: Token[] }[]) => row.map((cell) => inlineOf(cell.tokens)).join(marks ? "\t" : "\n")).join("\n")}\n\n`;
         default:
           return `${inlineOf(token.tokens ?? [token])}\n\n`;
       }
@@ -54,7 +60,7 @@ function blocksOf(tokens: readonly Token[]): string {
     .join("");
 }
 
-function listOf(list: Token): string {
+function listOf(list: Token, marks: boolean): string {
   const first = Number(list["start"] || 1);
   return (list["items"] as { tokens: Token[] }[])
     .map(({ tokens }, at) => {
@@ -63,12 +69,14 @@ function listOf(list: Token): string {
           ["text", "paragraph"].includes(token.type)
             ? `${inlineOf(token.tokens ?? [token])}\n`
             : token.type === "checkbox"
-              ? `${token.raw} `
-              : blocksOf([token]),
+              ? marks
+                ? `${token.raw} `
+                : ""
+              : blocksOf([token], marks),
         )
         .join("")
         .trim();
-      return `${list["ordered"] ? `${first + at}.` : "-"} ${text.replaceAll("\n", "\n  ")}`;
+      return marks ? `${list["ordered"] ? `${first + at}.` : "-"} ${text.replaceAll("\n", "\n  ")}` : text;
     })
     .join("\n");
 }

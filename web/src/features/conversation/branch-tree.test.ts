@@ -10,6 +10,7 @@ const branch = (id: string, parent: string | null = null, name = ""): Branch => 
   head_message_id: `message of ${id}`,
   head_depth: 4,
   created_at: "2026-01-01T00:00:00.000Z",
+  preview: "",
   name,
   version: 1,
   active: false,

@@ -2,20 +2,22 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import { Button, IconButton } from "../../controls/button";
 import { keyOf, onMac } from "../../keys/keys";
-import { useLocalization } from "../../messages/localization";
+import { findingMessages } from "../../messages/finding";
+import { useLocalization, useMessages } from "../../messages/localization";
 import "./find-bar.css";
 import { indexOf, type Match } from "../../parts/find";
+import { findAgain } from "./find-query";
 import { highlightMatches, removeHighlights } from "./find-ranges";
+import { FindTicks } from "./find-ticks";
 import type { RowLocator } from "./list";
 import { isShown, maxAttempts, scrollTo, steadyFrames } from "./reveal";
 import type { Row } from "./rows";
 import { useMatches } from "./use-matches";
 import type { Scroll } from "./use-scroll";
 
-/** The most pages of older messages that are loaded by themselves to find a text. */
-const maxPages = 50;
-
 interface FindBarProps {
+  conversation: string;
+  branch: string | undefined;
   rows: readonly Row[];
   scroll: Pick<Scroll, "scroller" | "content">;
   locator: RefObject<RowLocator | null>;
@@ -24,13 +26,14 @@ interface FindBarProps {
   onClose: () => void;
 }
 
-export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: FindBarProps) {
+export function FindBar({ conversation, branch, rows, scroll, locator, hasOlder, onOlder, onClose }: FindBarProps) {
   const { t } = useLocalization();
+  const finding = useMessages(findingMessages);
   const field = useRef<HTMLInputElement>(null);
   const [query, setQuery] = useState("");
-  const matches = useMatches(rows, query);
+  const matches = useMatches({ conversation, branch, rows, hasOlder }, query);
   const [current, setCurrent] = useState<Match | null>(null);
-  const { list } = matches;
+  const { list, searching } = matches;
   const order = useMemo(() => new Map(rows.map(({ key }, at) => [key, at])), [rows]);
   const at = useMemo(
     () => indexOf(current, list, order, order.get(firstVisible(scroll.content.current) ?? "") ?? 0),
@@ -40,14 +43,9 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
   useEffect(() => field.current?.focus(), []);
   // Later searches start from the match that is shown now.
   useEffect(() => setCurrent(match), [match]);
-  const { loadOlder, loaded } = useOlder(rows, onOlder);
-  // A text that no loaded message has is looked for in the older ones.
-  const first = rows[0]?.key;
-  const searching = matches.query !== "" && list.length === 0 && hasOlder && loaded < maxPages;
-  useEffect(() => {
-    if (searching) loadOlder();
-  }, [searching, first]);
-  useHighlights(scroll, locator, matches.query, match?.key ?? null, match?.nth ?? 0, loaded);
+  const loaded = match !== null && order.has(match.key);
+  useOlder(rows, match !== null && !loaded && hasOlder, onOlder);
+  useHighlights(scroll, locator, matches.query, loaded ? match.key : null, match?.nth ?? 0);
 
   const go = (by: 1 | -1) => list.length > 0 && setCurrent(list[(at + by + list.length) % list.length]!);
   const goRef = useRef(go);
@@ -72,87 +70,84 @@ export function FindBar({ rows, scroll, locator, hasOlder, onOlder, onClose }: F
       go(event.shiftKey ? -1 : 1);
     }
   };
+  const status = () => {
+    if (matches.query === "" && query.trim() === "") return "";
+    if (searching) return finding("finding.searching");
+    return list.length === 0 ? finding("finding.none") : finding("finding.count", { at: at + 1, count: list.length });
+  };
   return (
-    <search
-      aria-label={t("transcript.find")}
-      onKeyDown={pressed}
-      className="absolute end-3 top-2 z-20 w-md max-w-[calc(100%-1.5rem)] rounded-lg border border-line bg-raised p-1.5 shadow-float"
-    >
-      <div className="flex items-center gap-0.5">
-        <input
-          ref={field}
-          type="text"
-          dir={query === "" ? undefined : "auto"}
-          enterKeyHint="search"
-          autoComplete="off"
-          aria-label={t("transcript.find")}
-          placeholder={t("transcript.find")}
-          value={query}
-          onChange={({ target }) => setQuery(target.value)}
-          className="min-h-9 min-w-0 grow rounded-md bg-transparent px-2 -outline-offset-2 text-base placeholder:text-faint md:text-sm"
-        />
-        <span role="status" className="shrink-0 px-1 text-xs text-soft tabular-nums">
-          {matches.query !== "" &&
-            !searching &&
-            (list.length === 0
-              ? t("transcript.find.none")
-              : t("transcript.find.count", { at: at + 1, count: list.length }))}
-        </span>
-        <IconButton
-          size="small"
-          icon="chevronDown"
-          className="rotate-180"
-          label={t("transcript.find.previous")}
-          onClick={() => go(-1)}
-        />
-        <IconButton size="small" icon="chevronDown" label={t("transcript.find.next")} onClick={() => go(1)} />
-        <IconButton size="small" icon="close" label={t("transcript.find.close")} onClick={onClose} />
-      </div>
-      <p className="flex flex-wrap items-center gap-x-1 px-2 text-xs text-faint">
-        {t(hasOlder ? "transcript.find.not_older" : "transcript.find.scope")}
-        {hasOlder && (
-          <Button
-            look="quiet"
-            className="-me-2 ms-auto"
-            onClick={() => {
-              loadOlder();
-              field.current?.focus(); // the button disappears with the oldest message
-            }}
-          >
-            {t("transcript.find.older")}
-          </Button>
-        )}
-      </p>
-    </search>
+    <>
+      <search
+        aria-label={t("transcript.find")}
+        onKeyDown={pressed}
+        className="absolute end-3 top-2 z-20 w-md max-w-[calc(100%-1.5rem)] rounded-lg border border-line bg-raised p-1.5 shadow-float"
+      >
+        <div className="flex items-center gap-0.5">
+          <input
+            ref={field}
+            type="text"
+            dir={query === "" ? undefined : "auto"}
+            enterKeyHint="search"
+            autoComplete="off"
+            aria-label={t("transcript.find")}
+            placeholder={t("transcript.find")}
+            value={query}
+            onChange={({ target }) => setQuery(target.value)}
+            className="min-h-9 min-w-0 grow rounded-md bg-transparent px-2 -outline-offset-2 text-base placeholder:text-faint md:text-sm"
+          />
+          <span role="status" className="shrink-0 px-1 text-xs text-soft tabular-nums">
+            {status()}
+          </span>
+          <IconButton
+            size="small"
+            icon="chevronDown"
+            className="rotate-180"
+            label={finding("finding.previous")}
+            onClick={() => go(-1)}
+          />
+          <IconButton size="small" icon="chevronDown" label={finding("finding.next")} onClick={() => go(1)} />
+          <IconButton size="small" icon="close" label={finding("finding.close")} onClick={onClose} />
+        </div>
+        <div role="alert">
+          {matches.failed && (
+            <p className="flex flex-wrap items-center gap-x-1 px-2 text-xs text-danger">
+              {finding("finding.failed")}
+              <Button
+                look="quiet"
+                className="-me-2 ms-auto"
+                onClick={() => {
+                  findAgain(conversation);
+                  field.current?.focus(); // the button disappears
+                }}
+              >
+                {finding("finding.retry")}
+              </Button>
+            </p>
+          )}
+        </div>
+      </search>
+      <FindTicks list={list} places={matches.places} at={at} onGo={(to) => setCurrent(list[to]!)} />
+    </>
   );
 }
 
-/** Loads older rows on request. loaded counts the loads, after each of which the current match is shown again. */
-function useOlder(rows: readonly Row[], onOlder: () => void): { loadOlder: () => void; loaded: number } {
-  const [loaded, setLoaded] = useState(0);
-  /** The first row before a requested load; null: none is requested. */
-  const before = useRef<string | null>(null);
-  const first = rows[0]?.key ?? null;
+/** Loads one page of older rows after the other while they are wanted. */
+function useOlder(rows: readonly Row[], wanted: boolean, onOlder: () => void): void {
+  const first = rows[0]?.key;
+  const load = useRef(onOlder);
+  load.current = onOlder;
   useEffect(() => {
-    if (before.current === null || before.current === first) return;
-    before.current = null;
-    setLoaded((count) => count + 1);
-  }, [first]);
-  const loadOlder = () => {
-    before.current = first;
-    onOlder();
-  };
-  return { loadOlder, loaded };
+    if (wanted) load.current();
+  }, [wanted, first]);
 }
 
-/** Highlights the matches in the rows that are displayed, and scrolls to the current match when it or loaded changes. */
+/** Highlights the matches in the rows that are displayed, and scrolls to the current match when it changes. */
 function useHighlights(
   { scroller, content }: FindBarProps["scroll"],
   locator: FindBarProps["locator"],
   query: string,
   key: string | null,
   nth: number,
-  loaded: number,
 ): void {
   useEffect(() => removeHighlights, []);
   useEffect(() => {
@@ -182,7 +177,7 @@ function useHighlights(
       cancelAnimationFrame(frame);
       observer.disconnect();
     };
-  }, [scroller, content, locator, query, key, nth, loaded]);
+  }, [scroller, content, locator, query, key, nth]);
 }
 
 /** Returns the key of the first visible row. */

@@ -2,7 +2,7 @@
 import type { Part } from "../../generated/events";
 import { fenced } from "../../parts/fences";
 
-export function markdownOf(parts: readonly Part[]): string {
+export function markdownOf(parts: readonly Pick<Part, "type" | "text" | "code" | "language">[]): string {
   return parts
     .flatMap((part) =>
       part.type === "text" && part.text

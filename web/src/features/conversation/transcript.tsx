@@ -67,6 +67,8 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
         </div>
         {finding && (
           <FindBar
+            conversation={id}
+            branch={page?.active_branch_id}
             rows={rows}
             scroll={scroll}
             locator={locator}

@@ -1,39 +1,95 @@
-// The matches of a query in the loaded messages of a conversation.
+// The matches of a query in all messages of a branch: in the loaded ones as they are displayed, in the others as the server
+// finds them.
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { memoized } from "../../api/memoized";
-import type { Message } from "../../generated/events";
-import { toPlainText } from "../../parts/plain";
 import { fold, positionsOf, type Match } from "../../parts/find";
-import { markdownOf } from "./markdown-of";
+import { findQuery, searchedTextOf, slices } from "./find-query";
 import type { Row } from "./rows";
-import { textOf } from "./user-message";
 
-/** The time in milliseconds after which the search lets the page react to input. */
-const sliceTime = 12;
+/** How long the query has to stay the same before the server is asked, in milliseconds. */
+const pause = 250;
 
-/** Returns the folded text of a message. */
-const searchedText = memoized(
-  (message: Message) => fold(message.role === "user" ? textOf(message) : toPlainText(markdownOf(message.parts))).text,
-);
+const searchedText = memoized(searchedTextOf);
 
-/** Returns the folded query and its matches, in order; the previous ones until the search is complete. */
-export function useMatches(rows: readonly Row[], query: string): { query: string; list: readonly Match[] } {
+export interface Matches {
+  /** The folded query. */
+  query: string;
+  /** In the order of the branch; of the previous query until the search of the loaded messages is complete. */
+  list: readonly Match[];
+  /** The position of each message that has a match, from 0 to 1. */
+  places: ReadonlyMap<string, number>;
+  /** Whether messages that are not loaded are still searched. */
+  searching: boolean;
+  failed: boolean;
+}
+
+interface Options {
+  conversation: string;
+  branch: string | undefined;
+  rows: readonly Row[];
+  /** Whether messages of the branch are not loaded. */
+  hasOlder: boolean;
+}
+
+export function useMatches({ conversation, branch, rows, hasOlder }: Options, query: string): Matches {
   const folded = useMemo(() => fold(query.trim()).text, [query]);
-  const [result, setResult] = useState<{ query: string; list: readonly Match[] }>({ query: "", list: [] });
+  const loaded = useLoadedMatches(rows, folded);
+  const asked = useSettled(folded);
+  const enabled = hasOlder && branch !== undefined && asked !== "";
+  const { data, isError } = useQuery({ ...findQuery(conversation, branch ?? "", asked), enabled });
+  return useMemo(() => {
+    // The rows that were searched, so that no match is missing while those that were just loaded are searched.
+    const { rows } = loaded;
+    const index = new Map(rows.map(({ key }, at) => [key, at]));
+    const current = asked === loaded.query ? data : undefined;
+    const older = current?.messages.filter(({ key }) => !index.has(key)) ?? [];
+    /** The number of messages before the first row. */
+    const before = current === undefined ? 0 : current.length - 1 - (index.get(current.head ?? "") ?? rows.length - 1);
+    const length = before + rows.length;
+    const places = new Map(older.map(({ key, position }) => [key, (position - 0.5) / length]));
+    for (const { key } of loaded.list) places.set(key, (before + index.get(key)! + 0.5) / length);
+    const list = [
+      ...older.flatMap(({ key, count }) => Array.from({ length: count }, (_, nth) => ({ key, nth }))),
+      ...loaded.list,
+    ];
+    const failed = isError && asked === folded;
+    const searching = hasOlder && folded !== "" && (current === undefined || asked !== folded) && !failed;
+    return { query: loaded.query, list, places, searching, failed };
+  }, [loaded, data, isError, asked, folded, hasOlder]);
+}
+
+/** Returns a value once it has stayed the same for a moment. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), pause);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+interface LoadedMatches {
+  query: string;
+  rows: readonly Row[];
+  list: readonly Match[];
+}
+
+/** Returns the folded query and its matches in the rows, in order; the previous ones until the search is complete. */
+function useLoadedMatches(rows: readonly Row[], folded: string): LoadedMatches {
+  const [result, setResult] = useState<LoadedMatches>({ query: "", rows: [], list: [] });
   useEffect(() => {
     let current = true;
     const search = async () => {
       const list: Match[] = [];
-      let sliceEnd = performance.now() + sliceTime;
+      const react = slices();
       for (const { key, message } of folded === "" ? [] : rows) {
         if (message === null) continue;
         positionsOf(folded, searchedText(message)).forEach((_, nth) => list.push({ key, nth }));
-        if (performance.now() < sliceEnd) continue;
-        await new Promise((resolve) => setTimeout(resolve));
+        await react();
         if (!current) return;
-        sliceEnd = performance.now() + sliceTime;
       }
-      setResult({ query: folded, list });
+      setResult({ query: folded, rows, list });
     };
     void search();
     return () => void (current = false);

@@ -92,7 +92,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
   );
 });
 
-export function textOf(message: Message | null): string {
+export function textOf(message: { parts: readonly Pick<Message["parts"][number], "type" | "text">[] } | null): string {
   return (
     message?.parts
       .filter((part) => part.type === "text")
