@@ -7,15 +7,20 @@ import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
+import { ageOf, beginningOf } from "./branch-name";
 import type { TreeRow } from "./branch-tree";
 
 const maxNameLength = 200;
 
-/** Returns a function that returns the name of a branch; one without a name is named after its time. */
+/**
+ * Returns a function that returns the name of a branch. One without a name is named after the first message that
+ * distinguishes it, or as long as it has none after its time.
+ */
 export function useNameOf(): (branch: Branch) => string {
   const { t, intl } = useLocalization();
-  return ({ name, created_at }) =>
+  return ({ name, preview, created_at }) =>
     name ||
+    beginningOf(preview) ||
     t("pages.branches.unnamed", { when: intl.formatDate(created_at, { dateStyle: "medium", timeStyle: "short" }) });
 }
 
@@ -110,11 +115,11 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
   );
 }
 
-/** What is known of a branch. The name of an unnamed one has its time. */
+/** What is known of a branch: how old it is, and if it has a name, how it begins. */
 function Details({ id, branch, active }: { id: string; branch: Branch; active: boolean }) {
   const { t, intl } = useLocalization();
-  const { name, created_at, base_depth: at, head_depth: count } = branch;
-  const when = intl.formatDate(created_at, { dateStyle: "medium", timeStyle: "short" });
+  const { name, preview, created_at, base_depth: at, head_depth: count } = branch;
+  const [value, unit] = ageOf(Date.now() - Date.parse(created_at));
   return (
     <span id={id} className="flex flex-wrap gap-x-3 text-soft">
       {active && (
@@ -123,8 +128,15 @@ function Details({ id, branch, active }: { id: string; branch: Branch; active: b
           {t("pages.branches.active")}
         </span>
       )}{" "}
-      {name !== "" && <span>{t("pages.shares.created", { when })}</span>}{" "}
-      <span>{t("pages.share.count", { count })}</span> {at > 0 && <span>{t("pages.branches.starts", { at })}</span>}
+      <time dateTime={created_at} title={intl.formatDate(created_at, { dateStyle: "full", timeStyle: "short" })}>
+        {intl.formatRelativeTime(-value, unit, { numeric: "auto" })}
+      </time>{" "}
+      <span>{t("pages.share.count", { count })}</span> {at > 0 && <span>{t("pages.branches.starts", { at })}</span>}{" "}
+      {name !== "" && preview !== "" && (
+        <bdi dir="auto" className="w-full truncate">
+          {beginningOf(preview)}
+        </bdi>
+      )}
     </span>
   );
 }
