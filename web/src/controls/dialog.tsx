@@ -2,6 +2,7 @@
 import { Dialog as Radix } from "radix-ui";
 import { useState, type ReactNode } from "react";
 import { IconButton } from "./button";
+import { useCloseOnBack } from "./close-on-back";
 import { useLocalization } from "../messages/localization";
 
 interface DialogProps {
@@ -20,6 +21,7 @@ interface DialogProps {
 
 export function Dialog({ title, description, onClose, returnTo, children, wide = false, nested = false }: DialogProps) {
   const { t } = useLocalization();
+  useCloseOnBack(onClose);
   // Radix returns the focus only to a trigger of its own, and this dialog has none.
   const [before] = useState(() => document.activeElement);
   const goBack = (event: Event) => {

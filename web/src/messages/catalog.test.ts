@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { artifactMessages } from "./artifact-panel";
+import { branchingMessages } from "./branching";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
@@ -20,6 +21,7 @@ describe("messages of the app", () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
         ...artifactMessages[tag],
+        ...branchingMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
         ...findingMessages[tag],
@@ -36,6 +38,7 @@ describe("messages of the app", () => {
       const inEnglish: Record<string, unknown> = {
         ...english,
         ...artifactMessages["en"],
+        ...branchingMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
         ...findingMessages["en"],

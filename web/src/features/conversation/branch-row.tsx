@@ -6,7 +6,8 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
-import { useLocalization } from "../../messages/localization";
+import { branchingMessages } from "../../messages/branching";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { ageOf, beginningOf } from "./branch-name";
 import type { TreeRow } from "./branch-tree";
 
@@ -17,11 +18,12 @@ const maxNameLength = 200;
  * distinguishes it, or as long as it has none after its time.
  */
 export function useNameOf(): (branch: Branch) => string {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const branching = useMessages(branchingMessages);
   return ({ name, preview, created_at }) =>
     name ||
     beginningOf(preview) ||
-    t("pages.branches.unnamed", { when: intl.formatDate(created_at, { dateStyle: "medium", timeStyle: "short" }) });
+    branching("branching.unnamed", { when: intl.formatDate(created_at, { dateStyle: "medium", timeStyle: "short" }) });
 }
 
 interface RowProps {
@@ -46,6 +48,7 @@ interface RowProps {
 
 export function BranchRow({ conversation, row, active, live, stop, indented, editing, ...on }: RowProps) {
   const { t } = useLocalization();
+  const branching = useMessages(branchingMessages);
   const { branch, level, position, count, expanded } = row;
   const id = useId();
   const name = useNameOf()(branch);
@@ -83,7 +86,7 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
               tabIndex={-1} // for pointers; the left and right keys do the same
               icon={expanded ? "chevronDown" : "chevronRight"}
               mirrored={!expanded}
-              label={t(expanded ? "pages.branches.collapse" : "pages.branches.expand", { name })}
+              label={branching(expanded ? "branching.collapse" : "branching.expand", { name })}
               onClick={() => on.onExpand(!expanded)}
             />
           ) : (
@@ -100,13 +103,13 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
             trigger={<IconButton icon="dots" label={t("pages.row.menu", { title: name })} tabIndex={stop ? 0 : -1} />}
           >
             <MenuItem icon="route" disabled={active || live} onSelect={on.onShow}>
-              {t("pages.branches.show")}
+              {branching("branching.show")}
             </MenuItem>
             <MenuItem icon="edit" onSelect={on.onEdit}>
               {t("pages.rename.do")}
             </MenuItem>
             <MenuItem icon="copy" disabled={branch.head_message_id === null || (active && live)} onSelect={on.onCopy}>
-              {t("pages.branches.copy")}
+              {branching("branching.copy")}
             </MenuItem>
           </Menu>
         </div>
@@ -118,6 +121,7 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
 /** What is known of a branch: how old it is, and if it has a name, how it begins. */
 function Details({ id, branch, active }: { id: string; branch: Branch; active: boolean }) {
   const { t, intl } = useLocalization();
+  const branching = useMessages(branchingMessages);
   const { name, preview, created_at, base_depth: at, head_depth: count } = branch;
   const [value, unit] = ageOf(Date.now() - Date.parse(created_at));
   return (
@@ -125,13 +129,13 @@ function Details({ id, branch, active }: { id: string; branch: Branch; active: b
       {active && (
         <span className="flex items-center gap-1 font-medium text-ink">
           <Icon name="check" size={14} />
-          {t("pages.branches.active")}
+          {branching("branching.active")}
         </span>
       )}{" "}
       <time dateTime={created_at} title={intl.formatDate(created_at, { dateStyle: "full", timeStyle: "short" })}>
         {intl.formatRelativeTime(-value, unit, { numeric: "auto" })}
       </time>{" "}
-      <span>{t("pages.share.count", { count })}</span> {at > 0 && <span>{t("pages.branches.starts", { at })}</span>}{" "}
+      <span>{t("pages.share.count", { count })}</span> {at > 0 && <span>{branching("branching.starts", { at })}</span>}{" "}
       {name !== "" && preview !== "" && (
         <bdi dir="auto" className="w-full truncate">
           {beginningOf(preview)}
@@ -156,6 +160,7 @@ type Problem = { current: string } | "failed";
  */
 function NameEditor({ conversation, branch, onDone }: EditorProps) {
   const { t } = useLocalization();
+  const branching = useMessages(branchingMessages);
   const id = useId();
   const editor = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLInputElement>(null);
@@ -217,7 +222,7 @@ function NameEditor({ conversation, branch, onDone }: EditorProps) {
         <input
           ref={field}
           dir="auto"
-          aria-label={t("pages.branches.name")}
+          aria-label={branching("branching.name")}
           aria-describedby={problem === null ? undefined : `${id}-problem`}
           maxLength={maxNameLength}
           placeholder={unnamed}
@@ -247,10 +252,10 @@ function NameEditor({ conversation, branch, onDone }: EditorProps) {
             <Icon name="warning" size={16} />
             <span>
               {problem === "failed"
-                ? t("pages.branches.not_renamed")
+                ? branching("branching.not_renamed")
                 : problem.current === ""
-                  ? t("pages.branches.name_removed")
-                  : t("pages.branches.overtaken", { name: problem.current })}
+                  ? branching("branching.name_removed")
+                  : branching("branching.overtaken", { name: problem.current })}
             </span>
           </>
         )}

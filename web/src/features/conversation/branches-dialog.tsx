@@ -11,8 +11,8 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Icon } from "../../controls/icon";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
-import type { MessageKey } from "../../messages/catalog";
+import { branchingMessages, type BranchingMessageKey } from "../../messages/branching";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { showBranch } from "./siblings";
 import { BranchRow, useNameOf } from "./branch-row";
 import { rowsOfTree, stepOf, tabStop } from "./branch-tree";
@@ -29,12 +29,13 @@ export function BranchesDialog() {
 }
 
 interface Notice {
-  text: MessageKey;
+  text: BranchingMessageKey;
   problem: boolean;
 }
 
 function OpenDialog({ conversation }: { conversation: Conversation }) {
   const { t } = useLocalization();
+  const branching = useMessages(branchingMessages);
   const id = conversation.conversation_id;
   const list = useLoadedAhead(id);
   const page = useQuery(conversationQuery(id)).data ?? conversation;
@@ -47,7 +48,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
   const returnTo = () => (before?.isConnected === true ? null : document.getElementById("conversation-menu"));
   const pending = useRef(false); // in place of disabled controls, which would lose the focus
   /** Runs an action, unless one is running. problemOf returns the message for its error. */
-  const run = async (action: () => Promise<void>, problemOf: (error: unknown) => MessageKey) => {
+  const run = async (action: () => Promise<void>, problemOf: (error: unknown) => BranchingMessageKey) => {
     if (pending.current) return;
     pending.current = true;
     setNotice(null);
@@ -66,15 +67,13 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
       async () => {
         if (branch.branch_id !== page.active_branch_id) {
           await showBranch(id, branch.branch_id);
-          toast(t("pages.branches.shown", { name: nameOf(branch) }), { stays: 2_500 });
+          toast(branching("branching.shown", { name: nameOf(branch) }), { stays: 2_500 });
         }
         close();
         await navigate({ to: "/c/$conversation", params: { conversation: id } });
       },
       (error) =>
-        error instanceof Refusal && error.code === "turn_in_progress"
-          ? "pages.branches.busy"
-          : "pages.branches.not_shown",
+        error instanceof Refusal && error.code === "turn_in_progress" ? "branching.busy" : "branching.not_shown",
     );
   };
   const copy = ({ head_message_id: head }: Branch) => {
@@ -83,13 +82,13 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
       const { conversation_id } = await copyBranch(id, head);
       close();
       await navigate({ to: "/c/$conversation", params: { conversation: conversation_id } });
-      toast(t("pages.branches.copied"), { stays: 4_000 });
+      toast(branching("branching.copied"), { stays: 4_000 });
     }, copyProblemOf);
   };
   return (
     <Dialog
-      title={t("pages.branches.title")}
-      description={t("pages.branches.hint")}
+      title={branching("branching.title")}
+      description={branching("branching.hint")}
       onClose={close}
       returnTo={returnTo}
       wide
@@ -105,7 +104,7 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
           settled={!list.loadsAhead}
           onShow={show}
           onCopy={copy}
-          onRenamed={() => setNotice({ text: "pages.branches.renamed", problem: false })}
+          onRenamed={() => setNotice({ text: "branching.renamed", problem: false })}
         />
       )}
       {list.data !== undefined && list.hasNextPage && !list.loadsAhead && (
@@ -119,13 +118,13 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
       )}
       {/* They exist before their texts, because screen readers announce only changes of a region that exists. */}
       <p role="status" className={live ? "text-sm text-soft" : "sr-only"}>
-        {live ? t("pages.branches.busy") : notice?.problem === false && t(notice.text)}
+        {live ? branching("branching.busy") : notice?.problem === false && branching(notice.text)}
       </p>
       <div role="alert" className={notice?.problem === true ? "" : "sr-only"}>
         {notice?.problem === true && (
           <p className="flex items-start gap-2 rounded-md bg-danger-wash px-3 py-2 text-sm text-danger">
             <Icon name="warning" size={16} />
-            {t(notice.text)}
+            {branching(notice.text)}
           </p>
         )}
       </div>
@@ -134,10 +133,10 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
 }
 
 /** The message that explains why a branch was not copied. */
-function copyProblemOf(error: unknown): MessageKey {
-  if (!(error instanceof Refusal)) return "pages.branches.not_copied";
-  if (error.outcomeUnknown || error.code === "idempotency_in_progress") return "pages.branches.copy_unknown";
-  return error.code === "turn_in_progress" ? "pages.share.answering" : "pages.branches.not_copied";
+function copyProblemOf(error: unknown): BranchingMessageKey {
+  if (!(error instanceof Refusal)) return "branching.not_copied";
+  if (error.outcomeUnknown || error.code === "idempotency_in_progress") return "branching.copy_unknown";
+  return error.code === "turn_in_progress" ? "branching.answering" : "branching.not_copied";
 }
 
 /** The branches of a conversation. Loads the first pages one after the other, and further ones on request. */
@@ -155,9 +154,10 @@ function useLoadedAhead(conversation: string) {
 
 function NotLoaded({ failed, onRetry }: { failed: boolean; onRetry: () => void }) {
   const { t } = useLocalization();
+  const branching = useMessages(branchingMessages);
   return failed ? (
     <Button icon="retry" className="w-fit" onClick={onRetry}>
-      {t("pages.branches.not_loaded")}
+      {branching("branching.not_loaded")}
     </Button>
   ) : (
     <p role="status" className="text-sm text-soft">
@@ -181,7 +181,8 @@ interface TreeProps {
 
 /** Tab stops at one row only, and then at its menu; arrow keys lead to the other rows. */
 function Tree({ conversation, branches, active, live, settled, onShow, onCopy, onRenamed }: TreeProps) {
-  const { t, direction } = useLocalization();
+  const { direction } = useLocalization();
+  const branching = useMessages(branchingMessages);
   const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
   const [focused, setFocused] = useState<string | null>(null);
   const [editing, setEditing] = useState<string | null>(null);
@@ -222,7 +223,7 @@ function Tree({ conversation, branches, active, live, settled, onShow, onCopy, o
     event.preventDefault();
   };
   return (
-    <div ref={tree} role="tree" aria-label={t("pages.branches.title")} onKeyDown={onKeyDown} className="-mx-2">
+    <div ref={tree} role="tree" aria-label={branching("branching.title")} onKeyDown={onKeyDown} className="-mx-2">
       {rows.map((row) => {
         const { branch } = row;
         const id = branch.branch_id;

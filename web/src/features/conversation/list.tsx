@@ -1,12 +1,13 @@
 // The rows of a transcript. Up to 200 rows are all in the document, so that the browser's search finds them; of more
 // rows, only those near the visible area.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useImperativeHandle, useLayoutEffect, type RefObject } from "react";
+import { memo, useEffect, useImperativeHandle, useLayoutEffect, useState, type RefObject } from "react";
 import { useLocalization } from "../../messages/localization";
 import { usePrinting } from "../../parts/printing";
 import { Answer } from "./answer";
 import { UserMessage } from "./user-message";
 import type { Row } from "./rows";
+import type { Reading } from "./scroll-memory";
 import type { RowReference, Scroll } from "./use-scroll";
 
 export const maxUnvirtualized = 200;
@@ -47,8 +48,11 @@ function VirtualList({ rows, scroll, locator, edit }: ListProps) {
     getItemKey: (at) => rows[at]!.key,
     estimateSize: (at) => estimatedHeight[rows[at]!.kind],
     overscan: 6,
-    initialOffset: () => scroll.scroller.current?.scrollTop ?? Number.MAX_SAFE_INTEGER,
+    initialOffset: () => scroll.scroller.current?.scrollTop ?? firstOffset(rows, scroll.read()),
   });
+  // The list is rendered before the element that scrolls is attached, and the virtualizer looks for that when it renders.
+  const [, renderAgain] = useState(false);
+  useEffect(() => renderAgain(true), []);
   // use-scroll.ts keeps the rows at their positions.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = () => false;
   useImperativeHandle(locator, () => ({
@@ -80,6 +84,13 @@ function VirtualList({ rows, scroll, locator, edit }: ListProps) {
       })}
     </div>
   );
+}
+
+/** Returns where a new list is scrolled to: approximately to the row that was read before, else to the end. */
+function firstOffset(rows: readonly Row[], reading: Reading | null): number {
+  if (reading === null) return Number.MAX_SAFE_INTEGER;
+  const at = rows.findIndex(({ key }) => key === reading.key);
+  return rows.slice(0, at).reduce((sum, { kind }) => sum + estimatedHeight[kind], 0);
 }
 
 /** Returns the slot that a row shares with its other versions: the identifier of their parent, or "first". */

@@ -1,5 +1,6 @@
 // The transcript of a conversation: its rows, the scroll position, and the button that jumps to the end.
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useLocation } from "@tanstack/react-router";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { sentFromThisTab } from "../../api/outbox";
 import { markRead } from "../../api/queries";
 import { useComposerRequests } from "../composer";
@@ -11,6 +12,7 @@ import { useLocalization } from "../../messages/localization";
 import { List, maxUnvirtualized, type RowLocator } from "./list";
 import { ConversationContext } from "./conversation-context";
 import { isFinal, countRowsAfter, type Row } from "./rows";
+import { keepReading, keptReading, type Reading } from "./scroll-memory";
 import { Announcer } from "./status";
 import "./print.css";
 import "./transcript.css";
@@ -32,7 +34,9 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   const scroll = useScroll(
     () => older.current(),
     (key, by) => locator.current?.locate(key, by) ?? null,
+    useKeptReading(id, rows),
   );
+  useKeepReading(id, scroll.read);
   const { following, hold } = scroll;
   useWheel(scroll.scroller);
   const seen = useLastSeenRow(rows, following);
@@ -100,6 +104,26 @@ function JumpToEnd({ count, live, onJump }: { count: number; live: boolean; onJu
       </button>
     </div>
   );
+}
+
+/** The history entry of a conversation; undefined: the page shows another one, or is about to. */
+const useEntry = (id: string) =>
+  useLocation({ select: ({ pathname, state }) => (pathname === `/c/${id}` ? state.__TSR_key : undefined) });
+
+/** Returns where the reader was when the history was last at this entry; null: at the end, or that is not loaded. */
+function useKeptReading(id: string, rows: readonly Row[]): Reading | null {
+  const entry = useEntry(id);
+  const [reading] = useState(() => {
+    const kept = keptReading(entry);
+    return rows.some(({ key }) => key === kept?.key) ? kept : null;
+  });
+  return reading;
+}
+
+/** Keeps where the reader is when the history leaves an entry of the conversation. */
+function useKeepReading(id: string, read: () => Reading | null): void {
+  const entry = useEntry(id);
+  useLayoutEffect(() => (entry === undefined ? undefined : () => keepReading(entry, read())), [entry, read]);
 }
 
 /** Returns the key of the row that was the last one when the view last followed the end; null: none. */

@@ -2,6 +2,7 @@
 // while rows above them grow, appear or disappear. The browser's scroll anchoring is off: not every browser has it, and
 // none applies it at the very top.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from "react";
+import type { Reading } from "./scroll-memory";
 import { correction, followsAfter, isAtEnd, spacerHeight, shouldLoadOlder, type Anchor, type Metrics } from "./scroll";
 
 export interface Scroll {
@@ -18,10 +19,15 @@ export interface Scroll {
   hold(slot: string): void;
   /** Restores the scroll position after a change of the content. */
   settle(): void;
+  /** Returns where the reader is; null: at the end. */
+  read(): Reading | null;
 }
 
 /** How a row is identified: by its own key, or by the slot that it shares with its other versions. */
 export type RowReference = "row" | "slot";
+
+/** How often a position is restored at most, while rows around it are measured. */
+const maxRestores = 60;
 
 interface ScrollState {
   follows: boolean;
@@ -32,15 +38,31 @@ interface ScrollState {
   held: { slot: string; row: string; focused: boolean } | null;
   /** Whether the space below the content is maintained. */
   hasSpacer: boolean;
+  /** How often the position of an earlier visit may still be restored; 0: the reader scrolls. */
+  restores: number;
 }
 
-/** locate returns the distance of a row that is not in the document from the top of the content; null: unknown. */
-export function useScroll(onOlder: () => void, locate: (key: string, by: RowReference) => number | null): Scroll {
+/**
+ * locate returns the distance of a row that is not in the document from the top of the content; null: unknown. reading is
+ * where the reader was in an earlier visit; null: the end is shown.
+ */
+export function useScroll(
+  onOlder: () => void,
+  locate: (key: string, by: RowReference) => number | null,
+  reading: Reading | null,
+): Scroll {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
-  const stateRef = useRef<ScrollState>({ follows: true, top: 0, anchor: null, held: null, hasSpacer: false });
-  const [following, setFollowing] = useState(true);
+  const stateRef = useRef<ScrollState>({
+    follows: reading === null,
+    top: 0,
+    anchor: reading && { ...reading, by: "row", inner: null, innerOffset: 0 },
+    held: null,
+    hasSpacer: false,
+    restores: reading === null ? 0 : maxRestores,
+  });
+  const [following, setFollowing] = useState(reading === null);
   const callbacks = useRef({ onOlder, locate });
   useLayoutEffect(() => void (callbacks.current = { onOlder, locate }));
 
@@ -54,6 +76,7 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: RowRefe
     (element: HTMLElement, inside: HTMLElement) => {
       const state = stateRef.current;
       const now = metricsOf(element);
+      if (state.restores > 0) return;
       if (Math.abs(now.top - state.top) < 1) return; // set by settle, not by the reader
       const follows = followsAfter(state.follows, state.top, now);
       state.top = now.top;
@@ -72,7 +95,9 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: RowRefe
     const to = state.follows
       ? element.scrollHeight - element.clientHeight
       : element.scrollTop + anchorShift(element, inside, state.anchor, callbacks.current.locate);
-    if (Math.abs(element.scrollTop - to) >= 1) element.scrollTop = to;
+    const moves = Math.abs(element.scrollTop - to) >= 1;
+    if (moves) element.scrollTop = to;
+    if (state.restores > 0) state.restores = moves || rowOf(inside, state.anchor) === null ? state.restores - 1 : 0;
     state.top = element.scrollTop;
     const newRow = state.held === null ? null : rowAt(inside, state.held.slot);
     if (state.held !== null && newRow !== null && newRow.dataset["row"] !== state.held.row) {
@@ -95,11 +120,15 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: RowRefe
       settle();
       older();
     });
+    const inputs = ["wheel", "touchmove", "pointerdown", "keydown"];
+    const interrupt = () => void (stateRef.current.restores = 0);
     element.addEventListener("scroll", scrolled, { passive: true });
+    for (const input of inputs) window.addEventListener(input, interrupt, { passive: true, capture: true });
     observer.observe(inside);
     observer.observe(element);
     return () => {
       element.removeEventListener("scroll", scrolled);
+      for (const input of inputs) window.removeEventListener(input, interrupt, true);
       observer.disconnect();
     };
   }, [syncScroll, settle]);
@@ -125,7 +154,11 @@ export function useScroll(onOlder: () => void, locate: (key: string, by: RowRefe
     },
     [syncScroll, follow],
   );
-  return { scroller, content, spacer, following, toEnd, toQuestion, hold, settle };
+  const read = useCallback((): Reading | null => {
+    const { follows, anchor } = stateRef.current;
+    return follows || anchor === null || anchor.by === "slot" ? null : { key: anchor.key, offset: anchor.offset };
+  }, []);
+  return { scroller, content, spacer, following, toEnd, toQuestion, hold, settle, read };
 }
 
 function metricsOf({ scrollTop, clientHeight, scrollHeight }: Element): Metrics {
@@ -174,6 +207,10 @@ function firstBelow(elements: NodeListOf<Element>, line: number): Element | null
   return elements[from] ?? null;
 }
 
+/** Returns the row of an anchor, if it is in the document. */
+const rowOf = (inside: Element, anchor: ScrollState["anchor"]): Element | null =>
+  anchor && inside.querySelector(`[data-${anchor.by}="${CSS.escape(anchor.key)}"]`);
+
 /** Returns how far an anchor has moved from its offset, in pixels. */
 function anchorShift(
   element: Element,
@@ -184,7 +221,7 @@ function anchorShift(
   if (anchor === null) return 0;
   if (anchor.inner?.isConnected)
     return correction({ key: anchor.key, offset: anchor.innerOffset }, offsetOf(element, anchor.inner));
-  const row = inside.querySelector(`[data-${anchor.by}="${CSS.escape(anchor.key)}"]`);
+  const row = rowOf(inside, anchor);
   if (row !== null) return correction(anchor, offsetOf(element, row));
   const far = locate(anchor.key, anchor.by);
   return correction(anchor, far === null ? null : far + offsetOf(element, inside));

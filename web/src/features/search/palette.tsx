@@ -3,6 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
+import { useCloseOnBack } from "../../controls/close-on-back";
 import { useMemo, useState } from "react";
 import type { Conversation, Schemas } from "../../api/client";
 import { useKnownConversation } from "../../api/known-conversation";
@@ -38,6 +39,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     onClose();
     run();
   };
+  useCloseOnBack(onClose);
   return (
     <Dialog.Root open onOpenChange={(open) => open || onClose()}>
       <Dialog.Portal>

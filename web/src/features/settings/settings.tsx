@@ -1,10 +1,11 @@
 // The settings page: settings of the account and of this device. A change is stored at once; there is no save button.
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { settingsQuery } from "../../api/queries";
 import type { Change } from "../../api/settings-merge";
 import { change, useSettingsStore } from "../../api/settings-store";
-import { Button } from "../../controls/button";
+import { Button, IconButton } from "../../controls/button";
 import { Check, Segmented, Select } from "../../controls/form-controls";
 import { useDevice } from "../../controls/device";
 import { NotLoaded } from "../../controls/not-loaded";
@@ -53,9 +54,12 @@ export function SettingsPage() {
     <div ref={scroller} className="relative min-h-0 grow overflow-y-auto short:overflow-visible">
       <PageTitle name={t("pages.settings.title")} />
       <div className="mx-auto grid w-full max-w-220 gap-x-10 px-5 pb-24 md:grid-cols-[10rem_minmax(0,1fr)]">
-        <h1 ref={heading} tabIndex={-1} className="pt-4 pb-3 text-xl font-semibold outline-none md:col-span-2">
-          {t("pages.settings.title")}
-        </h1>
+        <div className="flex items-center gap-1 pt-3 pb-2 md:col-span-2">
+          <BackButton />
+          <h1 ref={heading} tabIndex={-1} className="text-xl font-semibold outline-none">
+            {t("pages.settings.title")}
+          </h1>
+        </div>
         <nav
           aria-label={t("settings.sections")}
           className="sticky top-0 z-10 -mx-5 self-start overflow-x-auto bg-paper px-3 py-2 md:top-4 md:mx-0 md:overflow-visible md:px-0"
@@ -66,7 +70,10 @@ export function SettingsPage() {
                 <a
                   href={`#${id}`}
                   aria-current={id === current ? "true" : undefined}
-                  onClick={() => show(id)}
+                  onClick={(event) => {
+                    event.preventDefault(); // Back leads to the page before the settings
+                    show(id);
+                  }}
                   className="flex min-h-9 items-center rounded-md px-3 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink aria-[current]:bg-hover aria-[current]:font-medium aria-[current]:text-ink pointer-coarse:min-h-11"
                 >
                   {t(sections[id])}
@@ -135,6 +142,22 @@ export function SettingsPage() {
   );
 }
 
+/** Returns to where the user was before. */
+function BackButton() {
+  const t = useMessages(settingsMessages);
+  const { history } = useRouter();
+  const navigate = useNavigate();
+  return (
+    <IconButton
+      icon="chevronLeft"
+      mirrored
+      label={t("settings.back")}
+      className="-ms-2"
+      onClick={() => (history.canGoBack() ? history.back() : void navigate({ to: "/" }))}
+    />
+  );
+}
+
 function Anchor({ id, children }: { id: SectionID; children: ReactNode }) {
   return (
     <div id={id} className="flex scroll-mt-16 flex-col gap-9 md:scroll-mt-4">
@@ -152,6 +175,7 @@ function useCurrentSection() {
   // A chosen section near the end may not reach the top, so it stays the current one until the user scrolls. Scroll
   // events do not show who scrolled: the choice does, and so does content above the section that is loaded later.
   const chosen = useRef(location.hash !== "");
+  const navigate = useNavigate();
   useEffect(() => {
     const onInput = () => void (chosen.current = false);
     const onScroll = () => {
@@ -171,6 +195,7 @@ function useCurrentSection() {
   const show = (id: SectionID) => {
     chosen.current = true;
     setCurrent(id);
+    void navigate({ to: "/settings", hash: id, replace: true }).then(showAddressedSection);
   };
   return { scroller, current, show };
 }

@@ -1,11 +1,13 @@
 // The sidebar as a drawer in front of the page, in windows without space next to it.
 import { Dialog } from "radix-ui";
+import { useCloseOnBack } from "../../controls/close-on-back";
 import { useLocalization } from "../../messages/localization";
 import { stopSelecting } from "./selecting";
 import { Content, type SidebarProps } from "./sidebar";
 
 export function Drawer(props: SidebarProps) {
   const { t } = useLocalization();
+  useCloseOnBack(props.onHide);
   return (
     <Dialog.Root open onOpenChange={(open) => open || props.onHide()}>
       <Dialog.Portal>

@@ -1,0 +1,22 @@
+// Where the reader was in the conversations of this tab, by entry of its history: Back and Forward return there.
+
+/** A row and the distance of its top from the top of the visible area, in pixels. */
+export interface Reading {
+  key: string;
+  offset: number;
+}
+
+/** The most entries that are kept. */
+const maxEntries = 200;
+
+const readings = new Map<string, Reading>();
+
+/** Keeps where the reader is; null: at the end, where a conversation opens. */
+export function keepReading(entry: string, reading: Reading | null): void {
+  readings.delete(entry);
+  if (reading === null) return;
+  readings.set(entry, reading);
+  if (readings.size > maxEntries) readings.delete(readings.keys().next().value!);
+}
+
+export const keptReading = (entry: string | undefined): Reading | null => readings.get(entry ?? "") ?? null;
