@@ -124,6 +124,35 @@ describe("a conversation that is deleted on another device while it is open", ()
     expect(await messages(page).nth(0).innerText()).toContain("What is 7*8?");
     await visit.close();
   });
+
+  test("the new conversation is in the same project, unless that no longer exists", async () => {
+    const account = await Account.register();
+    const create = async (path: string, id: string, content: object) =>
+      ((await (await account.request("POST", path, content)).json()) as Record<string, string>)[id]!;
+    const project = await create("/projects", "project_id", { name: "Tides" });
+    for (const exists of [true, false]) {
+      const conversation = await create(`/projects/${project}/conversations`, "conversation_id", {});
+      const visit = await openFollowing(`/c/${conversation}`, account);
+      const { page } = visit;
+      await composer(page).fill("What is 7*8?");
+      await account.request("DELETE", `/conversations/${conversation}`);
+      await page.getByRole("alert").getByText("Your message is kept.").waitFor();
+      if (!exists) await account.request("PUT", `/projects/${project}/archive`, { archived: true, version: 1 });
+      await page.getByRole("button", { name: "Send in a new conversation" }).press("Enter");
+      await page.waitForURL(
+        (address) => /^\/c\/conv_/.test(address.pathname) && !address.pathname.endsWith(conversation),
+      );
+      await messages(page)
+        .nth(1)
+        .getByText(/\b56\b/)
+        .first()
+        .waitFor();
+      const id = new URL(page.url()).pathname.split("/").at(-1)!;
+      const { project_id: found } = await account.read<{ project_id: string | null }>(`/conversations/${id}`);
+      expect(found).toBe(exists ? project : null);
+      await visit.close();
+    }
+  });
 });
 
 async function showDraftAndTitle(account: Account, conversation: string, laptop: Page, mobile: Page): Promise<void> {
