@@ -93,7 +93,11 @@ export function BranchRow({ conversation, row, active, live, stop, indented, edi
             <span className={indented ? "w-9 shrink-0 pointer-coarse:w-11" : "w-1 shrink-0"} />
           )}
           <span className="flex min-w-0 grow flex-col py-1.5 text-sm">
-            <span id={`${id}-name`} dir="auto" className="max-w-full self-start font-medium wrap-anywhere">
+            <span
+              id={`${id}-name`}
+              dir="auto"
+              className={`max-w-full self-start font-medium wrap-anywhere ${branch.name === "" ? "line-clamp-1" : ""}`}
+            >
               {name}
             </span>
             <Details id={`${id}-details`} branch={branch} active={active} />
