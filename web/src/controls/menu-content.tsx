@@ -10,6 +10,8 @@ export interface MenuProps {
   align?: "start" | "end";
   /** Returns the element to focus after closing, if the button no longer exists. */
   returnTo?: () => HTMLElement | null;
+  /** Called when the menu has closed, in place of the return of the focus to the button; returns false to return it. */
+  onClosed?: () => boolean;
 }
 
 export interface ItemProps {
@@ -39,9 +41,12 @@ export interface ChoiceProps<T extends string> {
 }
 
 /** Is open when mounted; from then on its button opens and closes it. */
-export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo }: MenuProps) {
+export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo, onClosed }: MenuProps) {
   // Runs after Radix has returned the focus to the button, in case the button no longer exists.
-  const goBack = () => queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
+  const goBack = (event: Event) => {
+    if (onClosed?.() === true) return event.preventDefault();
+    queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
+  };
   return (
     <DropdownMenu.Root defaultOpen>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { actingMessages } from "./acting";
 import { artifactMessages } from "./artifact-panel";
 import { branchingMessages } from "./branching";
 import { chooseLanguage, english, languages } from "./catalog";
@@ -20,6 +21,7 @@ describe("messages of the app", () => {
     test(`${tag} has every message that English has, with the same values`, async () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
+        ...actingMessages[tag],
         ...artifactMessages[tag],
         ...branchingMessages[tag],
         ...citingMessages[tag],
@@ -37,6 +39,7 @@ describe("messages of the app", () => {
       };
       const inEnglish: Record<string, unknown> = {
         ...english,
+        ...actingMessages["en"],
         ...artifactMessages["en"],
         ...branchingMessages["en"],
         ...citingMessages["en"],

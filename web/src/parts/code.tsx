@@ -6,7 +6,7 @@ import { useLocalization } from "../messages/localization";
 import "./code.css";
 import { CopyButton } from "./copy-button";
 import { lineCount, previewOf } from "./preview";
-import { saveText } from "./export-text";
+import { copyText, saveText } from "./export-text";
 import { fileName, languageName, languageOf } from "./languages";
 import { useNear } from "./near";
 import { usePrinting } from "./printing";
@@ -65,7 +65,12 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
             label={t("transcript.code.save")}
             onClick={() => saveText(filename ?? fileName(language), code)}
           />
-          <CopyButton label={t("transcript.code.copy")} text={() => code} attributes={{ "data-copy": "" }} />
+          <CopyButton
+            label={t("transcript.code.copy")}
+            shown={t("transcript.copy")}
+            copy={() => copyText(code)}
+            attributes={{ "data-copy": "" }}
+          />
         </span>
       </figcaption>
       <pre

@@ -6,6 +6,7 @@ import { useLocalization } from "../messages/localization";
 import { Cited, hasCitations } from "./cited";
 import { Code } from "./code";
 import { CopyButton } from "./copy-button";
+import { copyText } from "./export-text";
 import { csvOf } from "./csv";
 import { decodeEntities } from "./entities";
 import { FootnoteReference } from "./footnotes";
@@ -290,7 +291,7 @@ function Table({ table, source, dir }: { table: Tokens.Table; source: Nested; di
         </table>
       </div>
       <div className="mt-0.5 -ms-1.5">
-        <CopyButton label={t("transcript.table.copy")} text={csv} />
+        <CopyButton label={t("transcript.table.copy")} copy={() => copyText(csv())} />
       </div>
     </div>
   );

@@ -12,6 +12,7 @@ import { useLocalization, useMessages } from "../../messages/localization";
 import { artifactMessages } from "../../messages/artifact-panel";
 import { announce } from "../../parts/announcements";
 import { CopyButton } from "../../parts/copy-button";
+import { copyText } from "../../parts/export-text";
 import { addToDraft } from "../composer";
 import { ArtifactContent } from "./artifact-content";
 import { ArtifactDiff } from "./artifact-diff";
@@ -96,7 +97,7 @@ export function ArtifactView({ artifact, conversation, shown, onShow, onFix }: V
               {artifact.kind === "document" && mode === "result" && (
                 <IconButton icon="print" label={t("artifacts.print")} onClick={() => window.print()} />
               )}
-              <CopyButton size="normal" label={t("artifacts.copy")} text={() => content} />
+              <CopyButton size="normal" label={t("artifacts.copy")} copy={() => copyText(content)} />
               <Download artifact={artifact} version={version} />
             </>
           )}

@@ -2,12 +2,21 @@
 import { useRef, type ReactNode } from "react";
 import { Refusal } from "../../api/client";
 import { IconButton } from "../../controls/button";
+import { deferred } from "../../controls/deferred";
 import { toast } from "../../controls/toast";
 import type { Message } from "../../generated/events";
 import { useRendersFocusable } from "../../parts/near";
 import { useLocalization } from "../../messages/localization";
 import { showBranch } from "./siblings";
 import { useConversationContext } from "./conversation-context";
+
+export const MessageMenu = deferred(() => import("./message-menu").then((m) => m.MessageMenu), {
+  Placeholder: function ClosedMenu() {
+    const { t } = useLocalization();
+    return <IconButton size="small" icon="dots" label={t("transcript.menu")} />;
+  },
+  onFailure: () => {},
+});
 
 interface ActionsProps {
   /** Whether they are visible without pointer or focus. */

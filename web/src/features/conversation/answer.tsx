@@ -4,23 +4,18 @@ import { Fragment, memo, use, useMemo } from "react";
 import { sendMessage } from "../../api/outbox";
 import { deferred } from "../../controls/deferred";
 import { Button, IconButton } from "../../controls/button";
-import { Menu, MenuItem } from "../../controls/menu";
-import { toast } from "../../controls/toast";
 import type { Message, TurnRouting } from "../../generated/events";
 import { CopyButton } from "../../parts/copy-button";
-import { copyText } from "../../parts/export-text";
 import { ReportContext } from "../../parts/cited";
 import { Part } from "../../parts/part";
-import { toPlainText } from "../../parts/plain";
 import type { PartView } from "../../turn/fold";
 import { useLive } from "../../turn/live";
 import { useLocalization } from "../../messages/localization";
 import { Citation, ReportDetails } from "../research";
-import { Actions, SentAt, Siblings } from "./actions";
+import { Actions, MessageMenu, SentAt, Siblings } from "./actions";
 import { Activity } from "./activity";
 import { Ending } from "./ending";
 import { FeedbackButtons, isEligible } from "./feedback";
-import { markdownOf } from "./markdown-of";
 import { useConversationContext } from "./conversation-context";
 import { isFinal } from "./rows";
 import { profileMessages, Routing } from "./routing";
@@ -115,32 +110,20 @@ function AnswerActions({ message, last }: { message: Message; last: boolean }) {
       ifBusy: "reject",
       ...(profile === undefined ? {} : { profile }),
     });
-  const copyPlain = async () => {
-    const done = await copyText(toPlainText(markdownOf(message.parts)));
-    toast(t(done ? "transcript.copied" : "transcript.copy_refused"), done ? { stays: 2_500 } : { kind: "problem" });
-  };
   return (
     <Actions always={last || message.sibling_count > 1}>
       {() => (
         <>
-          <CopyButton label={t("transcript.copy_markdown")} text={() => markdownOf(message.parts)} />
+          <CopyButton
+            label={t("transcript.copy_markdown")}
+            copy={() => import("./copy-message").then((m) => m.copyMessage(message))}
+          />
           {/* Otherwise the notice about the end contains "Try again". */}
           {!busy && !isReport(message) && message.status === "complete" && (
             <IconButton size="small" icon="retry" label={t("transcript.regenerate")} onClick={() => again()} />
           )}
           {last && isEligible(message) && <FeedbackButtons message={message} />}
-          <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />}>
-            <MenuItem icon="copy" onSelect={() => void copyPlain()}>
-              {t("transcript.copy_plain")}
-            </MenuItem>
-            {!busy &&
-              !isReport(message) &&
-              (["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
-                <MenuItem key={profile} icon="retry" onSelect={() => again(profile)}>
-                  {t("transcript.regenerate_with", { profile: t(`transcript.profile.${profile}`) })}
-                </MenuItem>
-              ))}
-          </Menu>
+          <MessageMenu message={message} onRegenerate={busy || isReport(message) ? null : again} />
           <Siblings message={message} />
           <SentAt at={message.created_at} />
           {message.profile !== null && (

@@ -3,7 +3,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { branchesQuery, copyBranch, type Branch } from "./branches";
+import { branchesQuery, copyBranch, copyProblemOf, type Branch } from "./branches";
 import { Refusal, type Conversation } from "../../api/client";
 import { conversationQuery } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
@@ -130,13 +130,6 @@ function OpenDialog({ conversation }: { conversation: Conversation }) {
       </div>
     </Dialog>
   );
-}
-
-/** The message that explains why a branch was not copied. */
-function copyProblemOf(error: unknown): BranchingMessageKey {
-  if (!(error instanceof Refusal)) return "branching.not_copied";
-  if (error.outcomeUnknown || error.code === "idempotency_in_progress") return "branching.copy_unknown";
-  return error.code === "turn_in_progress" ? "branching.answering" : "branching.not_copied";
 }
 
 /** The branches of a conversation. Loads the first pages one after the other, and further ones on request. */

@@ -1,6 +1,7 @@
 // The branches of a conversation in TanStack Query's cache, and the requests that rename and copy one.
 import { attempts } from "../../api/attempt";
-import { api, body, type Conversation, type Schemas } from "../../api/client";
+import { api, body, Refusal, type Conversation, type Schemas } from "../../api/client";
+import type { BranchingMessageKey } from "../../messages/branching";
 import { pagedQuery } from "../../api/paged-query";
 import { queryClient, refetchInAllTabs } from "../../api/queries";
 
@@ -55,4 +56,11 @@ export async function copyBranch(conversation: string, message: string): Promise
   } finally {
     void refetchInAllTabs("conversations");
   }
+}
+
+/** The message that explains why a branch was not copied. */
+export function copyProblemOf(error: unknown): BranchingMessageKey {
+  if (!(error instanceof Refusal)) return "branching.not_copied";
+  if (error.outcomeUnknown || error.code === "idempotency_in_progress") return "branching.copy_unknown";
+  return error.code === "turn_in_progress" ? "branching.answering" : "branching.not_copied";
 }

@@ -9,11 +9,11 @@ import { Code } from "../../parts/code";
 import { CopyButton } from "../../parts/copy-button";
 import { splitFences } from "../../parts/fences";
 import { lineCount, previewOf } from "../../parts/preview";
-import { saveText } from "../../parts/export-text";
+import { copyText, saveText } from "../../parts/export-text";
 import { usePrinting } from "../../parts/printing";
 import { focusComposer, OutboxMessageNotice } from "../composer";
 import { useLocalization } from "../../messages/localization";
-import { Actions, SentAt, Siblings } from "./actions";
+import { Actions, MessageMenu, SentAt, Siblings } from "./actions";
 import { Editor } from "./editor";
 import { useConversationContext } from "./conversation-context";
 
@@ -73,7 +73,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
           {() => (
             <>
               <SentAt at={message.created_at} />
-              <CopyButton label={t("transcript.copy")} text={() => text} />
+              <CopyButton label={t("transcript.copy")} copy={() => copyText(text)} />
               {!busy && (
                 <IconButton
                   ref={button}
@@ -83,6 +83,7 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
                   onClick={() => setEditing(true)}
                 />
               )}
+              <MessageMenu message={message} onRegenerate={null} />
               <Siblings message={message} />
             </>
           )}

@@ -26,7 +26,7 @@ import { Choices } from "./choices";
 import { ShareList } from "./share-list";
 import { useSharing } from "./sharing";
 
-const close = (): void => useSharing.setState({ conversation: null });
+const close = (): void => useSharing.setState({ conversation: null, message: undefined });
 
 export function ShareDialog() {
   const conversation = useSharing((sharing) => sharing.conversation);
@@ -54,7 +54,8 @@ function reasonOf(refusal: unknown, conversation: Conversation): SharingMessageK
 function OpenDialog({ conversation }: { conversation: Conversation }) {
   const t = useMessages(sharingMessages);
   const id = conversation.conversation_id;
-  const preview = useInfiniteQuery(sharePreviewQuery(id));
+  const last = useSharing(({ message }) => message);
+  const preview = useInfiniteQuery(sharePreviewQuery(id, last));
   const [days, setDays] = useState<ShareDays>(30);
   const [files, setFiles] = useState<readonly string[]>([]);
   const [artifacts, setArtifacts] = useState<readonly string[]>([]);

@@ -23,13 +23,15 @@ export const sharesQuery = (conversation_id: string | null) =>
     { refetchOnMount: "always", refetchOnWindowFocus: "always" },
   );
 
-/** What a share of the conversation would show. The first page decides which message is the last one. */
-export const sharePreviewQuery = (conversation_id: string) =>
+/** What a share of the conversation up to a message would show. Without one, the first page decides which is the last one. */
+export const sharePreviewQuery = (conversation_id: string, message_id?: string) =>
   pagedQuery(
-    ["share-preview", conversation_id],
+    ["share-preview", conversation_id, message_id],
     20,
-    (query) =>
-      api.GET("/conversations/{conversation_id}/shares/preview", { params: { path: { conversation_id }, query } }),
+    (page) =>
+      api.GET("/conversations/{conversation_id}/shares/preview", {
+        params: { path: { conversation_id }, query: { ...page, ...(message_id === undefined ? {} : { message_id }) } },
+      }),
     // The user shares what was displayed, so the preview does not change while it is displayed.
     { staleTime: Infinity, gcTime: 0 },
   );

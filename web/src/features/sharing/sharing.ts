@@ -2,5 +2,11 @@
 import { create } from "zustand";
 import type { Conversation } from "../../api/client";
 
-/** The conversation that the user shares; null: none. */
-export const useSharing = create<{ conversation: Conversation | null }>(() => ({ conversation: null }));
+interface Sharing {
+  /** The conversation that the user shares; null: none. */
+  conversation: Conversation | null;
+  /** The last message that is shared; absent: the last one of the conversation. */
+  message?: string | undefined;
+}
+
+export const useSharing = create<Sharing>(() => ({ conversation: null }));

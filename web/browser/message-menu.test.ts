@@ -1,0 +1,121 @@
+// Tests of the menu of a message: quotes, branches in a new conversation, shares up to a message, reading aloud; and copies as
+// formatted text.
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { composer, expectFocus, mainHeading, messages } from "./conversation-page";
+import { Account, BrowserWindow, url, withBrowser } from "./harness";
+import { importConversation } from "./long-conversation";
+
+withBrowser();
+
+const texts = [
+  "Why are there two tides?",
+  "The **moon** pulls on [both sides](https://example.org/moon).\n\n```js\nconst tides = 2;\n```\n\nThe sun pulls too. It is far.",
+  "And the winds?",
+  "They come from the sun.",
+];
+
+async function open(): Promise<{ visit: BrowserWindow; page: Page; account: Account; conversation: string }> {
+  const account = await Account.register();
+  const conversation = await importConversation(account, "Tides", texts);
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  await page.addInitScript(() => {
+    const spoken: string[] = [];
+    const replace = (name: string, value: unknown) => Object.defineProperty(window, name, { value });
+    replace("spoken", spoken);
+    replace("speechSynthesis", {
+      cancel: () => spoken.push("-"),
+      speak: ({ text }: { text: string }) => spoken.push(text),
+    });
+    replace(
+      "SpeechSynthesisUtterance",
+      class {
+        constructor(readonly text: string) {}
+      },
+    );
+  });
+  await page.goto(`${url}/c/${conversation}`);
+  await messages(page).nth(3).waitFor();
+  return { visit, page, account, conversation };
+}
+
+async function choose(page: Page, message: number, item: string): Promise<void> {
+  await messages(page).nth(message).hover();
+  await messages(page).nth(message).getByRole("button", { name: "More actions" }).press("Enter");
+  await page.getByRole("menuitem", { name: item, exact: true }).press("Enter");
+}
+
+describe("the menu of a message", () => {
+  test("quotes the selection, or the whole message, in the composer", async () => {
+    const { visit, page } = await open();
+    await composer(page).fill("About this:");
+    await choose(page, 3, "Quote");
+    await expectFocus(composer(page));
+    await expect.poll(() => composer(page).inputValue()).toBe("About this:\n\n> They come from the sun.\n\n");
+    await composer(page).fill("");
+    await messages(page).nth(1).getByText("The sun pulls too.").selectText();
+    await choose(page, 1, "Quote selection");
+    await expect.poll(() => composer(page).inputValue()).toBe("> The sun pulls too. It is far.\n\n");
+    await visit.close();
+  });
+
+  test("24 branches in a new conversation, which has the messages up to this one", async () => {
+    const { visit, page, account, conversation } = await open();
+    await choose(page, 1, "Branch in a new conversation");
+    await mainHeading(page).getByText("Tides (copy)").waitFor();
+    await expect.poll(() => messages(page).count()).toBe(2);
+    const { data } = await account.read<{ data: object[] }>(`/conversations/${conversation}/messages`);
+    expect(data.length).toBe(4);
+    await visit.close();
+  });
+
+  test("33 shares the conversation up to this message", async () => {
+    const { visit, page, account } = await open();
+    await choose(page, 1, "Share up to here");
+    const dialog = page.getByRole("dialog", { name: "Share this conversation" });
+    await dialog.getByRole("button", { name: "Create link" }).click();
+    const link = await dialog.getByRole("textbox", { name: "Link" }).inputValue();
+    const shared = await (await fetch(link)).text();
+    expect(shared).toContain("both sides");
+    expect(shared).not.toContain("winds");
+    expect((await account.read<{ data: object[] }>("/shares")).data.length).toBe(1);
+    await visit.close();
+  });
+
+  test("reads a message aloud sentence by sentence, and stops", async () => {
+    const { visit, page } = await open();
+    const spoken = () => page.evaluate(() => (window as unknown as { spoken: string[] }).spoken);
+    await choose(page, 1, "Read aloud");
+    await expect
+      .poll(spoken)
+      .toEqual(["-", "The moon pulls on both sides.", "const tides = 2;", "The sun pulls too.", "It is far."]);
+    await choose(page, 1, "Stop reading");
+    await expect.poll(async () => (await spoken()).at(-1)).toBe("-");
+    await visit.close();
+  });
+
+  test("20 an answer is copied as Markdown and as formatted text, and code by a button with a label", async () => {
+    const { visit, page } = await open();
+    await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
+    const answer = messages(page).nth(1);
+    const copied = (type: string) =>
+      page.evaluate(async (kind) => {
+        const [item] = await navigator.clipboard.read();
+        return item!.types.includes(kind) ? await (await item!.getType(kind)).text() : "";
+      }, type);
+    await answer.hover();
+    await answer.getByRole("button", { name: "Copy as Markdown" }).press("Enter");
+    await expect.poll(() => copied("text/plain")).toBe(texts[1]);
+    const html = await copied("text/html");
+    expect(html).toContain("<strong>moon</strong>");
+    expect(html).toContain('<a href="https://example.org/moon">both sides</a>');
+    expect(html).toContain("<pre><code>const tides = 2;</code></pre>");
+    expect(html).not.toMatch(/class=|<button|<svg/);
+    const code = answer.getByRole("button", { name: "Copy code" });
+    expect(await code.innerText()).toBe("Copy");
+    await code.press("Enter");
+    await expect.poll(() => copied("text/plain")).toBe("const tides = 2;");
+    await visit.close();
+  });
+});

@@ -1,0 +1,118 @@
+// The menu of a message. It is loaded when a message is near the visible area.
+import { useNavigate } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import { useKnownConversation } from "../../api/known-conversation";
+import { noticeSignOut } from "../../api/session-state";
+import { IconButton } from "../../controls/button";
+import { Menu, MenuItem, MenuLine } from "../../controls/menu";
+import { toast } from "../../controls/toast";
+import type { Message } from "../../generated/events";
+import { actingMessages } from "../../messages/acting";
+import { branchingMessages } from "../../messages/branching";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { copyText } from "../../parts/export-text";
+import { toPlainText } from "../../parts/plain";
+import { addToDraft, focusToWrite } from "../composer";
+import { useSharing } from "../sharing";
+import { copyBranch, copyProblemOf } from "./branches";
+import { useConversationContext } from "./conversation-context";
+import { markdownOf } from "./markdown-of";
+import { quoteOf, selectedIn } from "./quote";
+import { readAloud, readsAloud, stopReading, useReading } from "./read-aloud";
+import { isFinal } from "./rows";
+import { textOf } from "./user-message";
+
+interface MessageMenuProps {
+  message: Message;
+  /** Writes the answer again with a profile; null: it cannot be. */
+  onRegenerate: ((profile: "balanced" | "deep_reasoning" | "coding") => void) | null;
+}
+
+export function MessageMenu(props: MessageMenuProps) {
+  const { t } = useLocalization();
+  const quoted = useRef(false);
+  const closed = () => {
+    const writes = quoted.current;
+    quoted.current = false;
+    if (writes) focusToWrite();
+    return writes;
+  };
+  return (
+    <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />} onClosed={closed}>
+      <Items {...props} onQuoted={() => void (quoted.current = true)} />
+    </Menu>
+  );
+}
+
+/** The items of the open menu. */
+function Items({ message, onRegenerate, onQuoted }: MessageMenuProps & { onQuoted: () => void }) {
+  const { t } = useLocalization();
+  const acting = useMessages(actingMessages);
+  const branching = useMessages(branchingMessages);
+  const { id } = useConversationContext();
+  const conversation = useKnownConversation(id);
+  const navigate = useNavigate();
+  const reading = useReading((store) => store.message === message.message_id);
+  // The selection when the menu was opened.
+  const [selected] = useState(() => selectedIn(message.message_id));
+  const own = message.role === "user";
+  const plain = () => (own ? textOf(message) : toPlainText(markdownOf(message.parts)));
+  const copyPlain = async () => {
+    const done = await copyText(plain());
+    toast(t(done ? "transcript.copied" : "transcript.copy_refused"), done ? { stays: 2_500 } : { kind: "problem" });
+  };
+  const quote = () => {
+    addToDraft(id, quoteOf(selected === "" ? plain() : selected));
+    onQuoted();
+  };
+  const branch = async () => {
+    try {
+      const { conversation_id } = await copyBranch(id, message.message_id);
+      await navigate({ to: "/c/$conversation", params: { conversation: conversation_id } });
+      toast(branching("branching.copied"), { stays: 4_000 });
+    } catch (refusal) {
+      noticeSignOut(refusal);
+      toast(branching(copyProblemOf(refusal)), { kind: "problem" });
+    }
+  };
+  return (
+    <>
+      {!own && (
+        <MenuItem icon="copy" onSelect={() => void copyPlain()}>
+          {acting("acting.copy_plain")}
+        </MenuItem>
+      )}
+      <MenuItem icon="chat" onSelect={quote}>
+        {acting(selected === "" ? "acting.quote" : "acting.quote_selection")}
+      </MenuItem>
+      {readsAloud && (
+        <MenuItem
+          icon={reading ? "close" : "music"}
+          onSelect={() => (reading ? stopReading() : readAloud(message.message_id, plain()))}
+        >
+          {acting(reading ? "acting.stop" : "acting.read")}
+        </MenuItem>
+      )}
+      {isFinal(message) && (
+        <MenuItem icon="route" onSelect={() => void branch()}>
+          {acting("acting.branch")}
+        </MenuItem>
+      )}
+      {isFinal(message) && conversation !== undefined && !conversation.temporary && (
+        <MenuItem icon="link" onSelect={() => useSharing.setState({ conversation, message: message.message_id })}>
+          {acting("acting.share")}
+        </MenuItem>
+      )}
+      {onRegenerate !== null && (
+        <>
+          <MenuLine />
+          {(["balanced", "deep_reasoning", "coding"] as const).map((profile) => (
+            <MenuItem key={profile} icon="retry" onSelect={() => onRegenerate(profile)}>
+              {t("transcript.regenerate_with", { profile: t(`transcript.profile.${profile}`) })}
+            </MenuItem>
+          ))}
+        </>
+      )}
+    </>
+  );
+}
