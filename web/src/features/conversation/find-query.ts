@@ -5,8 +5,7 @@ import { queryClient } from "../../api/queries";
 import { fold, positionsOf } from "../../parts/find";
 import { toSearchedText } from "../../parts/plain";
 import { splitFences } from "../../parts/fences";
-import { markdownOf } from "./markdown-of";
-import { textOf } from "./user-message";
+import { markdownOf, textOf } from "./markdown-of";
 import type { Message } from "../../generated/events";
 
 /** The time in milliseconds after which a search lets the page react to input. */

@@ -13,3 +13,13 @@ export function markdownOf(parts: readonly Pick<Part, "type" | "text" | "code" |
     )
     .join("\n\n");
 }
+
+/** The text of a user message. */
+export function textOf(message: { parts: readonly Pick<Part, "type" | "text">[] } | null): string {
+  return (
+    message?.parts
+      .filter((part) => part.type === "text")
+      .map((part) => part.text ?? "")
+      .join("\n\n") ?? ""
+  );
+}

@@ -16,11 +16,10 @@ import { addToDraft, focusToWrite } from "../composer";
 import { useSharing } from "../sharing";
 import { copyBranch, copyProblemOf } from "./branches";
 import { useConversationContext } from "./conversation-context";
-import { markdownOf } from "./markdown-of";
+import { markdownOf, textOf } from "./markdown-of";
 import { quoteOf, selectedIn } from "./quote";
 import { readAloud, readsAloud, stopReading, useReading } from "./read-aloud";
 import { isFinal } from "./rows";
-import { textOf } from "./user-message";
 
 interface MessageMenuProps {
   message: Message;

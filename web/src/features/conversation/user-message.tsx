@@ -15,6 +15,7 @@ import { focusComposer, OutboxMessageNotice } from "../composer";
 import { useLocalization } from "../../messages/localization";
 import { Actions, MessageMenu, SentAt, Siblings } from "./actions";
 import { Editor } from "./editor";
+import { textOf } from "./markdown-of";
 import { useConversationContext } from "./conversation-context";
 
 const MessageFiles = deferred(() => import("./files").then((m) => m.MessageFiles), { onFailure: () => {} });
@@ -92,15 +93,6 @@ export const UserMessage = memo(function UserMessage({ message, outgoing, edit }
     </div>
   );
 });
-
-export function textOf(message: { parts: readonly Pick<Message["parts"][number], "type" | "text">[] } | null): string {
-  return (
-    message?.parts
-      .filter((part) => part.type === "text")
-      .map((part) => part.text ?? "")
-      .join("\n\n") ?? ""
-  );
-}
 
 const foldedAbove = 20;
 const foldedTo = 12;
