@@ -1,6 +1,7 @@
 package http
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,5 +148,51 @@ func TestPagesOfTheLargestConversationsAreBounded(t *testing.T) {
 	slices.Sort(found)
 	if len(slices.Compact(found)) != conversations || len(pages) < 2 {
 		t.Errorf("%d conversations in %d pages", len(found), len(pages))
+	}
+}
+
+func TestPagesOfTheLargestResearchTasksAndSourcesAreBounded(t *testing.T) {
+	t.Parallel()
+	s, _ := conversationWorld(t)
+	u := signUp(t, s)
+	id := u.conversation("Research")
+	const items = 90
+	first := protocol.NewTaskID()
+	var tasks, sources []string
+	batch := &pgx.Batch{}
+	insert := func(sql string, item any, args ...any) {
+		t.Helper()
+		body, err := json.Marshal(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch.Queue(sql, append(args, u.account.AccountID, body)...)
+	}
+	for i := range items {
+		task := protocol.ResearchTask{TaskID: first, ConversationID: u.parse(id), Question: largest(i), State: protocol.ResearchCancelled, Version: 1}
+		if i > 0 {
+			task.TaskID = protocol.NewTaskID()
+		}
+		tasks = append(tasks, task.TaskID.String())
+		insert(`insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at, finished_at)
+			values ($3, $1, $2, 'Tides', 'cancelled', '{}', $4, 1, 2, 1, now(), now())`, task, task.TaskID, task.ConversationID)
+	}
+	for i := range items {
+		source := protocol.ResearchKeptSource{SourceID: fmt.Sprintf("s%d", i), Kind: protocol.ResearchWeb, Title: largest(i)}
+		sources = append(sources, source.SourceID)
+		insert(`insert into research_sources (task_id, ordinal, account_id, body) values ($1, $2, $3, $4)`, source, first, i)
+	}
+	if err := u.DB.Send(t.Context(), u.account.AccountID, batch); err != nil {
+		t.Fatal(err)
+	}
+	found, _ := u.allPages("/research-tasks/"+tasks[0]+"/sources?limit=100", "source_id")
+	if !slices.Equal(found, sources) {
+		t.Errorf("%d sources, want %d", len(found), items)
+	}
+	slices.Reverse(tasks)
+	for _, path := range []string{"/research-tasks?limit=100", "/conversations/" + id + "/research-tasks?limit=100"} {
+		if found, _ := u.allPages(path, "task_id"); !slices.Equal(found, tasks) {
+			t.Errorf("%s: %d tasks, want %d", path, len(found), items)
+		}
 	}
 }

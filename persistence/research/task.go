@@ -84,8 +84,7 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, conversati
 	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
 		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
 	}
-	page, next = cut(page, limit)
-	return page, next, nil
+	return cut(page, limit)
 }
 
 // ListAll is List for all conversations of an account. With open, it leaves out the tasks that have ended.
@@ -98,8 +97,7 @@ func (s *Store) ListAll(ctx context.Context, account protocol.AccountID, open bo
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
 	}
-	page, next = cut(page, limit)
-	return page, next, nil
+	return cut(page, limit)
 }
 
 func beforeOf(after *protocol.TaskID) protocol.TaskID {
@@ -109,12 +107,13 @@ func beforeOf(after *protocol.TaskID) protocol.TaskID {
 	return *after
 }
 
-// cut returns a page without the row that shows that there are more, and the start of the next page.
-func cut(page []*protocol.ResearchTask, limit int) ([]*protocol.ResearchTask, *protocol.TaskID) {
-	if len(page) <= limit {
-		return page, nil
+// cut returns the tasks that form a page, and the start of the next page.
+func cut(found []*protocol.ResearchTask, limit int) (page []*protocol.ResearchTask, next *protocol.TaskID, err error) {
+	page, more, err := pg.CutPage(found, limit)
+	if err != nil || !more {
+		return page, nil, err
 	}
-	return page[:limit], &page[limit-1].TaskID
+	return page, &page[len(page)-1].TaskID, nil
 }
 
 const ownsTaskSQL = `select true from research_tasks t where account_id = @account and task_id = @task and ` + visible
@@ -179,9 +178,12 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
 		return nil, nil, fmt.Errorf("listing the sources of a research task: %w", err)
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = &rows[limit-1].Ordinal
+	rows, more, err := pg.CutPage(rows, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if more {
+		next = &rows[len(rows)-1].Ordinal
 	}
 	page = make([]protocol.ResearchKeptSource, len(rows))
 	for i, r := range rows {
