@@ -62,7 +62,7 @@ var layers = map[string][]string{
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
-		"cmd/loadtest/goals", "cmd/loadtest/limits", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
+		"cmd/loadtest/goals", "cmd/loadtest/promises", "cmd/loadtest/bench", "cmd/loadtest/soak", "cmd/loadtest",
 		"cmd/turnstone/settings", "cmd/turnstone/telemetry", "cmd/turnstone/users", "cmd/turnstone/cluster", "cmd/turnstone/balancer", "cmd/turnstone/admin", "cmd/turnstone/operate",
 		"cmd/turnstone/folder", "cmd/turnstone/diskspace", "cmd/turnstone/connect", "cmd/turnstone/private", "cmd/turnstone/socket", "cmd/turnstone/doctor", "cmd/turnstone/dev", "cmd/turnstone",
 	},

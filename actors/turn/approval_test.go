@@ -171,8 +171,8 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if most.Load() != limit || len(n.accountSlots.accounts) != 0 {
-			t.Errorf("%d turns called the model at the same time; %d accounts have slots at the end", most.Load(), len(n.accountSlots.accounts))
+		if most.Load() != limit || len(n.modelCallSlots.accounts) != 0 {
+			t.Errorf("%d turns called the model at the same time; %d accounts have slots at the end", most.Load(), len(n.modelCallSlots.accounts))
 		}
 	})
 }

@@ -71,7 +71,7 @@ type Host struct {
 	peers        *peers // nil if there is no cluster
 	pacer        *pacer
 	slots        storeSlots
-	accountSlots accountSlots
+	modelCallSlots modelCallSlots
 	observer     observe.Observer
 
 	stats       stats
@@ -106,7 +106,7 @@ func New(c Config) *Host {
 	h := &Host{
 		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools, starter: &machine.Starter{Routes: c.Routes, Tools: turnTools(c.Tools), Continues: c.Model.Continues(), ApprovalLifetime: c.ApprovalLifetime},
 		maxLiveTurns: c.MaxLiveTurns, capacity: c.Capacity, log: log, pacer: newPacer(c.Node.Runtime.Send), slots: make(storeSlots, maxStoreSlots), observer: c.Observer,
-		accountSlots: accountSlots{limit: c.MaxLiveTurns, accounts: map[protocol.AccountID]*slotsInUse{}},
+		modelCallSlots: modelCallSlots{limit: c.MaxLiveTurns, accounts: map[protocol.AccountID]*slotsInUse{}},
 	}
 	h.calls = modelCalls{
 		model: c.Model, metered: &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")}, routes: c.Routes,

@@ -366,7 +366,7 @@ func (r *run) startCall() {
 	prompt := r.machine.Prompt()
 	r.host.Go(func() {
 		defer cancel()
-		err := r.host.accountSlots.use(ctx, prompt.Spec.AccountID, func() error { return r.host.calls.run(ctx, prompt, feed) })
+		err := r.host.modelCallSlots.use(ctx, prompt.Spec.AccountID, func() error { return r.host.calls.run(ctx, prompt, feed) })
 		_ = feed.put(ctx, feedItem{over: true, err: err}) // fails when the call was stopped
 	})
 }

@@ -2,9 +2,13 @@ package chat
 
 import (
 	"context"
+	stdhttp "net/http"
 
+	"turnstone/actors/turn"
 	"turnstone/http/resource"
+	"turnstone/http/route"
 	"turnstone/http/router"
+	"turnstone/http/sse"
 	"turnstone/protocol"
 )
 
@@ -24,4 +28,101 @@ func (h *Handlers) listTurns(ctx context.Context, in *listTurnsInput) (*resource
 		return nil, err
 	}
 	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+// TurnInput is embedded by inputs of routes of one turn. It is exported because huma ignores unexported embedded
+// types.
+type TurnInput struct {
+	TurnID protocol.TurnID `path:"turn_id"`
+}
+
+func (h *Handlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Body[protocol.Turn], error) {
+	turn, err := h.Store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
+	if err != nil {
+		return nil, err
+	}
+	return resource.OK(*turn), nil
+}
+
+type turnEventsInput struct {
+	TurnInput
+	resource.ResumeInput
+	Mode string `query:"mode" enum:"events,snapshot" default:"events" doc:"snapshot starts with one event that has the message so far, instead of the events up to that point."`
+}
+
+// getTurnEvents streams the events of a turn, live or finished, after a sequence.
+func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) (err error) {
+	after, err := in.Position()
+	if err != nil {
+		return err
+	}
+	account := router.CallerOf(r.Context()).AccountID
+	reader := h.Turns.Follow(account, in.TurnID, after)
+	if in.Mode != "snapshot" && reader.FollowsLocally() { // the turn runs on this node: no lookup is needed
+		return h.streamLive(w, r, in.TurnID, reader)
+	}
+	bounded, cancel := router.UntilFirstByte(r.Context())
+	defer cancel()
+	turn, err := h.Store.GetTurn(bounded, account, in.TurnID)
+	if err != nil {
+		return err
+	}
+	if turn.State.Terminal() { // resuming a live turn is not limited
+		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil { // an error, which a live turn has too, reports no limit
+				router.HideLimit(w)
+			}
+		}()
+	}
+	if err := h.Streams.Acquire(account); err != nil {
+		return err
+	}
+	defer h.Streams.Release(r.Context(), account)
+	switch {
+	case turn.State.Terminal() && after >= turn.LastSequence:
+		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
+		return nil
+	case in.Mode == "snapshot":
+		return h.streamSnapshot(w, r, turn)
+	case after > turn.LastSequence:
+		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": turn.LastSequence},
+			"The turn has no event with this sequence yet. Load the turn again.")
+	}
+	return h.streamTurn(w, r, in.TurnID, after)
+}
+
+// streamLive responds with the events of a turn that runs on this node, without a lookup.
+func (h *Handlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
+	account := router.CallerOf(r.Context()).AccountID
+	if err := h.Streams.Acquire(account); err != nil {
+		return err
+	}
+	defer h.Streams.Release(r.Context(), account)
+	return h.streamReader(w, r, turn, reader)
+}
+
+// streamSnapshot streams the message so far and then the events that follow. turn.finished is always sent as an event,
+// so the snapshot of a finished turn covers all events but that one.
+func (h *Handlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
+	account := router.CallerOf(r.Context()).AccountID
+	message, err := h.Messages.GetMessage(r.Context(), account, turn.MessageID)
+	if err != nil {
+		return err
+	}
+	covers := message.CoversSequence
+	if message.Status != protocol.MessageStreaming {
+		if turn, err = h.Store.GetTurn(r.Context(), account, turn.TurnID); err != nil {
+			return err
+		}
+		covers = turn.LastSequence - 1
+	}
+	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, h.Now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
+	if err != nil {
+		return err
+	}
+	setTurnHeaders(w.Header(), turn.TurnID)
+	return h.Streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.Turns.Follow(account, turn.TurnID, covers)})
 }

@@ -1,5 +1,5 @@
 // Package approvals reads the approvals of tool calls. Nothing is written here: an approval and the decision on it are records
-// of the log of a turn, from which the database keeps the table that this package reads.
+// of the log of a turn. The trigger store_approval keeps the table that this package reads (migrations/052_approvals.sql).
 package approvals
 
 import (

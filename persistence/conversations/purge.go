@@ -39,16 +39,6 @@ const (
 // row by hand.
 var errNotDeleted = errors.New("the conversation was not deleted")
 
-// LiveStates is exactly the condition of the partial indexes, character by character: a query uses them only under the
-// same condition.
-const LiveStates = `state not in ('completed', 'cancelled', 'failed', 'incomplete')`
-
-// LiveTurnsOf counts the live turns of the account in an expression, for its limit. Ten turns that wait for an approval count as one: they
-// cost little, but all of them may continue at the same time.
-func LiveTurnsOf(account string) string {
-	return `(select count(*) filter (where parked_until is null) + count(parked_until) / 10 from turns where account_id = ` + account + ` and ` + LiveStates + `)`
-}
-
 // lockForPurgeSQL takes the lock that starting and ending turns take, and reports whether the conversation was deleted
 // and whether one of its turns has not ended. Such a turn will still write.
 const lockForPurgeSQL = `

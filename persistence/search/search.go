@@ -79,15 +79,6 @@ func compareRank(a, b match) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), b.compare(a.Place))
 }
 
-// window is a range of the objects of a kind, newest first, with its matches.
-type window struct {
-	kind    protocol.SearchKind
-	loose   bool
-	from    time.Time // what is older does not count
-	matches []match
-	next    *Place // where the next window starts; nil: there is none
-}
-
 // Find returns a page of what matches a query, and the position after it; nil at the end. Titles come before messages,
 // messages before files, files before artifacts, and those before research tasks. A file is found once, by the section that matches best.
 // What has the words themselves, of all kinds, comes before what has other forms of them.
@@ -191,10 +182,6 @@ const readPendingSQL = `
 			group by account_id, kind, id, container_id) d` +
 	textsSQL + inVisibleProject + inProject + inRole + `) texts`
 
-const windowSQL = `
-	select id, conversation_id as container_id, at, score
-	from search_window(@kind, @matching::tsquery, @words::tsquery, @whole::tsquery, @adjacent::tsquery, @conversation, @at, @id, @limit)`
-
 // start reads what is pending and the first windows, in one round trip. What is pending is read first: a text that is
 // indexed between the two is in both, and never in neither.
 func (f *finder) start(ctx context.Context, at Position) error {
@@ -204,17 +191,6 @@ func (f *finder) start(ctx context.Context, at Position) error {
 	}).Query(func(rows pgx.Rows) error { return f.readPending(ctx, rows) })
 	f.queueWindows(batch, at)
 	return f.db.Send(ctx, f.account, batch)
-}
-
-// queueWindows queues the first window of each kind from a position on.
-func (f *finder) queueWindows(batch *pgx.Batch, at Position) {
-	f.windows = map[protocol.SearchKind]*window{}
-	for _, kind := range f.kinds[slices.Index(f.kinds, at.Kind):] {
-		w := &window{}
-		f.windows[kind] = w
-		f.queueWindow(batch, Position{Kind: kind, Loose: at.Loose, Before: at.Before}, w)
-		at.Before = nil
-	}
 }
 
 func (f *finder) readPending(ctx context.Context, rows pgx.Rows) error {
@@ -277,109 +253,6 @@ func (f *finder) readText(d *document, to *flow) error {
 	})
 	f.slices += size
 	return err
-}
-
-func (f *finder) queueWindow(batch *pgx.Batch, at Position, w *window) {
-	f.read++
-	w.kind, w.from, w.loose = at.Kind, f.from, at.Loose
-	batch.Queue(f.windowSQL(at.Kind), f.windowArgs(at)).Query(w.read)
-}
-
-// windowSQL returns the statement that reads a window.
-func (f *finder) windowSQL(kind protocol.SearchKind) string {
-	switch {
-	case f.conversation != nil && kind == protocol.SearchFile:
-		return conversationFilesSQL
-	case f.project == nil:
-		return windowSQL
-	case kind == protocol.SearchFile:
-		return projectFilesSQL
-	}
-	return projectWindowSQL
-}
-
-// windowArgs returns the arguments of windowSQL.
-func (f *finder) windowArgs(at Position) pgx.NamedArgs {
-	before := at.Before
-	if before == nil {
-		before = &f.newest
-	}
-	tag := tag(f.account, at.Kind)
-	args := pgx.NamedArgs{
-		"kind": at.Kind, "matching": f.query.tsquery(tag), "words": nil, "whole": nil, "adjacent": nil,
-		"conversation": f.conversation, "at": before.At, "id": before.ID, "limit": windowMatches,
-	}
-	if at.Loose {
-		args["matching"] = f.loose.tsquery(tag) + " & " + f.query.except(tag)
-		if f.many || f.query.ordered() {
-			args["words"] = f.loose.words(tag)
-		}
-	} else {
-		f.query.rankArgs(tag, args)
-	}
-	if f.project != nil || f.conversation != nil && at.Kind == protocol.SearchFile {
-		args["account"], args["project"], args["few"], args["wide"] = f.account, f.project, f.few, wideMatches
-	}
-	return args
-}
-
-// rankArgs sets the arguments of windowSQL that rank the matches.
-func (q *query) rankArgs(tag string, args pgx.NamedArgs) {
-	if q.ordered() {
-		args["words"] = q.words(tag)
-	}
-	if whole, distinguishes := q.whole(); distinguishes {
-		args["whole"] = whole.tsquery(tag, true)
-	}
-	if adjacent, distinguishes := q.together(); distinguishes {
-		args["adjacent"] = adjacent.tsquery(tag, true)
-	}
-}
-
-// read reads a window. A row without a score is the position of the next one. If there is none, but as many matches as a
-// window may have, the next one starts after the oldest of them.
-func (w *window) read(rows pgx.Rows) error {
-	var id [16]byte
-	var container *[16]byte
-	var at time.Time
-	var score int
-	_, err := pgx.ForEachRow(rows, []any{&id, &container, &at, &score}, func() error {
-		if container == nil {
-			w.next = &Place{at, id}
-			return nil
-		}
-		w.matches = append(w.matches, match{Place: Place{at, id}, container: *container, score: score, loose: w.loose})
-		return nil
-	})
-	if w.next == nil && len(w.matches) == windowMatches {
-		oldest := slices.MinFunc(w.matches, func(a, b match) int { return a.compare(b.Place) })
-		w.next = &oldest.Place
-	}
-	w.skipFound()
-	w.skipOlder()
-	return err
-}
-
-// skipOlder removes what is older than from.
-func (w *window) skipOlder() {
-	w.matches = slices.DeleteFunc(w.matches, func(m match) bool { return m.At.Before(w.from) })
-	if w.next != nil && w.next.At.Before(w.from) {
-		w.next = nil
-	}
-}
-
-// skipFound moves the start of the next window behind the file in which this one ends, if the file was found.
-func (w *window) skipFound() {
-	if w.next == nil || w.kind != protocol.SearchFile {
-		return
-	}
-	for _, m := range w.matches {
-		first := m.ID
-		first[14], first[15] = 0, 0
-		if m.At.Equal(w.next.At) && bytes.Equal(m.ID[:14], w.next.ID[:14]) {
-			w.next = &Place{m.At, first}
-		}
-	}
 }
 
 // page collects the matches of a page. next is the position from which the search continues; nil: there is nothing more. What has

@@ -130,7 +130,7 @@ func decide(start *turnlog.Start, f *startFacts, maxLive int) (action, *turnPlan
 	if err := c.checkHead(start.Expected); err != nil {
 		return 0, nil, err
 	}
-	if err := f.refuse(maxLive); err != nil {
+	if err := f.checkLimits(maxLive); err != nil {
 		return 0, nil, err
 	}
 	plan, err := choose(start, f)
@@ -162,17 +162,6 @@ func decideBusy(start *turnlog.Start, f *startFacts) (action, error) {
 		return 0, protocol.Invalid("body.input", "is too long to steer a turn")
 	}
 	return steersTurn, nil
-}
-
-// refuse returns an error if the account is at its limit or the node accepts no turns.
-func (f *startFacts) refuse(maxLive int) error {
-	if f.liveTurns >= maxLive {
-		return protocol.Errorf(protocol.CodeTooManyLiveTurns, "The account has %d live turns, which is the limit. Ten turns that wait for an approval count as one.", f.liveTurns)
-	}
-	if !f.ownerAlive {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "this node is not accepting new turns", RetryAfter: pg.RetrySeconds}
-	}
-	return nil
 }
 
 // checkHead returns a conflict if the head is not the one that the client expects.

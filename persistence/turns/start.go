@@ -26,7 +26,7 @@ import (
 //	startAlone       one transaction of two round trips, repeated if a running request has claimed the key
 //	queueRead        round trip 1: claims the key, locks the conversation and the account, reads the facts
 //	run              repeats the response of an earlier request with the key, or does what decide.go returns:
-//	                 starts a turn, queues a follow-up (queue.go), steers the live turn, or refuses
+//	                 starts a turn, queues a follow-up (follow_up.go), steers the live turn, or refuses
 //	store            round trip 2: the rows of rows.go, the response of the key, the commit
 
 // claimWaits is the number of lock timeouts (2 s each) for which a request waits for another request with the same

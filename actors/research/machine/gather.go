@@ -20,28 +20,6 @@ type source struct {
 	questions []*question // of each excerpt
 }
 
-// advance takes a running task on, when all the steps that it waits for are over. It is called after every entry.
-func (b *Batch) advance() {
-	if b.task.State != protocol.ResearchRunning {
-		return
-	}
-	if b.hurry && b.task.Phase != protocol.ResearchSynthesizing {
-		b.beginWriting()
-	}
-	switch b.task.Phase {
-	case protocol.ResearchPlanning:
-		if b.allOver(researchlog.StepPlan) && !b.revise() && b.allOver(researchlog.StepRevise) {
-			b.search()
-		}
-	case protocol.ResearchSearching:
-		b.advanceSearch()
-	case protocol.ResearchReading:
-		b.advanceReading()
-	case protocol.ResearchSynthesizing:
-		b.advanceWriting()
-	}
-}
-
 // search begins a round: it searches every open question in every place.
 func (b *Batch) search() {
 	open := b.in(protocol.ResearchStepOpen)

@@ -467,3 +467,25 @@ func (b *Batch) applyResult(entry *researchlog.Entry) {
 		}
 	}
 }
+
+// advance takes a running task on, when all the steps that it waits for are over. It is called after every entry.
+func (b *Batch) advance() {
+	if b.task.State != protocol.ResearchRunning {
+		return
+	}
+	if b.hurry && b.task.Phase != protocol.ResearchSynthesizing {
+		b.beginWriting()
+	}
+	switch b.task.Phase {
+	case protocol.ResearchPlanning:
+		if b.allOver(researchlog.StepPlan) && !b.revise() && b.allOver(researchlog.StepRevise) {
+			b.search()
+		}
+	case protocol.ResearchSearching:
+		b.advanceSearch()
+	case protocol.ResearchReading:
+		b.advanceReading()
+	case protocol.ResearchSynthesizing:
+		b.advanceWriting()
+	}
+}

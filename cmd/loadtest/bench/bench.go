@@ -12,7 +12,7 @@ import (
 	"turnstone/cmd/loadtest/console"
 	"turnstone/cmd/loadtest/figures"
 	"turnstone/cmd/loadtest/goals"
-	"turnstone/cmd/loadtest/limits"
+	"turnstone/cmd/loadtest/promises"
 	"turnstone/cmd/loadtest/site"
 )
 
@@ -58,7 +58,7 @@ var measurements = []measurement{
 	{[]string{"P13"}, func(b *bench, ctx context.Context) error { return uploadBench{b}.uploads(ctx) }},
 	{[]string{"P14"}, (*bench).log},
 	{[]string{"P16"}, func(b *bench, ctx context.Context) error { return researchBench{b}.research(ctx) }},
-	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return limits.Measure(ctx, b.site, b.quick, &b.report) }},
+	{[]string{"limits"}, func(b *bench, ctx context.Context) error { return promises.Measure(ctx, b.site, b.quick, &b.report) }},
 	{[]string{"P10"}, (*bench).growth},
 }
 

@@ -7,10 +7,10 @@ import (
 	"turnstone/protocol"
 )
 
-// accountSlots limits the model calls of each account that run on the node at the same time to the live turns that the account
+// modelCallSlots limits the model calls of each account that run on the node at the same time to the live turns that the account
 // may have. Turns that wait for approvals may be more than these, and all of them may be approved at once: their decisions are
 // accepted, and their model calls wait.
-type accountSlots struct {
+type modelCallSlots struct {
 	limit int // 0: no limit
 
 	mu       sync.Mutex
@@ -20,11 +20,11 @@ type accountSlots struct {
 // slotsInUse are the slots of one account.
 type slotsInUse struct {
 	slots chan struct{} // a call puts a value in while it runs
-	calls int           // that run or wait; guarded by accountSlots.mu
+	calls int           // that run or wait; guarded by modelCallSlots.mu
 }
 
 // use makes a call in a slot of an account. It waits for one until ctx ends.
-func (s *accountSlots) use(ctx context.Context, account protocol.AccountID, call func() error) error {
+func (s *modelCallSlots) use(ctx context.Context, account protocol.AccountID, call func() error) error {
 	if s.limit == 0 {
 		return call()
 	}
@@ -39,7 +39,7 @@ func (s *accountSlots) use(ctx context.Context, account protocol.AccountID, call
 	}
 }
 
-func (s *accountSlots) join(account protocol.AccountID) chan struct{} {
+func (s *modelCallSlots) join(account protocol.AccountID) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.accounts[account]
@@ -51,7 +51,7 @@ func (s *accountSlots) join(account protocol.AccountID) chan struct{} {
 	return of.slots
 }
 
-func (s *accountSlots) leave(account protocol.AccountID) {
+func (s *modelCallSlots) leave(account protocol.AccountID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.accounts[account]

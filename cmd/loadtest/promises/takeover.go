@@ -1,4 +1,4 @@
-package limits
+package promises
 
 import (
 	"context"

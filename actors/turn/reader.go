@@ -14,8 +14,12 @@ import (
 // logPage is the number of bytes of a log that are read from Postgres at a time, for readers that are behind the tail.
 const logPage = 256 << 10
 
-// Reader follows one turn from a sequence to its end, whichever node runs the turn. It is used by one goroutine at a
-// time, which must call Leave at the end.
+// Reader follows one turn from a sequence to its end, whichever node runs the turn. It implements sse.Reader.
+//
+// Order: that of the sequences, without gaps. Resume: after any sequence. Loss: none; what the memory has no longer is read
+// from the durable log. Slow reader: it does not delay the turn or other readers. Close: after the last event, or with
+// TakenMoved, or ErrMoved of Next, when the node drains or stops. Concurrency: used by one goroutine at a time, which must
+// call Leave once, at the end.
 type Reader struct {
 	host     *Host
 	account  protocol.AccountID

@@ -1,3 +1,0 @@
-// Package limits measures the times that the service promises, on a cluster of three nodes: each from the fault until
-// the event that the promise is about, next to the same without a fault.
-package limits

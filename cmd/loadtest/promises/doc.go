@@ -1,0 +1,3 @@
+// Package promises measures the times that the service promises, on a cluster of three nodes: each from the fault until
+// the event that the promise is about, next to the same without a fault.
+package promises

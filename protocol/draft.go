@@ -1,0 +1,11 @@
+package protocol
+
+import "time"
+
+// Draft is what the account has typed but not sent. A draft that was never written is empty and has version 0.
+type Draft struct {
+	Content     string     `json:"content"`
+	Attachments []FileID   `json:"attachments"`
+	Version     int64      `json:"version"`
+	UpdatedAt   *time.Time `json:"updated_at"`
+}
