@@ -103,7 +103,7 @@ func TestNoCodeBucketOrEventIsOnlyDeclared(t *testing.T) {
 	}
 }
 
-// bucketsWithLimits returns the keys of the maps of persistence.Limit with which the limiter is created.
+// bucketsWithLimits returns the keys of the maps of limits.Limit with which the limiter is created.
 func bucketsWithLimits(t *testing.T, file *ast.File) (names []string) {
 	t.Helper()
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -1,11 +1,11 @@
-// Package actors contains the packages that run durable work: live turns and uploads now, research tasks later. One
+// Package actors contains the packages that run durable work: live turns, uploads and research tasks. One
 // actor runs each piece of work, on the shell of package shell, around a pure state machine.
 //
 //	shell            one actor: decide → commit → effects → answer; knows no kind of work
 //	host             all actors of one kind on a node: claim, adopt, drain, stop; knows no kind of work
 //	node             the lease of the process, deaths of others, the list of hosts; knows no kind of work
 //	cluster          the wire between nodes
-//	turn, upload     the kinds of work, each with its pure machine in a package of its own
+//	turn, upload, research  the kinds of work, each with its pure machine in a package of its own
 //	prompt, toolbox  what a model gets, and which tools it can call
 //	llm, metering, routing, observe, tail  what they share: the interface of models, budgets, model routes, traces, streams
 //

@@ -1,7 +1,7 @@
 // Package tail has the committed end of the log of a live turn in memory, for any number of readers.
 //
-// It knows neither turns nor nodes: package actors publishes to it what a turn of this node has committed, and package
-// relay what a turn of another node has. It reads nothing from a store.
+// It knows neither turns nor nodes: package turn publishes to it what a turn of this node has committed, and package
+// cluster what a turn of another node has. It reads nothing from a store.
 package tail
 
 import (

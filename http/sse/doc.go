@@ -1,8 +1,8 @@
 // Package sse writes the event streams of a node: one stream of server-sent events for each reader of a turn
 // or of an account's feed.
 //
-//	actors.Reader ──▶ source.next ──▶ liveStream     HTTP/1.1: the connection was taken over; a worker of the pump writes
-//	                       └────────▶ handlerStream  other connections: the goroutine of the handler writes
+//	turn.Reader ──▶ source.next ──▶ liveStream     HTTP/1.1: the connection was taken over; a worker of the pump writes
+//	                     └────────▶ handlerStream  other connections: the goroutine of the handler writes
 //
 // source decides what a reader gets next; the two transports only write it. A stream ends with its turn, with its
 // client, with its session, or with the node.

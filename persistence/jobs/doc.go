@@ -1,3 +1,4 @@
-// Package jobs runs background work that a transaction has enqueued, or that is due at regular times. It is the only
-// package that imports river. Turns are not jobs: actors run them.
+// Package jobs runs background work that a transaction has enqueued, or that is due at regular times. Only this
+// package starts the workers of river; the packages of persistence declare their jobs and enqueue them with its types. Turns are
+// not jobs: actors run them.
 package jobs

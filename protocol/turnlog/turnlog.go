@@ -241,7 +241,7 @@ type Finish struct {
 	Parked     []ParkedInput // returned steering inputs, which become held follow-ups
 	PauseQueue bool          // queued follow-ups become held: at every end except completed
 	DropQueue  bool          // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
-	Repaired   bool          // part of the log cannot be read; see actors.TurnStore.RepairTurn
+	Repaired   bool          // part of the log cannot be read; see turn.Store.RepairTurn
 	At         time.Time
 }
 

@@ -59,7 +59,7 @@ type (
 		ID          protocol.ToolID
 		Name        string
 		Input       json.RawMessage
-		FirstSource int // see tools.Call
+		FirstSource int // see toolbox.Call
 
 		// Of a call of policy.ReadMore: Output is its output, if the account consents to the source.
 		Consent protocol.MemorySource
