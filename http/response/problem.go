@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // NoRobots is the X-Robots-Tag of every response: search engines list nothing of the service.
@@ -208,11 +209,7 @@ func shorten(text string, most int) string {
 		return text
 	}
 	const mark = "…"
-	end := most - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
+	return foreign.Prefix(text, most-len(mark)) + mark
 }
 
 func encodeCurrent(current any) json.RawMessage {

@@ -13,14 +13,23 @@ func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	from := limit - limit/4
+	text = Prefix(text, limit)
+	from := len(text) - len(text)/4
 	for _, border := range borders {
-		if at := strings.LastIndex(text[from:limit], border); at >= 0 {
+		if at := strings.LastIndex(text[from:], border); at >= 0 {
 			return text[:from+at+len(border)]
 		}
+	}
+	return text
+}
+
+// Prefix returns the whole characters in the first limit bytes of a text.
+func Prefix(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
 	}
 	return text[:limit]
 }

@@ -83,3 +83,11 @@ func FuzzForeignText(f *testing.F) {
 		}
 	})
 }
+
+func TestPrefixHasOnlyWholeCharacters(t *testing.T) {
+	for limit, want := range map[int]string{0: "", 1: "a", 2: "a", 3: "a", 4: "a€", 5: "a€b", 9: "a€b"} {
+		if got := Prefix("a€b", limit); got != want {
+			t.Errorf("the first %d bytes are %q, want %q", limit, got, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/dop251/goja/parser"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 //go:embed prelude.js
@@ -221,11 +222,7 @@ func shorten(text string) string {
 	if len(text) <= maxDetail {
 		return text
 	}
-	end := maxDetail
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return foreign.Prefix(text, maxDetail) + "…"
 }
 
 // addTable adds a table: rows of texts as JSON, the header first. Shorter rows are filled. It returns what is wrong, for the

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // Error is the failure to read a content, which a repeat would not change.
@@ -64,10 +65,7 @@ func (t *text) write(piece string) error {
 		t.b.WriteString(piece)
 		return nil
 	}
-	for free > 0 && !utf8.RuneStart(piece[free]) {
-		free--
-	}
-	t.b.WriteString(piece[:free])
+	t.b.WriteString(foreign.Prefix(piece, free))
 	t.truncated = true
 	return errFull
 }
@@ -111,15 +109,7 @@ func (t *text) end() {
 const maxTitle = 200
 
 func shorten(title string) string {
-	title = strings.Join(strings.Fields(title), " ")
-	if len(title) <= maxTitle {
-		return title
-	}
-	end := maxTitle
-	for !utf8.RuneStart(title[end]) {
-		end--
-	}
-	return title[:end]
+	return foreign.Prefix(strings.Join(strings.Fields(title), " "), maxTitle)
 }
 
 // clean replaces invalid bytes and NUL by U+FFFD, the other control characters by spaces, and the ends of lines by \n.

@@ -11,6 +11,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // lenient accepts what other programs write: text that is not UTF-8 and lone surrogates, which become U+FFFD, and
@@ -380,7 +381,7 @@ func (d *decoder) text(to *string) error {
 	err := d.value(&value)
 	if value != "" {
 		const most = 64 << 10 // more than any of these fields may have
-		*to = prefix(string(value), most)
+		*to = foreign.Prefix(string(value), most)
 	}
 	return err
 }

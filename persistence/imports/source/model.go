@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // Conversation is one conversation of an export.
@@ -250,7 +251,7 @@ func (c *Conversation) cleanPart(p *protocol.Part) {
 		}
 	}
 	if len(p.Output) > maxOutput {
-		p.Output, p.Truncated = prefix(p.Output, maxOutput), true
+		p.Output, p.Truncated = foreign.Prefix(p.Output, maxOutput), true
 		cut++
 	}
 	c.note(protocol.ImportTextCut, cut)
@@ -269,7 +270,7 @@ func divide(p protocol.Part, most int) []protocol.Part {
 	}
 	var all []protocol.Part
 	for rest := *long; ; {
-		*long = prefix(rest, most)
+		*long = foreign.Prefix(rest, most)
 		if line := strings.LastIndexByte(*long, '\n'); line > most/2 && len(*long) < len(rest) {
 			*long = rest[:line+1]
 		}
@@ -373,7 +374,7 @@ func (c *Conversation) line(text string, limit int) string {
 // oneLine returns a text as one line of at most limit characters, and whether it was longer.
 func oneLine(text string, limit int) (clean string, cut bool) {
 	const most = 16 // bytes of a character with the white space around it
-	short := prefix(text, most*limit)
+	short := foreign.Prefix(text, most*limit)
 	cut = len(short) < len(text)
 	clean = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -398,22 +399,11 @@ func bounded(at, otherwise, now time.Time) time.Time {
 
 // clipRunes returns the first characters of a text.
 func clipRunes(text string, limit int) string {
-	short := prefix(text, limit*utf8.UTFMax)
+	short := foreign.Prefix(text, limit*utf8.UTFMax)
 	if utf8.RuneCountInString(short) > limit {
 		return string([]rune(short)[:limit])
 	}
 	return short
-}
-
-// prefix returns the whole characters in the first bytes of a text.
-func prefix(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }
 
 // clip shortens an identifier. Identifiers are compared, never shown.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // ownMember reads a member of a protocol.ConversationExport.
@@ -27,7 +28,7 @@ func (d *decoder) ownMember(c *Conversation, name string) error {
 			UpdatedAt   when   `json:"updated_at"`
 		}
 		err := d.value(&draft)
-		c.Draft, c.DraftVersion, c.DraftUpdatedAt = prefix(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
+		c.Draft, c.DraftVersion, c.DraftUpdatedAt = foreign.Prefix(string(draft.Content), maxInput), version(draft.Version), draft.UpdatedAt.Time
 		c.DraftAttachments = c.attachments(draft.Attachments)
 		return err
 	case "artifacts":
@@ -108,7 +109,7 @@ func (d *decoder) ownFollowUps(c *Conversation) error {
 			return err
 		}
 		f := FollowUp{
-			ID: clip(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: prefix(string(from.Content), maxInput),
+			ID: clip(string(from.ID), maxID), State: protocol.FollowUpState(from.State), Content: foreign.Prefix(string(from.Content), maxInput),
 			Profile: profile(from.Profile), Position: min(max(from.Position, -maxPosition), maxPosition), Version: version(from.Version), CreatedAt: from.CreatedAt.Time,
 		}
 		need := messageOverhead + len(f.ID) + len(f.Content)
@@ -152,7 +153,7 @@ func (d *decoder) own(c *Conversation) error {
 	}
 	err := d.value(&from)
 	const most = 64 << 10 // finish shortens them further
-	c.ID, c.Title, c.TitleSource = prefix(string(from.ID), most), prefix(string(from.Title), most), prefix(string(from.TitleSource), most)
+	c.ID, c.Title, c.TitleSource = foreign.Prefix(string(from.ID), most), foreign.Prefix(string(from.Title), most), foreign.Prefix(string(from.TitleSource), most)
 	c.Profile = profile(from.Profile)
 	c.CreatedAt, c.UpdatedAt, c.ChangedAt = from.CreatedAt.Time, from.ActivityAt.Time, from.UpdatedAt.Time
 	c.PinnedAt, c.ArchivedAt, c.Unread, c.Version = from.PinnedAt.Time, from.ArchivedAt.Time, from.Unread, version(from.Version)
@@ -261,7 +262,7 @@ func (c *Conversation) ownMessage(from *ownMessage) Message {
 		m.Status = protocol.MessageIncomplete
 	}
 	if m.Routing != nil {
-		m.Routing.Reason = prefix(m.Routing.Reason, maxReason)
+		m.Routing.Reason = foreign.Prefix(m.Routing.Reason, maxReason)
 	}
 	if m.Routing != nil && (profile(text(m.Routing.Requested)) == nil || profile(text(m.Routing.Resolved)) == nil) {
 		m.Routing = nil

@@ -2,7 +2,8 @@ package page
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"turnstone/protocol/foreign"
 )
 
 // maxText limits the text of a page, in bytes: more than a model reads at once.
@@ -20,9 +21,5 @@ func structuralEnd(text string, most int) int {
 			return at
 		}
 	}
-	end := most
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return end
+	return len(foreign.Prefix(text, most))
 }
