@@ -109,5 +109,8 @@ func refuseFollowUpChange(item *protocol.FollowUp, change *turnlog.FollowUpChang
 	case changes(item, change) && item.State.Terminal():
 		return protocol.Conflict(protocol.CodeConflict, item, "The follow-up was already started or cancelled.")
 	}
+	if _, legal := item.State.TriggerTo(change.State); !legal && change.State != item.State {
+		return protocol.Conflict(protocol.CodeConflict, item, fmt.Sprintf("A follow-up that is %s cannot become %s.", item.State, change.State))
+	}
 	return nil
 }

@@ -96,6 +96,7 @@ func TestAFollowUpChangeNeedsTheCurrentVersion(t *testing.T) {
 	refused("without a version", without, protocol.CodeVersionRequired)
 	stale := *item
 	stale.Version--
+	refused("to a state that only a turn gives", w.Change(conversation, item, protocol.FollowUpStarted), protocol.CodeConflict)
 	refused("with an old version", w.Change(conversation, &stale, protocol.FollowUpHeld), protocol.CodeStaleVersion)
 	refused("in another conversation", w.Change(protocol.NewConversationID(), item, protocol.FollowUpHeld), protocol.CodeNotFound)
 	foreign := w.Change(conversation, item, protocol.FollowUpHeld)
