@@ -27,8 +27,9 @@ const (
 	stateSerialization  = "40001"
 	stateDeadlock       = "40P01"
 	StateLockTimeout    = "55P03"
+	StateCancelled      = "57014" // also by statement_timeout
 	stateUnique         = "23505"
-	stateForeignKey     = "23503"
+	StateForeignKey     = "23503"
 	stateUndefinedTable = "42P01"
 
 	stateInvalidParameter = "22023"
@@ -50,7 +51,7 @@ var sqlStates = map[string]protocol.Code{
 	"22P05":            protocol.CodeInvalid,
 	"22001":            protocol.CodeInvalid, // too long
 	stateUnique:        protocol.CodeConflict,
-	stateForeignKey:    protocol.CodeNotFound, // refers to a row that this account does not have
+	StateForeignKey:    protocol.CodeNotFound, // refers to a row that this account does not have
 }
 
 // Classify converts an error of pgx to a *protocol.Error. An error that already is one, turnlog.ErrFenced and defects
@@ -167,7 +168,7 @@ func IsState(err error, states ...string) bool {
 // Violates reports whether err is a violation of the named unique or foreign key constraint.
 func Violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == stateForeignKey) && pg.ConstraintName == constraint
+	return errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == StateForeignKey) && pg.ConstraintName == constraint
 }
 
 // IsClass reports whether err has a SQLSTATE of this class, its first two characters.

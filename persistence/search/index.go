@@ -85,8 +85,8 @@ func (i *indexer) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			rows = min(rows*2, indexRows)
-		case pg.IsState(err, stateForeignKey): // a text was deleted in the meantime; the next attempt does not find it
-		case pg.IsTransient(err) && !pg.IsState(err, stateCancelled):
+		case pg.IsState(err, pg.StateForeignKey): // a text was deleted in the meantime; the next attempt does not find it
+		case pg.IsTransient(err) && !pg.IsState(err, pg.StateCancelled):
 			return err
 		case rows > 1:
 			rows = max(1, rows/16)
@@ -107,11 +107,6 @@ func (i *indexer) leaveOut(ctx context.Context, text pendingKey, cause error) er
 	}
 	return nil
 }
-
-const (
-	stateForeignKey = "23503"
-	stateCancelled  = "57014" // by the timeout
-)
 
 const (
 	pendingSQL = `select account_id, n, kind, id, coalesce(conversation_id, file_id) from search_pending limit $1`

@@ -4,20 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"turnstone/protocol"
+	"turnstone/http/response"
 )
 
 func fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	switch protocol.CodeOf(err) {
-	case protocol.CodeNotFound:
-		status = http.StatusNotFound
-	case protocol.CodeSteeringClosed, protocol.CodeConflict, protocol.CodeNotDeliverable:
-		status = http.StatusConflict
-	case protocol.CodeUnavailable:
-		status = http.StatusServiceUnavailable
-	}
-	WriteJSON(w, status, Error{err.Error()})
+	WriteJSON(w, response.ProblemOf(err).Status, Error{err.Error()})
 }
 
 // WriteJSON writes a response with a JSON body.
