@@ -74,7 +74,7 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 }
 
 const countTasksSQL = `
-	select count(*) from research_tasks where account_id = $1 and conversation_id = $2 and not hidden and state in ('queued', 'running', 'cancelling')`
+	select count(*) from research_tasks where account_id = $1 and conversation_id = $2 and not hidden and ` + projects.OpenTasks
 
 const cancelStoredSQL = `
 	select exists (select from turn_records where account_id = $1 and turn_id = $2 and kind = '` + turnlog.RecordCancel + `')`
@@ -135,7 +135,7 @@ const leaveTombstoneSQL = `
 		where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
 	), tasks as (
 		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
-		where account_id = @account and conversation_id = @conversation and state in ('queued', 'running', 'cancelling')
+		where account_id = @account and conversation_id = @conversation and ` + projects.OpenTasks + `
 	)
 	update conversations
 	set deleted_at = now(), title = '', provisional_title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,

@@ -146,18 +146,18 @@ const (
 
 // ClaimDue claims the work of nodes that have ended, and uploads that have expired; at most limit of each.
 func (s *Uploads) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]uploadlog.Claimed, error) {
-	return s.claims(ctx, "claiming uploads", claimDueSQL, node, limit)
+	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "claiming uploads", claimDueSQL, node, limit)
 }
 
 // OwnUploads lists the uploads that a node works on.
 func (s *Uploads) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
-	return s.claims(ctx, "listing own uploads", ownUploadsSQL, node)
+	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "listing own uploads", ownUploadsSQL, node)
 }
 
 // ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
 // upload has ended or has another owner or epoch.
 func (s *Uploads) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
-	claims, err := s.claims(ctx, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
+	claims, err := pg.EngineRows[uploadlog.Claimed](ctx, s.db, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 	if err != nil {
 		return uploadlog.Claimed{}, err
 	}
@@ -165,16 +165,4 @@ func (s *Uploads) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, no
 		return uploadlog.Claimed{}, turnlog.ErrFenced
 	}
 	return claims[0], nil
-}
-
-func (s *Uploads) claims(ctx context.Context, doing, sql string, args ...any) (claims []uploadlog.Claimed, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[uploadlog.Claimed])
-		return err
-	})
-	if err := pg.Classify(s.db.SendOn(ctx, s.db.Engine, pg.NoAccount, batch)); err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	return claims, nil
 }

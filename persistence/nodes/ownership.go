@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -17,7 +16,7 @@ import (
 // it does not count as one, and neither is one that waited for an approval whose time has passed.
 const claimOrphansSQL = `
 with released as (
-    select t.account_id, t.turn_id, case when t.parked_until is null then 'drain' else 'wake' end as cause
+    select t.account_id, t.turn_id, case when t.parked_until is null then '` + string(protocol.CauseDrain) + `' else '` + string(turnlog.CauseWake) + `' end as cause
     from turns t
     where t.` + conversations.LiveStates + ` and t.owner is null and (t.parked_until is null or t.parked_until <= now())
       and exists (select from nodes where node_id = $1 and not dead and not draining)
@@ -25,8 +24,8 @@ with released as (
     for update of t skip locked
 ), lost as (
     select t.account_id, t.turn_id,
-           case when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then 'restart'
-                else 'node_lost' end as cause
+           case when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then '` + string(protocol.CauseRestart) + `'
+                else '` + string(protocol.CauseNodeLost) + `' end as cause
     from turns t
     where t.` + conversations.LiveStates + ` and t.owner is not null and coalesce((select dead from nodes where node_id = t.owner), true)
       and exists (select from nodes where node_id = $1 and not dead and not draining)
@@ -42,7 +41,7 @@ returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
 
 // ClaimOrphans takes over at most limit unfinished turns that have no owner or whose owner is dead.
 func (d *Directory) ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
-	return d.claims(ctx, "claiming orphans", claimOrphansSQL, node, limit)
+	return pg.EngineRows[turnlog.Claim](ctx, d.db, "claiming orphans", claimOrphansSQL, node, limit)
 }
 
 const ownTurnsSQL = `
@@ -50,19 +49,19 @@ select account_id, turn_id, owner_epoch, '', adoptions from turns where owner = 
 
 // OwnTurns returns the unfinished turns of this node.
 func (d *Directory) OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
-	return d.claims(ctx, "listing own turns", ownTurnsSQL, node)
+	return pg.EngineRows[turnlog.Claim](ctx, d.db, "listing own turns", ownTurnsSQL, node)
 }
 
 const reclaimSQL = `
 update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
 where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + conversations.LiveStates + `
   and exists (select from nodes where node_id = $1 and not dead)
-returning account_id, turn_id, owner_epoch, 'actor_lost', adoptions`
+returning account_id, turn_id, owner_epoch, '` + string(protocol.CauseActorLost) + `', adoptions`
 
 // ReclaimTurn raises the epoch of a turn of this node whose actor is gone. The error is turnlog.ErrFenced if the turn
 // has ended or has another owner or epoch, or if the node was declared dead.
 func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
-	claims, err := d.claims(ctx, "reclaiming a turn", reclaimSQL, node, account, turn, epoch)
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "reclaiming a turn", reclaimSQL, node, account, turn, epoch)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}
@@ -76,11 +75,11 @@ const seizeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and ` + conversations.LiveStates + `
   and exists (select from nodes where node_id = $1 and not dead)
-returning account_id, turn_id, owner_epoch, 'operator', adoptions`
+returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseOperator) + `', adoptions`
 
 // SeizeTurn takes over an unfinished turn from any owner; protocol.CodeNotFound if there is no such turn.
 func (d *Directory) SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := d.claims(ctx, "seizing a turn", seizeSQL, node, account, turn)
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "seizing a turn", seizeSQL, node, account, turn)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}
@@ -88,16 +87,6 @@ func (d *Directory) SeizeTurn(ctx context.Context, node protocol.NodeID, account
 		return turnlog.Claim{}, protocol.Errorf(protocol.CodeNotFound, "no unfinished turn %s", turn)
 	}
 	return claims[0], nil
-}
-
-func (d *Directory) claims(ctx context.Context, doing, sql string, args ...any) ([]turnlog.Claim, error) {
-	var claims []turnlog.Claim
-	batch := &pgx.Batch{}
-	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[turnlog.Claim])
-		return err
-	})
-	return claims, d.run(ctx, doing, batch)
 }
 
 const parkSQL = `
@@ -121,11 +110,11 @@ const wakeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + conversations.LiveStates + `
   and exists (select from nodes where node_id = $1 and not dead and not draining)
-returning account_id, turn_id, owner_epoch, 'wake', adoptions`
+returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseWake) + `', adoptions`
 
 // WakeTurn takes over a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
 func (d *Directory) WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := d.claims(ctx, "waking a turn", wakeSQL, node, account, turn)
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "waking a turn", wakeSQL, node, account, turn)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}

@@ -53,16 +53,19 @@ const liveTurnsSQL = `
 	where t.account_id = $1 and t.state not in ('completed', 'cancelled', 'failed', 'incomplete') and c.project_id = $2
 	limit $3`
 
+// OpenTasks selects research tasks that have not ended.
+const OpenTasks = `state in ('queued', 'running', 'cancelling')`
+
 const liveTasksSQL = `
 	select count(*) from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
-	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.state in ('queued', 'running', 'cancelling')`
+	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.` + OpenTasks
 
 // hideTasks makes nodes stop the research tasks of a project, and runAgain makes them continue.
 const (
 	tasksOfProject = `
 		from conversations c
 		where t.account_id = @account and c.account_id = @account and c.conversation_id = t.conversation_id and c.project_id = @project
-			and t.state in ('queued', 'running', 'cancelling'))`
+			and t.` + OpenTasks + `)`
 	hideTasks = `
 	with tasks as (update research_tasks t set hidden = true, owner = null, owner_epoch = t.owner_epoch + 1` + tasksOfProject
 	runAgain = `

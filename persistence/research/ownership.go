@@ -59,17 +59,17 @@ const (
 
 // ClaimDue implements the store of package actors/research.
 func (s *Store) ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]researchlog.Claimed, error) {
-	return s.claims(ctx, "claiming research tasks", claimDueSQL, node, adopted, begun, protocol.MaxResearchRunning)
+	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "claiming research tasks", claimDueSQL, node, adopted, begun, protocol.MaxResearchRunning)
 }
 
 // Own lists the tasks that a node works on.
 func (s *Store) Own(ctx context.Context, node protocol.NodeID) ([]researchlog.Claimed, error) {
-	return s.claims(ctx, "listing own research tasks", ownSQL, node)
+	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "listing own research tasks", ownSQL, node)
 }
 
 // Reclaim raises the epoch of a task of this node that has no actor.
 func (s *Store) Reclaim(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (researchlog.Claimed, error) {
-	claims, err := s.claims(ctx, "reclaiming a research task", reclaimSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
+	claims, err := pg.EngineRows[researchlog.Claimed](ctx, s.db, "reclaiming a research task", reclaimSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
 	if err != nil {
 		return researchlog.Claimed{}, err
 	}
@@ -77,18 +77,6 @@ func (s *Store) Reclaim(ctx context.Context, claim researchlog.Claimed, node pro
 		return researchlog.Claimed{}, turnlog.ErrFenced
 	}
 	return claims[0], nil
-}
-
-func (s *Store) claims(ctx context.Context, doing, sql string, args ...any) (claims []researchlog.Claimed, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
-		claims, err = pgx.CollectRows(rows, pgx.RowToStructByPos[researchlog.Claimed])
-		return err
-	})
-	if err := pg.Classify(s.db.SendOn(ctx, s.db.Engine, pg.NoAccount, batch)); err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	return claims, nil
 }
 
 // Release makes the tasks of a node free for others, and returns their number.

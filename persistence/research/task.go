@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/accounts"
 	"turnstone/persistence/artifacts"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
@@ -26,7 +27,7 @@ type Store struct {
 func New(db *pg.DB, artifacts *artifacts.Store) *Store { return &Store{db, artifacts} }
 
 // OpenStates selects tasks that have not ended.
-const OpenStates = `state in ('queued', 'running', 'cancelling')`
+const OpenStates = projects.OpenTasks
 
 const (
 	// visible selects tasks whose conversations are visible. The planner may turn "exists" into a join, which reads all tasks of the
@@ -193,10 +194,8 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 }
 
 const (
-	// The lock of the account keeps starts in other conversations from being counted too late.
-	lockAccountSQL = `select from accounts where account_id = @account for no key update`
-	countOpenSQL   = `select count(*) from research_tasks where account_id = @account and not hidden and ` + OpenStates
-	insertTaskSQL  = `
+	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + OpenStates
+	insertTaskSQL = `
 	insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
 	values (@account, @task, @conversation, @question, 'queued', @spec, @body, @version, @last + 1, 1, @created)`
 	// A conversation that begins with a task has the beginning of its question as the title.
@@ -282,11 +281,12 @@ func admit(ctx context.Context, tx *pg.Tx, spec *researchlog.Spec, args pgx.Name
 	return locked.ProjectID, nil, checkOpen(ctx, tx, args)
 }
 
-// checkOpen returns an error if the account has too many tasks that have not ended. It locks the account.
+// checkOpen returns an error if the account has too many tasks that have not ended. It locks the account, so that starts in other
+// conversations are not counted too late.
 func checkOpen(ctx context.Context, tx *pg.Tx, args pgx.NamedArgs) error {
 	var open int
 	batch := &pgx.Batch{}
-	batch.Queue(lockAccountSQL, args)
+	batch.Queue(accounts.LockAccountSQL, args["account"])
 	batch.Queue(countOpenSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&open) })
 	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("counting research tasks: %w", err)

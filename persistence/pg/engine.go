@@ -1,0 +1,22 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// EngineRows runs a statement as the engine, across accounts, and returns its rows as structs whose fields are the columns in
+// their order. doing says in an error what failed.
+func EngineRows[T any](ctx context.Context, db *DB, doing, sql string, args ...any) (rows []T, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...).Query(func(found pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[T])
+		return err
+	})
+	if err := Classify(db.SendOn(ctx, db.Engine, NoAccount, batch)); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return rows, nil
+}
