@@ -73,9 +73,6 @@ const (
 	DecidedByTimeout DecidedBy = "timeout"
 )
 
-// MaxDecisionReason is the limit of the reason of a rejection, in characters.
-const MaxDecisionReason = 500
-
 // ApprovalScope is what a call has access to.
 type ApprovalScope struct {
 	Resource string `json:"resource" doc:"What the call acts on, for example a host or an artifact; empty: nothing in particular."`

@@ -31,7 +31,6 @@ const (
 	MaxResearchQuestion = 4000 // characters
 	MaxResearchRunning  = 3    // tasks of an account that run at the same time
 	MaxResearchWaiting  = 100  // tasks of an account that have not ended
-	MaxResearchFiles    = 20   // that a request names
 	MaxResearchPlan     = 24   // questions of a plan
 	MaxResearchInputs   = 10   // inputs of a user that wait to be applied
 )
@@ -70,11 +69,6 @@ const (
 	ResearchStepStruck  ResearchStepState = "struck" // by the user
 	ResearchStepSkipped ResearchStepState = "skipped"
 )
-
-// ResearchStepStates lists the states of a question of a plan.
-var ResearchStepStates = []ResearchStepState{
-	ResearchStepOpen, ResearchStepRunning, ResearchStepDone, ResearchStepStruck, ResearchStepSkipped,
-}
 
 // ResearchStep is one question of the plan of a research task.
 type ResearchStep struct {

@@ -64,6 +64,3 @@ const (
 	ResearchReading      ResearchPhase = "reading"
 	ResearchSynthesizing ResearchPhase = "synthesizing"
 )
-
-// ResearchPhases lists every phase.
-var ResearchPhases = []ResearchPhase{ResearchPlanning, ResearchSearching, ResearchReading, ResearchSynthesizing}

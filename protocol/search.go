@@ -14,12 +14,8 @@ const (
 	SearchTask         SearchKind = "task"     // by the question of the research
 )
 
-// Bounds of a search.
-const (
-	MaxQueryRunes      = 160
-	MaxSearchResults   = 100
-	DefaultSearchLimit = 25
-)
+// MaxQueryRunes is the limit of the query of a search, in characters.
+const MaxQueryRunes = 160
 
 // SearchPage is a page of what a search found.
 type SearchPage struct {

@@ -57,22 +57,22 @@ type Host struct {
 	*host.Host[protocol.TurnID, turnlog.Claim, *live]
 
 	// Set by New.
-	node         host.Node
-	store        Store
-	followUps    FollowUpStore
-	turnLog      Log
-	ownership    Ownership
-	calls        modelCalls
-	tools        *toolbox.Catalogue
-	starter      *machine.Starter
-	maxLiveTurns int
-	capacity     int
-	log          *zap.Logger
-	peers        *peers // nil if there is no cluster
-	pacer        *pacer
-	slots        storeSlots
+	node           host.Node
+	store          Store
+	followUps      FollowUpStore
+	turnLog        Log
+	ownership      Ownership
+	calls          modelCalls
+	tools          *toolbox.Catalogue
+	starter        *machine.Starter
+	maxLiveTurns   int
+	capacity       int
+	log            *zap.Logger
+	peers          *peers // nil if there is no cluster
+	pacer          *pacer
+	slots          storeSlots
 	modelCallSlots modelCallSlots
-	observer     observe.Observer
+	observer       observe.Observer
 
 	stats       stats
 	waiting     waiters

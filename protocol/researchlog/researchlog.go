@@ -48,9 +48,6 @@ const (
 // StepMarker begins the instructions of every call of a model, so that the scripted model recognises them. The kind follows.
 const StepMarker = "Research step: "
 
-// UsesModel reports whether the step is a call of a model.
-func (k StepKind) UsesModel() bool { return k != StepSearch && k != StepRead }
-
 // Step is one unit of work whose result is journalled. Its key is unique within the task, and its input never changes: a
 // stored result is used by every later owner.
 type Step struct {

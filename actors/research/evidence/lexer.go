@@ -24,14 +24,6 @@ func eachToken(text string, markdown bool, visit func(t token) bool) {
 	l.run()
 }
 
-func tokensOf(text string) (all []token) {
-	eachToken(text, false, func(t token) bool {
-		all = append(all, t)
-		return true
-	})
-	return all
-}
-
 type lexer struct {
 	text     string
 	markdown bool

@@ -158,3 +158,11 @@ func FuzzLocate(f *testing.F) {
 		}
 	})
 }
+
+func tokensOf(text string) (all []token) {
+	eachToken(text, false, func(t token) bool {
+		all = append(all, t)
+		return true
+	})
+	return all
+}

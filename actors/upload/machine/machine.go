@@ -44,11 +44,6 @@ func (m *Machine) State() protocol.UploadState { return m.state }
 // Content returns what was received; nil before the upload scans.
 func (m *Machine) Content() *uploadlog.Content { return m.content }
 
-// Resting reports whether the upload needs no owner: it waits for content, or has ended.
-func (m *Machine) Resting() bool {
-	return m.state != protocol.UploadReceiving && m.state != protocol.UploadScanning
-}
-
 // Batch lets a machine decide on a series of triggers, which become one step of the actor. Its methods are the
 // triggers. A trigger that comes too late changes nothing.
 type Batch struct {
