@@ -95,7 +95,7 @@ function parsedMessages(): Plugin {
     name: "parsed-messages",
     enforce: "pre",
     transform: {
-      filter: { id: /\/src\/messages\/\w+\/\w+\.json$/ },
+      filter: { id: /\/src\/messages\/\w+\/[\w-]+\.json$/ },
       handler: (source) =>
         JSON.stringify(JSON.parse(source), (_, value: unknown) =>
           typeof value === "string" && value.includes("{") ? parse(value) : value,

@@ -58,6 +58,7 @@ describe("messages of the app", () => {
       expect(Object.keys(messages).sort()).toEqual(Object.keys(inEnglish).sort());
       for (const [key, text] of Object.entries(messages)) {
         expect(valuesIn(text), key).toEqual(valuesIn(inEnglish[key]));
+        expect(typeof text === "string" && text.includes("{"), `${key} is not parsed`).toBe(false);
         expect(JSON.stringify(text).trim(), key).not.toMatch(/^(?:"\s*"|\[\])$/);
       }
     });
