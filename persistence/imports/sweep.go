@@ -30,7 +30,7 @@ func (s *Store) SweepJob() jobs.Job {
 const (
 	abandonedSQL = `
 	select account_id, import_id, state from imports
-	where (state in ('receiving', 'queued', 'running') or stored) and active_at < now() - $1::interval
+	where (` + openImports + ` or stored) and active_at < now() - $1::interval
 	order by active_at
 	limit $2`
 	abandonedUploadSQL = `
