@@ -50,7 +50,7 @@ func newErrorSite(t *testing.T) *errorSite {
 	t.Helper()
 	i := sitetest.NewHosted(t)
 	i.Build = sitetest.Failpoints // a test can hold an answer of the model, and make a step fail
-	s := &errorSite{Site: sitetest.NewSiteOf(t, i, "TURNSTONE_LIMIT_SEARCH=1/1h burst 1", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000")}
+	s := &errorSite{Site: sitetest.NewSiteOf(t, i, "TURNSTONE_LIMIT_SEARCH=1/1h burst 1")}
 	public := sitetest.FreeAddress(t)
 	s.strict, s.strictInternal = "http://"+public, sitetest.FreeAddress(t)
 	strict := sitetest.Failpoints.Start(t, append(s.Environment,

@@ -100,7 +100,7 @@ var (
 func TestTheLargestValidRequestsOfAnAccount(t *testing.T) {
 	t.Parallel()
 	t.Logf("seed %d", *seed)
-	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_MAX_LIVE_TURNS=5", "TURNSTONE_LIMIT_SHARES=100000/1m burst 10000", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000", "TURNSTONE_LIMIT_SHARED=100000/1m burst 10000", "TURNSTONE_LOG_LEVEL=info")
+	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_MAX_LIVE_TURNS=5", "TURNSTONE_LIMIT_SHARES=100000/1m burst 10000", "TURNSTONE_LIMIT_SHARED=100000/1m burst 10000", "TURNSTONE_LOG_LEVEL=info")
 	node := site.Start()
 	a := &attack{t: t, user: sitetest.NewUser(t, site.Base), random: rand.New(rand.NewPCG(*seed, 1)), accepted: map[string]bool{}}
 	a.guest = sitetest.NewGuest(t, site.Base)

@@ -104,7 +104,7 @@ func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	if *sample > 0 {
 		copies = 1
 	}
-	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_LIMIT_UPLOADS=100000/1m burst 10000")
+	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_LOG_LEVEL=info")
 	node := site.Start()
 	u, other := sitetest.NewUser(t, site.Base), sitetest.NewUser(t, site.Base)
 	var files []string
