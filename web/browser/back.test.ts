@@ -115,6 +115,35 @@ describe("Back and Forward", () => {
   });
 });
 
+test("45 on a phone, a swipe from the start of the page opens the drawer, and one towards it closes the drawer", async () => {
+  const visit = await BrowserWindow.open("/", await Account.register(), { viewport: phone, hasTouch: true });
+  const { page } = visit;
+  await composer(page).waitFor();
+  const swipe = (from: number, to: number, down = 0) =>
+    page.evaluate(
+      ([x, end, dy]) => {
+        const touch = (clientX: number, clientY: number) =>
+          new Touch({ identifier: 1, target: document.body, clientX, clientY });
+        const send = (type: string, at: Touch, touches: Touch[]) =>
+          document.body.dispatchEvent(new TouchEvent(type, { bubbles: true, touches, changedTouches: [at] }));
+        const first = touch(x, 300);
+        send("touchstart", first, [first]);
+        send("touchend", touch(end, 300 + dy), []);
+      },
+      [from, to, down] as const,
+    );
+  const drawer = page.getByRole("dialog", { name: "Conversations" });
+  await swipe(10, 90, 200); // the page is scrolled
+  await swipe(100, 300); // code is scrolled
+  await swipe(10, 40);
+  expect(await drawer.count()).toBe(0);
+  await swipe(10, 120);
+  await drawer.waitFor();
+  await swipe(300, 100);
+  await drawer.waitFor({ state: "hidden" });
+  await visit.close();
+});
+
 /** Goes back once, which stays on the page of a conversation. */
 async function backTo(page: Page, conversation: string): Promise<void> {
   await page.waitForFunction(() => (history.state as { inFront?: number } | null)?.inFront === 1);

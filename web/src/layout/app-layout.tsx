@@ -7,6 +7,7 @@ import { useDevice } from "../controls/device";
 import { useMedia } from "../controls/media";
 import { Toasts } from "../controls/toast";
 import { Shortcuts } from "./shortcuts";
+import { useSwipe } from "./use-swipe";
 import { BranchesDialog, useBranching } from "../features/conversation";
 import {
   AnswerNotifications,
@@ -65,6 +66,7 @@ export function AppLayout({ children }: { children: ReactNode }) {
   );
   const close = useCallback(() => setDrawer(false), []);
   useEffect(close, [path, close]);
+  useSwipe(wide ? null : setDrawer);
   const sidebar = { current: id, onHide: () => show(false), onOpen: close };
   return (
     <div className="flex h-dvh">
