@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of packages, or all tests: tools/test.sh [package…]. It prints the events of go test -json. The environment
-# has GOFLAGS and GORACE (Makefile).
+# Runs the tests of packages, or all tests: tools/test.sh [package…]. It prints the events of go test -json. With --compile, it
+# only compiles what all tests need. The environment has GOFLAGS and GORACE (Makefile).
 #
 # Two invocations of go test run at the same time: one with the race detector, one without. Each runs two packages at the
 # same time and links the next ones meanwhile. The suites that start whole programs come first, the longest of them before
@@ -30,6 +30,18 @@ sequential=(./actors/turn/machine ./persistence/imports/source)
 long='^(TestTheAuthorizationMatrix|TestNoAccountSeesDataOfAnother|TestAHostileBodyIsRefusedBriefly|TestEvery400And422NamesTheWrongFields|TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable|TestForeignIsAsMuchWorkAsMissing|TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce|TestAnExportImportedAndExportedAgainIsTheSame|TestABodyWithTooManyElementsIsRefusedBriefly|TestWhatIsKeptOfALongTextIsBounded|TestLongTextsAreFoundInBoundedMemory|TestEveryMatchIsOnOnePage|TestEveryMatchInAProjectIsOnOnePage|TestATextWithManyPositionsIsIndexed|TestContentsAreRead|TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels|TestRealFilesAreRead|TestAnswersAreBounded|TestHostilePagesAreReadInBoundedTime|TestAFileOfHostileMarkdownIsPlain|TestNoTextIsSlowOrGrowsWithoutBounds|TestCodeThatUsesTooMuchFailsByItself)$'
 computing=(./http ./persistence/search ./providers/extract ./providers/outbound ./providers/web/page ./http/markdown ./providers/code)
 
+module=$(go list -m)
+others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${clients[@]#.}" "${sequential[@]#.}"); }
+
+if [[ ${1:-} == --compile ]]; then
+	compile=(go list -export -test -deps) # it compiles into the cache, and links nothing
+	"${compile[@]}" -race "${suites[@]}" $(others) >/dev/null &&
+		"${compile[@]}" "${clients[@]}" "${sequential[@]}" "${computing[@]}" ./cmd/turnstone >/dev/null &&
+		"${compile[@]}" -tags=failpoint ./cmd/turnstone >/dev/null &&
+		"${compile[@]}" -race -tags=failpoint ./cmd/turnstone >/dev/null
+	exit
+fi
+
 # The service refuses files while its disk is nearly full, so the tests that store files would fail without a visible cause.
 folder=${TMPDIR:-/tmp}
 free=$(($(df --output=avail -k "$folder" | tail -1) >> 20))
@@ -45,9 +57,6 @@ if [[ $# -gt 0 ]]; then
 	"${test[@]}" -race "$factor" -p 3 -parallel 4 "$@"
 	exit
 fi
-
-module=$(go list -m)
-others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${clients[@]#.}" "${sequential[@]#.}"); }
 
 # Less garbage collection: the tests of http need an eighth less processor time.
 export GOGC=300
