@@ -64,16 +64,15 @@ func (s *sentenceScanner) find(delta string, code bool) int {
 
 // endsBefore reports whether the sentence ends before this character, which is not the end of a line.
 func (s *sentenceScanner) endsBefore(r rune, code bool) bool {
-	starts := isSpace(s.last) && !isSpace(r)
 	switch {
-	case s.read > longestLine && starts, s.read > longestWord:
-		return true
+	case s.read > longestLine && isSpace(r) && !isSpace(s.last), s.read > longestWord:
+		return true // a token has white space at its start, so it stays whole
 	case code, s.block, s.ended == 0:
 		return false
 	case strings.ContainsRune(wideMarks, s.ended):
 		return !isSpace(r) && !strings.ContainsRune(closingMarks+wideMarks, r)
 	}
-	return starts && !strings.ContainsRune(innerStarts, r)
+	return isSpace(s.last) && !isSpace(r) && !strings.ContainsRune(innerStarts, r)
 }
 
 func isSpace(r rune) bool { return strings.ContainsRune(" \n\t\r", r) }

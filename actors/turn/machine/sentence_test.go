@@ -37,7 +37,7 @@ func TestSentencesEnd(t *testing.T) {
 		strings.Repeat("a", longestWord+1) + "‖a",
 		"An address such as example.com/a.b goes on",
 		"No end",
-		long + "word ‖word",
+		long + "word‖ word",
 		"|" + strings.Repeat(" cell |", 1+longestSentence/7) + "\n‖| cell |",
 	} {
 		text, _, ends := strings.Cut(marked, "‖")
