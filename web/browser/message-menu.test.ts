@@ -2,7 +2,7 @@
 // formatted text.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { composer, expectFocus, mainHeading, messages } from "./conversation-page";
+import { composer, expectFocus, intercept, mainHeading, messages } from "./conversation-page";
 import { Account, BrowserWindow, url, withBrowser } from "./harness";
 import { importConversation } from "./long-conversation";
 
@@ -67,6 +67,19 @@ describe("the menu of a message", () => {
     await expect.poll(() => messages(page).count()).toBe(2);
     const { data } = await account.read<{ data: object[] }>(`/conversations/${conversation}/messages`);
     expect(data.length).toBe(4);
+    await visit.close();
+  });
+
+  test("24 a page that is opened while a conversation is being copied stays open", async () => {
+    const { visit, page } = await open();
+    const copies = await intercept(page, "POST", "**/branches");
+    await choose(page, 1, "Branch in a new conversation");
+    await expect.poll(() => copies.length).toBe(1);
+    await page.getByRole("link", { name: "Library" }).click();
+    await mainHeading(page).getByText("Library", { exact: true }).waitFor();
+    await copies[0]!.continue();
+    await page.getByRole("link", { name: "Tides (copy)" }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/library");
     await visit.close();
   });
 

@@ -65,8 +65,11 @@ function Items({ message, onRegenerate, onQuoted }: MessageMenuProps & { onQuote
     onQuoted();
   };
   const branch = async () => {
+    const { pathname } = window.location;
     try {
       const { conversation_id } = await copyBranch(id, message.message_id);
+      // A page that was opened meanwhile stays open.
+      if (window.location.pathname !== pathname) return;
       await navigate({ to: "/c/$conversation", params: { conversation: conversation_id } });
       toast(branching("branching.copied"), { stays: 4_000 });
     } catch (refusal) {
