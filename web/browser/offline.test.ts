@@ -34,6 +34,12 @@ test("the app starts without the service from what the browser has stored, which
   await sidebar(page).waitFor();
   expect(new URL(page.url()).pathname).toBe("/library");
 
+  // What the worker sends when one of its notifications is clicked.
+  await page.evaluate(() => {
+    navigator.serviceWorker.dispatchEvent(new MessageEvent("message", { data: { open: "/settings" } }));
+  });
+  await page.getByRole("heading", { name: "Settings", level: 1 }).waitFor();
+
   // The document of another version: its assets are discarded once that of this version is shown.
   await page.evaluate(async () => {
     const cache = await caches.open("turnstone");

@@ -61,10 +61,10 @@ worker.addEventListener("notificationclick", (event) => {
   event.waitUntil(open(event.notification));
 });
 
-async function open({ tag, data: path }: Notification): Promise<void> {
+async function open({ data: path }: Notification): Promise<void> {
   const [page] = await worker.clients.matchAll({ type: "window" });
   if (page === undefined) return void (await worker.clients.openWindow(path as string));
-  page.postMessage({ opened: tag });
+  page.postMessage({ open: path });
   await page.focus();
 }
 

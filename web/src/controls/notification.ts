@@ -1,10 +1,6 @@
 // Notifications of the browser.
 import { useDevice } from "./device";
 
-/** What opens the page of each notification that the service worker has shown, by tag. */
-const opens = new Map<string, () => void>();
-let listens = false;
-
 /**
  * Shows a notification about the page at a path. Other tabs replace it with the same one. Returns null if the browser does not allow
  * it, or shows it by the service worker, as browsers on phones do.
@@ -20,20 +16,13 @@ export function notify(tag: string, title: string, body: string, path: string, o
     };
     return notification;
   } catch {
-    void notifyByWorker(tag, title, body, path, open);
+    void notifyByWorker(tag, title, body, path);
     return null;
   }
 }
 
-async function notifyByWorker(tag: string, title: string, body: string, path: string, open: () => void): Promise<void> {
+async function notifyByWorker(tag: string, title: string, body: string, path: string): Promise<void> {
   if (!("serviceWorker" in navigator)) return;
-  if (!listens) {
-    navigator.serviceWorker.addEventListener("message", ({ data }: MessageEvent<{ opened?: string }>) =>
-      opens.get(data.opened ?? "")?.(),
-    );
-    listens = true;
-  }
-  opens.set(tag, open);
   const worker = await navigator.serviceWorker.ready;
   await worker.showNotification(title, { body, tag, data: path });
 }
