@@ -16,30 +16,25 @@ type FollowUpPosition struct {
 	FollowUpID protocol.FollowUpID `json:"f"`
 }
 
-// selectFollowUps and withinPage enclose a condition. Rows after the first one that does not fit into @page_bytes are
-// not sent. octet_length does not read a long text: its length is stored separately.
+// octet_length does not read a long text: its length is stored separately.
 const (
+	followUpSize    = `octet_length(content)`
+	followUpOrder   = `position, follow_up_id`
 	selectFollowUps = `
 	select ` + FollowUpColumns + `
-	from (
-		select ` + FollowUpColumns + `, row_number() over in_order as n, sum(octet_length(content)) over in_order as bytes
-		from (
-			select ` + FollowUpColumns + `
-			from follow_ups
-			where account_id = @account and conversation_id = @conversation
-			  and (position, follow_up_id) > (@after_position, @after)`
-	withinPage = `
-			order by position, follow_up_id
-			limit @limit
-		) page
-		window in_order as (order by position, follow_up_id)
-	) sized
-	where n <= 2 or bytes - octet_length(content) <= @page_bytes
-	order by position, follow_up_id`
+	from follow_ups
+	where account_id = @account and conversation_id = @conversation
+	  and (` + followUpOrder + `) > (@after_position, @after)`
+	inFollowUpOrder = `
+	order by ` + followUpOrder + `
+	limit @limit`
+)
+
+var (
 	// ListFollowUpsSQL lists the items of a queue, with the arguments of FollowUpArgs.
-	ListFollowUpsSQL = selectFollowUps + withinPage
+	ListFollowUpsSQL = pg.WithinPage(selectFollowUps+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 	// ListOpenFollowUpsSQL lists the waiting ones. Its condition is that of the index follow_ups_open.
-	ListOpenFollowUpsSQL = selectFollowUps + ` and state in ('queued', 'held')` + withinPage
+	ListOpenFollowUpsSQL = pg.WithinPage(selectFollowUps+` and state in ('queued', 'held')`+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 )
 
 // FollowUpArgs returns the arguments for a page that starts after a position; nil starts at the beginning.
@@ -48,7 +43,7 @@ func FollowUpArgs(account protocol.AccountID, id protocol.ConversationID, after 
 		after = &FollowUpPosition{Position: -1 << 63}
 	}
 	return pgx.NamedArgs{
-		"account": account, "conversation": id, "limit": limit + 1, "page_bytes": pg.PageBytes,
+		"account": account, "conversation": id, "limit": limit + 1,
 		"after_position": after.Position, "after": after.FollowUpID,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -13,8 +14,7 @@ import (
 const PageBytes = 1 << 20
 
 // CutPage returns the rows that form a page: at most limit, of at most PageBytes, but at least one. The caller reads
-// one row more than limit, so that more can report whether rows follow. A statement with large rows limits what it
-// reads by @page_bytes; it always reads the first row that does not fit.
+// one row more than limit, so that more can report whether rows follow. A statement with large rows uses WithinPage.
 func CutPage[T any](rows []T, limit int) (page []T, more bool, err error) {
 	size := 0
 	for i := range rows {
@@ -27,6 +27,19 @@ func CutPage[T any](rows []T, limit int) (page []T, more bool, err error) {
 		}
 	}
 	return rows, false, nil
+}
+
+// WithinPage returns a statement that sends the rows of a list only up to the first one that does not fit into PageBytes, for
+// CutPage. columns are those of the list that are sent, size is the length of a row in bytes, and order is that of the list.
+func WithinPage(list, columns, size, order string) string {
+	return `
+	select ` + columns + ` from (
+		select *, row_number() over in_order as n, sum(size) over in_order as bytes
+		from (select *, ` + size + ` as size from (` + list + `) list) page
+		window in_order as (order by ` + order + `)
+	) sized
+	where n <= 2 or bytes - size <= ` + strconv.Itoa(PageBytes) + `
+	order by ` + order
 }
 
 // JSONText encodes a value for a column of type json.

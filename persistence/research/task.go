@@ -36,7 +36,7 @@ const (
 
 	getTaskSQL   = `select body from research_tasks t where account_id = @account and task_id = @task and ` + visible
 	listTasksSQL = `
-	select body from research_tasks t
+	select task_id, body from research_tasks t
 	where account_id = @account and conversation_id = @conversation and task_id < @before
 	order by task_id desc limit @limit`
 	// Each half is read by an index of its own. With "or", or with the order inside, the planner may read all tasks of the account.
@@ -44,13 +44,13 @@ const (
 	with found as materialized (` + tasksWithSQL + `message_id = @report union all ` + tasksWithSQL + `artifact_id = @report)
 	select body from found where conversation_id = @conversation and task_id < @before order by task_id desc limit @limit`
 	tasksWithSQL   = `select task_id, conversation_id, body from research_tasks where account_id = @account and `
-	ofAccount      = `select body from research_tasks t where account_id = @account and task_id < @before and ` + visible
+	ofAccount      = `select task_id, body from research_tasks t where account_id = @account and task_id < @before and ` + visible
 	newestFirst    = ` order by task_id desc limit @limit`
 	listAccountSQL = ofAccount + newestFirst
 	// At most protocol.MaxResearchWaiting tasks have not ended. They are found in an index of their own, however many have ended.
 	listOpenSQL = `
 	with t as materialized (select account_id, task_id, conversation_id, body from research_tasks where account_id = @account and ` + OpenStates + `)
-	select body from t where task_id < @before and ` + visible + newestFirst
+	select task_id, body from t where task_id < @before and ` + visible + newestFirst
 	conversationExistsSQL = `select true from conversations c where account_id = @account and conversation_id = @conversation and ` + conversations.Visible
 )
 
@@ -68,7 +68,7 @@ func (s *Store) Task(ctx context.Context, account protocol.AccountID, id protoco
 func (s *Store) List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, report string, after *protocol.TaskID, limit int) (
 	page []*protocol.ResearchTask, next *protocol.TaskID, err error,
 ) {
-	sql := listTasksSQL
+	sql := pageOf(listTasksSQL)
 	if report != "" {
 		sql = reportTaskSQL
 	}
@@ -90,9 +90,9 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, conversati
 
 // ListAll is List for all conversations of an account. With open, it leaves out the tasks that have ended.
 func (s *Store) ListAll(ctx context.Context, account protocol.AccountID, open bool, after *protocol.TaskID, limit int) (page []*protocol.ResearchTask, next *protocol.TaskID, err error) {
-	sql := listAccountSQL
+	sql := pageOf(listAccountSQL)
 	if open {
-		sql = listOpenSQL
+		sql = pageOf(listOpenSQL)
 	}
 	page, err = pg.Rows(ctx, s.db, account, pgx.RowTo[*protocol.ResearchTask], sql, pgx.NamedArgs{"account": account, "before": beforeOf(after), "limit": limit + 1})
 	if err != nil {
@@ -100,6 +100,14 @@ func (s *Store) ListAll(ctx context.Context, account protocol.AccountID, open bo
 	}
 	return cut(page, limit)
 }
+
+// pageOf returns the statement of a page of a list of tasks.
+func pageOf(list string) string {
+	return pg.WithinPage(list, `body`, bodySize, `task_id desc`)
+}
+
+// bodySize is the size of a task or of a source in bytes.
+const bodySize = `octet_length(body::text)`
 
 func beforeOf(after *protocol.TaskID) protocol.TaskID {
 	if after == nil {
@@ -172,7 +180,7 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 		var task protocol.ResearchTask
 		return row.Scan(&task)
 	})
-	batch.Queue(listSourcesSQL, args).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(pg.WithinPage(listSourcesSQL, `ordinal, body`, bodySize, `ordinal`), args).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[row])
 		return err
 	})
