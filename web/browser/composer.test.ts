@@ -469,6 +469,7 @@ async function editQueued(page: Page, account: Account): Promise<void> {
   await waiting(page).getByRole("button", { name: "Edit: One." }).press("Enter");
   await queuedEditor(page).fill("One and a half.");
   await queuedEditor(page).press("Enter");
+  await queuedEditor(page).waitFor({ state: "hidden" }); // it has the same text until the change is stored
   await waiting(page).getByText("One and a half.").waitFor();
   expect(await composer(page).inputValue()).toBe("");
   expect(await queue(account, conversation)).toEqual(["queued: One and a half.", "queued: Two."]);
