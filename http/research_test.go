@@ -226,6 +226,7 @@ func TestResearchInAFileThatTheAccountDoesNotHaveIsNotFound(t *testing.T) {
 	if foreign := refused(r.researcher().storeFile("Foreign.").FileID); !reflect.DeepEqual(foreign, missing) {
 		t.Errorf("a file of another account gets %v, one that does not exist %v", foreign, missing)
 	}
+	r.readTexts(readAsIs)
 	r.ask(asking("Read it.", []*protocol.File{mine}))
 	deleted := mine.FileID
 	r.do(204, "DELETE", "/files/"+deleted.String(), nil)
