@@ -1,12 +1,12 @@
 // Package persistence stores the data of Turnstone: all durable state in Postgres, rate limits in Redis, large byte
-// contents in an object store. It is the only package that uses pgx, go-redis or S3. It implements no product rule that
-// the schema or package protocol does not define. It starts no background work except the journal's writers and the
-// jobs that cmd starts.
+// contents in an object store. Each noun has a package below it, and this package opens them all. Only it and the packages
+// below it use pgx, go-redis or S3. They implement no product rule that the schema or package protocol does not define, and
+// start no background work except the journal's writers and the jobs that cmd starts.
 //
 // # Access by account
 //
 // Every row that belongs to an account has account_id first in its key. A request passes its account to every call of
-// this package (Rows, Row, Exec, Send, InTx). The account becomes a setting of that one transaction, and row-level
+// package pg (Rows, Row, Exec, Send, InTx). The account becomes a setting of that one transaction, and row-level
 // security restricts every statement to it, whatever the statement's text says. Work that spans accounts (the journal,
 // the leases of nodes, sweeps) uses a separate small pool under another role. See migrations/002_roles.sql.
 //

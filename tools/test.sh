@@ -3,7 +3,8 @@
 # only compiles what all tests need. The environment has GOFLAGS and GORACE (Makefile).
 #
 # Two invocations of go test run at the same time: one with the race detector, one without. Each runs two packages at the
-# same time and links the next ones meanwhile. The suites that start whole programs come first, the longest of them before
+# same time and links the next ones meanwhile. More at once would take longer: with four times as many threads as processors, the
+# same tests have needed twice the processor time. The suites that start whole programs come first, the longest of them before
 # the others: some use both processors, others mostly wait. The test build multiplies the time limits of the service
 # (package protocol/timelimit), so none of them has to run alone.
 set -uo pipefail
@@ -72,7 +73,7 @@ plain() {
 
 failed=0
 plain >"$prepared/plain" &
-"${test[@]}" -race "$factor" -p 2 -parallel 4 -skip "$long" "${suites[@]}" $(others) || failed=1
+"${test[@]}" -race "$factor" -p 2 -parallel 2 -skip "$long" "${suites[@]}" $(others) || failed=1
 wait $! || failed=1
 cat "$prepared/plain"
 exit "$failed"

@@ -22,7 +22,7 @@ export default defineConfig({
     include: ["browser/**/*.test.ts"],
     exclude: [...faultTests, ...mailTests],
     fileParallelism: true,
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
   },
 });

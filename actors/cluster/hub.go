@@ -28,7 +28,8 @@ const (
 // Find returns the stream of a turn that runs on this node; nil if it does not, or belongs to another account.
 type Find func(account protocol.AccountID, turn protocol.TurnID) *tail.Stream
 
-// Hub has the relays and the feeds of a node.
+// Hub has the relays and the feeds of a node, with the order, loss and end that the comment of the package describes. Its methods may
+// be called from any goroutine.
 type Hub struct {
 	// Set by NewHub.
 	link *Link

@@ -12,7 +12,8 @@ import (
 	"turnstone/protocol"
 )
 
-// Relay receives what a turn of another node commits, and publishes it for the readers of this node.
+// Relay receives what a turn of another node commits, and publishes it for the readers of this node. The comment of the package
+// describes its order, loss and end. It is an actor; its exported methods may be called from any goroutine.
 type Relay struct {
 	// Set by Hub.start.
 	hub     *Hub

@@ -1,4 +1,4 @@
-// Package clustertest has what tests of a cluster in one process need.
+// Package clustertest has what tests of a cluster in one process need. Only tests import it.
 package clustertest
 
 import (

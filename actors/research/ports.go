@@ -10,8 +10,11 @@ import (
 // Claimed names a task and the epoch of its owner.
 type Claimed = researchlog.Claimed
 
-// Store stores tasks. Package persistence/research implements it. Errors have the codes of package protocol;
-// protocol.CodeUnavailable may pass.
+// Store stores tasks durably. Package persistence/research implements it. Its methods may be called from any goroutine.
+//
+// Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After any error
+// other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method that cannot determine the
+// outcome returns protocol.CodeUnavailable.
 type Store interface {
 	// Create stores a new task with its first event, and the response to an idempotent request.
 	Create(ctx context.Context, spec *researchlog.Spec, begin *researchlog.Append) (*protocol.ResearchTask, error)
@@ -41,7 +44,9 @@ type Store interface {
 	CheckReport(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, bytes int) error
 }
 
-// Worker runs the steps of tasks. Its methods may be called from any goroutine.
+// Worker runs the steps of tasks. Its methods may be called from any goroutine; a task runs several steps at once. A step is run
+// again, perhaps on another node, if its result was not stored: running it has no effect other than its result, and requests to the
+// outside, which only read. Once ctx has ended, Run returns soon.
 type Worker interface {
 	// Run runs a step. It repeats what may pass for a while; what fails in the end is a result with Failed. The error is that
 	// of ctx only: the step then has no result.

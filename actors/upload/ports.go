@@ -8,7 +8,7 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-// Store stores uploads durably. Package persistence implements it on Postgres.
+// Store stores uploads durably. Package persistence implements it on Postgres. Its methods may be called from any goroutine.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
 // any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method that

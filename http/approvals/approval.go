@@ -1,5 +1,7 @@
 // Package approvals handles the requests that read approvals of tool calls. Decisions are sent to POST /chat/steering (package
 // chat).
+//
+// It contains no SQL and no state.
 package approvals
 
 import (

@@ -29,6 +29,10 @@ type Store interface {
 }
 
 // Hub wakes the readers of a node when their accounts have new items. Its methods may be called from any goroutine.
+//
+// Order: items in the order of their positions, each once. Resume and loss: a reader that is behind the items that the hub keeps reads
+// the store. Slow store: readers wait, and their streams stay open; a failing store ends no stream. Slow reader: it delays no other.
+// Close: when Run ends, every stream ends, and clients resume elsewhere.
 type Hub struct {
 	// Set by NewHub.
 	store    Store

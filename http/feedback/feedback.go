@@ -1,4 +1,6 @@
 // Package feedback handles the requests for feedback: the account's ratings of answers.
+//
+// It contains no SQL and no state.
 package feedback
 
 import (

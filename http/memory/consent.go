@@ -1,5 +1,7 @@
 // Package memory handles the requests for the consents of an account to sources of memory, and for the location context of a
 // conversation, which needs one.
+//
+// It contains no SQL and no state.
 package memory
 
 import (

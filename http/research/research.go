@@ -1,4 +1,6 @@
 // Package research handles the requests for research tasks. The tasks run in package actors/research.
+//
+// It contains no SQL and no state.
 package research
 
 import (

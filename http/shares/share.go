@@ -1,5 +1,7 @@
 // Package shares handles the requests for shares: snapshots of conversations that everybody who has their address can read,
 // as JSON and as a page that needs neither a script nor a session.
+//
+// It contains no SQL. A page shows only what is in its snapshot, and package markdown renders it.
 package shares
 
 import (

@@ -1,4 +1,6 @@
 // Package system handles the requests about the service itself: whether it runs and is ready, its version and its profiles.
+//
+// It contains no SQL and no state.
 package system
 
 import (

@@ -1,4 +1,6 @@
 // Package tools handles the requests for the list of tools, and checks choices of tools.
+//
+// It contains no SQL and no state.
 package tools
 
 import (

@@ -1,4 +1,6 @@
 // Package usage handles the requests for usage records: those of conversations, and their sums for an account.
+//
+// It contains no SQL and no state.
 package usage
 
 import (

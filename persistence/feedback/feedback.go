@@ -1,5 +1,5 @@
 // Package feedback stores the account's ratings of answers. A rating is a column of its message, so it is read, copied and
-// erased with the message.
+// erased with the message. Package http/feedback is its only user.
 package feedback
 
 import (

@@ -3,7 +3,8 @@
 // the end of the live turn sees the change, or the change sees that no turn is live. In the second case, the transaction
 // of a change that lets the queue continue also starts the next turn.
 //
-// It starts no other turns. Package turns continues a queue when a turn ends, and its sweep starts stalled queues.
+// It starts no other turns. Package turns continues a queue when a turn ends, and the sweep in package nodes (stalled.go) continues
+// queues that have stalled.
 package followups
 
 import (

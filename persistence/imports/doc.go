@@ -10,5 +10,7 @@
 // transaction of its own. A file gets an upload, whose identifier follows from the import and the file, so that a run
 // after a crash continues it. What projects and files of exports have become is in import_items; conversations find theirs there.
 //
+// It parses no format itself (package source does), and receives no upload (package http/transfer does).
+//
 // Cancelling takes effect at once: the next write of the job finds another state and stops. What was imported stays.
 package imports

@@ -1,4 +1,4 @@
-// Package sharetest makes shared round trips deterministic for tests.
+// Package sharetest makes shared round trips deterministic for tests. Only tests import it.
 package sharetest
 
 import "sync"

@@ -1,4 +1,4 @@
-// Package storetest has the fixture of the tests of the stores.
+// Package storetest has the fixture of the tests of the stores. Only tests import it.
 package storetest
 
 import (

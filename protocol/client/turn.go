@@ -118,7 +118,11 @@ func (c *Client) OpenEvents(ctx context.Context, turn string, after int64, query
 	}, after)
 }
 
-// TurnReader reads the events of a turn, over as many connections as needed. One goroutine reads.
+// TurnReader reads the events of a turn, over as many connections as needed.
+//
+// Order: by sequence, each event once: a connection that is lost is replaced by one that resumes after the last event, and events
+// that arrive again are left out. End: io.EOF after the last event of the turn. Errors: those of Check and of ctx, refusals that a
+// repetition does not change, and a gap are final. Close: closes the connection. Concurrency: one goroutine reads and closes.
 type TurnReader struct {
 	// Check is called for every event, if set. Its error ends the reader.
 	Check func(Event) error

@@ -1,4 +1,5 @@
-// Package filetype knows the media types that files may have, and the names that are safe for them.
+// Package filetype has the table of the media types that files may have, and makes safe names for files. It reads no contents:
+// package media detects types.
 package filetype
 
 import (

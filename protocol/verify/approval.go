@@ -23,7 +23,7 @@ type asked struct {
 }
 
 // CheckApprovals checks the approvals in the log: each is resolved, once, by a decision that it offers; a call that needs one runs only
-// after it was approved, and a rejected one never. It compares what clients were told about decisions with the log: an acknowledged
+// after it was approved, and a rejected one never. It compares the responses of clients to decisions with the log: an acknowledged
 // one is in it, under the sequence of its receipt; one that was only refused is not. Decisions of one kind on an approval are repeats of one another.
 func (t *Turn) CheckApprovals(decisions []Decision) (found Findings) {
 	approvals := t.readApprovals(&found)
@@ -32,12 +32,12 @@ func (t *Turn) CheckApprovals(decisions []Decision) (found Findings) {
 			found.add(Order, "%s has ended, and approval %s is not resolved", t.ID, id)
 		}
 	}
-	told := map[string][]Decision{}
+	received := map[string][]Decision{}
 	for _, d := range decisions {
-		told[d.Approval] = append(told[d.Approval], d)
+		received[d.Approval] = append(received[d.Approval], d)
 	}
-	for _, id := range slices.Sorted(maps.Keys(told)) {
-		t.checkDecisions(id, approvals[id], told[id], &found)
+	for _, id := range slices.Sorted(maps.Keys(received)) {
+		t.checkDecisions(id, approvals[id], received[id], &found)
 	}
 	return found
 }
@@ -79,17 +79,17 @@ func (t *Turn) readApprovals(found *Findings) map[string]*asked {
 	return approvals
 }
 
-// checkDecisions compares what clients were told about decisions on one approval with the log.
-func (t *Turn) checkDecisions(id string, logged *asked, told []Decision, found *Findings) {
+// checkDecisions compares the responses of clients to decisions on one approval with the log.
+func (t *Turn) checkDecisions(id string, logged *asked, received []Decision, found *Findings) {
 	by := func(outcome Outcome, d protocol.Decision) bool {
-		return slices.ContainsFunc(told, func(one Decision) bool { return one.Outcome == outcome && one.Decision == d })
+		return slices.ContainsFunc(received, func(one Decision) bool { return one.Outcome == outcome && one.Decision == d })
 	}
 	var resolved protocol.ApprovalResolved // by nobody
 	sequence := int64(0)
 	if logged != nil && logged.resolved != nil {
 		resolved, sequence = *logged.resolved, logged.sequence
 	}
-	for _, one := range told {
+	for _, one := range received {
 		if one.Outcome == Closed && resolved.By == protocol.DecidedByUser && resolved.Decision == one.Decision {
 			found.add(NotIdempotent, "%s: event %d resolves approval %s by %s, which was refused as another decision", t.ID, sequence, id, one.Decision)
 			return
@@ -100,7 +100,7 @@ func (t *Turn) checkDecisions(id string, logged *asked, told []Decision, found *
 		}
 	}
 	if resolved.By == protocol.DecidedByUser && !by(Acknowledged, resolved.Decision) && !by(Unknown, resolved.Decision) {
-		found.add(Untruthful, "%s: event %d resolves approval %s by %s, which no client was told", t.ID, sequence, id, resolved.Decision)
+		found.add(Untruthful, "%s: event %d resolves approval %s by %s, which no client received", t.ID, sequence, id, resolved.Decision)
 	}
 }
 

@@ -31,7 +31,7 @@ type outcomes struct {
 	sequences []int64 // of the receipts, without repeats
 }
 
-// CheckCommands compares what clients were told about commands with the log: an acknowledged one is in the log, under the
+// CheckCommands compares the responses of clients to commands with the log: an acknowledged one is in the log, under the
 // sequence of its receipt, which every repeat of an input gets again; one that was only refused is not. An input is accepted once, and by the end of the turn applied
 // or returned, once. A turn is cancelled if and only if its log has a cancel.
 func (r *Reader) CheckCommands(commands []Command) (found Findings) {
@@ -40,9 +40,9 @@ func (r *Reader) CheckCommands(commands []Command) (found Findings) {
 		if all[c.Input] == nil {
 			all[c.Input] = &outcomes{}
 		}
-		told := all[c.Input]
-		if told.had[c.Outcome] = true; c.Outcome == Acknowledged && c.Sequence != 0 && !slices.Contains(told.sequences, c.Sequence) {
-			told.sequences = append(told.sequences, c.Sequence)
+		received := all[c.Input]
+		if received.had[c.Outcome] = true; c.Outcome == Acknowledged && c.Sequence != 0 && !slices.Contains(received.sequences, c.Sequence) {
+			received.sequences = append(received.sequences, c.Sequence)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -61,18 +61,18 @@ func (r *Reader) CheckCommands(commands []Command) (found Findings) {
 	return found
 }
 
-func (r *Reader) checkInput(key string, told *outcomes, found *Findings) {
+func (r *Reader) checkInput(key string, received *outcomes, found *Findings) {
 	logged := r.Inputs[key]
-	if len(told.sequences) > 1 {
-		found.add(Doubled, "input %s was acknowledged as the events %v", key, told.sequences)
+	if len(received.sequences) > 1 {
+		found.add(Doubled, "input %s was acknowledged as the events %v", key, received.sequences)
 	}
 	switch {
-	case told.had[Acknowledged] && (logged == nil || len(told.sequences) > 0 && !slices.Contains(told.sequences, logged.Sequence)):
-		found.add(Lost, "input %s was acknowledged as the event %v, the log says %+v", key, told.sequences, logged)
-	case told.had[Acknowledged] || logged == nil:
-	case told.had[Closed]:
+	case received.had[Acknowledged] && (logged == nil || len(received.sequences) > 0 && !slices.Contains(received.sequences, logged.Sequence)):
+		found.add(Lost, "input %s was acknowledged as the event %v, the log says %+v", key, received.sequences, logged)
+	case received.had[Acknowledged] || logged == nil:
+	case received.had[Closed]:
 		found.add(Order, "input %s came too late and is in the log as event %d", key, logged.Sequence)
-	case told.had[Refused] && !told.had[Unknown]:
+	case received.had[Refused] && !received.had[Unknown]:
 		found.add(Untruthful, "input %s was refused, never with an unknown outcome, and is in the log as event %d", key, logged.Sequence)
 	}
 }
@@ -89,16 +89,16 @@ func (i *Input) check(key string, ended bool, found *Findings) {
 	}
 }
 
-func (r *Reader) checkCancel(told *outcomes, found *Findings) {
-	if told.had[Acknowledged] && (len(r.Cancels) == 0 || r.End != nil && r.End.Status != protocol.TurnCancelled) {
+func (r *Reader) checkCancel(received *outcomes, found *Findings) {
+	if received.had[Acknowledged] && (len(r.Cancels) == 0 || r.End != nil && r.End.Status != protocol.TurnCancelled) {
 		found.add(Lost, "a cancel was acknowledged; the events %v request one, and the turn ended %+v", r.Cancels, r.End)
 	}
-	for _, sequence := range told.sequences {
+	for _, sequence := range received.sequences {
 		if !slices.Contains(r.Cancels, sequence) {
 			found.add(Lost, "a cancel was acknowledged as event %d; the events %v request one", sequence, r.Cancels)
 		}
 	}
-	if told.had[Refused] && !told.had[Acknowledged] && !told.had[Unknown] && len(r.Cancels) > 0 {
+	if received.had[Refused] && !received.had[Acknowledged] && !received.had[Unknown] && len(r.Cancels) > 0 {
 		found.add(Untruthful, "every cancel was refused, never with an unknown outcome, and the events %v request one", r.Cancels)
 	}
 }

@@ -1,4 +1,4 @@
-// Package verify checks what the clients of a service saw and what they were told against the contract, and against what
+// Package verify checks what the clients of a service saw and what they received against the contract, and against what
 // the service has stored. The test suites and the load tester use it, so that each rule is stated once:
 //
 //   - Position and Reader: one reader of a stream, over any number of connections.

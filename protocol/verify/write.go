@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Write is one request that creates something, and what its client was told.
+// Write is one request that creates something, and the outcome that its client received.
 type Write struct {
 	What    string // names what the request creates; the repeats of a request have the same one
 	ID      string // of what was created, if it was acknowledged; "": not checked

@@ -1,4 +1,5 @@
-// Package wire encodes the JSON of responses and of exports.
+// Package wire encodes the JSON of responses and of exports. Stored records and the messages between nodes have encodings of
+// their own.
 package wire
 
 import (

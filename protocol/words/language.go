@@ -27,7 +27,7 @@ const (
 // Languages are all of them.
 var Languages = []Language{English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Russian, Arabic}
 
-// SampleBytes is how much of a text tells its language.
+// SampleBytes is how much of a text is read to detect its language.
 const SampleBytes = 2 << 10
 
 // frequent are the most frequent words of the languages with the Latin alphabet.
@@ -74,7 +74,7 @@ func Detect(text string) (language Language, certain bool) {
 				latin++
 			}
 		case strings.ContainsRune(notRussian, c) || strings.ContainsRune(notArabic, c):
-			other += 20 // one such letter in a sentence tells
+			other += 20 // one such letter in a sentence is enough
 		case unicode.Is(unicode.Latin, c):
 			latin++
 		case unicode.Is(unicode.Cyrillic, c):

@@ -1,5 +1,6 @@
 // Package media detects the type of a content from its first bytes, and compares it with the name and the declared type
-// of the file. It implements the Detector of package actors/upload.
+// of the file. It implements the Detector of package actors/upload. It reads no more than these bytes, and never changes a
+// content.
 package media
 
 import (

@@ -167,7 +167,7 @@ func (c *Call) ToolPieces() error {
 // HasToolPieces reports whether pieces of tool calls were collected.
 func (c *Call) HasToolPieces() bool { return len(c.tools.pieces) > 0 }
 
-// unnamed is the name of a call without one. No tool has it, so the call fails, and the model is told so.
+// unnamed is the name of a call without one. No tool has it, so the call fails, and the model gets that error.
 const unnamed = "unnamed"
 
 // ToolCall adds one complete tool call. Stop emits it, because only the end of the answer shows whether a limit has cut

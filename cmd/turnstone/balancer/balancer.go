@@ -1,5 +1,6 @@
 // Package balancer is the small load balancer of `turnstone dev --nodes`: it passes each request to the next node that is
-// ready. It is for one host computer and for demonstrations; deploy/proxy has the configurations of real ones.
+// ready, and never repeats one. It is for one host computer and for demonstrations; deploy/proxy has the configurations of real
+// ones.
 package balancer
 
 import (

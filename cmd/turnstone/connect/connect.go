@@ -1,5 +1,6 @@
 // Package connect opens what the configuration names: the object store, the scanner, the models, the mail server, Redis, and
-// the certificates of a cluster.
+// the certificates of a cluster. The commands serve and doctor call it, so that both use the same. It starts no process and
+// listens on no address.
 package connect
 
 import (

@@ -1,5 +1,6 @@
 // Package dev runs everything on this host computer: private servers, a scripted model, a seeded account and, if wanted,
-// several nodes behind a load balancer.
+// several nodes behind a load balancer. Each node is a process of its own, with the command serve: this package never runs the
+// service in its own process, and nothing in production uses it.
 package dev
 
 import (

@@ -1,4 +1,5 @@
-// Package diskspace refuses work that needs space while a disk is nearly full.
+// Package diskspace refuses work that needs space while a disk is nearly full. The command serve puts it before the stores, and
+// the command doctor reports its limits. It never deletes anything.
 package diskspace
 
 import (

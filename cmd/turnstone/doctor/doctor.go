@@ -1,4 +1,4 @@
-// Package doctor checks an installation and prints how to fix what is wrong.
+// Package doctor checks an installation and prints how to fix what is wrong, for the command of that name. It changes nothing.
 package doctor
 
 import (

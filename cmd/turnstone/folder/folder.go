@@ -1,4 +1,5 @@
-// Package folder is the data folder of a node: its lock, its secrets and the node that used it before.
+// Package folder is the data folder of a node: its lock, its secrets and the node that used it before. The commands use it. It
+// opens nothing outside of the folder.
 package folder
 
 import (

@@ -1,4 +1,5 @@
-// Package private runs the private Postgres and Redis of an installation that names none.
+// Package private runs the private Postgres and Redis of an installation that names none. It only chooses their settings and
+// folders; package embedded runs the programs. An address that the configuration names is never replaced.
 package private
 
 import (

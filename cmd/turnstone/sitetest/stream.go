@@ -239,7 +239,7 @@ func eventsOf(turn *verify.Turn) []Event {
 	return events
 }
 
-// CheckTurn reads the log of a turn and compares it with what its readers saw, with what its clients were told about
+// CheckTurn reads the log of a turn and compares it with what its readers saw, with what its clients received about
 // commands, and with its message.
 func (u *User) CheckTurn(t *testing.T, turn string, commands ...verify.Command) *verify.Turn {
 	t.Helper()

@@ -1,4 +1,5 @@
-// Package socket binds the addresses of a node and serves HTTP on them.
+// Package socket binds the addresses of a node and serves HTTP on them, for the commands serve and dev. It knows no routes: the
+// caller passes a handler for each address.
 package socket
 
 import (

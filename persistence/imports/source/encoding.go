@@ -11,7 +11,7 @@ import (
 )
 
 // asUTF8 returns the text of a JSON file as UTF-8 without a byte order mark. JSON starts with a character of ASCII, so the
-// position of its zero byte tells UTF-16 without a mark. replaced counts the units that are no characters.
+// position of its zero byte shows UTF-16 without a mark. replaced counts the units that are no characters.
 func asUTF8(from *bufio.Reader, replaced *int) *bufio.Reader {
 	const mark, unit = 3, 2
 	start, _ := from.Peek(mark) // an error comes again when the text is read

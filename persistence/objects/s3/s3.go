@@ -3,7 +3,7 @@
 // earlier one.
 //
 // Credentials come from the usual sources of the AWS tools (AWS_ACCESS_KEY_ID and related variables, files, roles),
-// unless Options contain them.
+// unless Options contain them. No other package imports the SDK.
 package s3
 
 import (
