@@ -113,34 +113,3 @@ func (s *Store) RecordOpens(ctx context.Context, share Ref, count int64, at time
 	}
 	return nil
 }
-
-var expirePagesSQL, expireFilesSQL, expireArtifactsSQL = expireRows("share_pages", "page"), expireRows("share_files", "n"), expireRows("share_artifacts", "n")
-
-// expireRows returns the statement that deletes rows of the shares that have expired. column is the last one of the key of the
-// table.
-func expireRows(table, column string) string {
-	return `
-	delete from ` + table + ` w using (
-		select w.account_id, w.share_id, w.` + column + `
-		from (select account_id, share_id from shares where expires_at < now()) s
-		cross join lateral (
-			select account_id, share_id, ` + column + ` from ` + table + ` where account_id = s.account_id and share_id = s.share_id limit $1) w
-		limit $1) x
-	where w.account_id = x.account_id and w.share_id = x.share_id and w.` + column + ` = x.` + column
-}
-
-// expireSharesSQL deletes a share only after its pages, files and artifacts, so that no transaction grows with the size of a share.
-const expireSharesSQL = `
-	delete from shares s using (
-		select s.account_id, s.share_id from shares s
-		where s.expires_at < now()
-		  and not exists (select from share_pages p where p.account_id = s.account_id and p.share_id = s.share_id)
-		  and not exists (select from share_files w where w.account_id = s.account_id and w.share_id = s.share_id)
-		  and not exists (select from share_artifacts a where a.account_id = s.account_id and a.share_id = s.share_id)
-		order by s.expires_at limit $1) x
-	where s.account_id = x.account_id and s.share_id = x.share_id`
-
-// Expire erases the shares that have expired.
-func (s *Store) Expire(ctx context.Context) error {
-	return s.db.DeleteExpired(ctx, expirePagesSQL, expireFilesSQL, expireArtifactsSQL, expireSharesSQL)
-}

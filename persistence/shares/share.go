@@ -153,11 +153,6 @@ func queueAudit(batch *pgx.Batch, account protocol.AccountID, event audit.Securi
 	return nil
 }
 
-// readableSQL is the condition under which a share s can be read and is listed. It is checked by every statement that reads
-// shares, so a deletion has its effect at once.
-const readableSQL = `s.expires_at > now() and exists (
-		select from conversations c where c.account_id = s.account_id and c.conversation_id = s.conversation_id and ` + conversations.Visible + `)`
-
 const (
 	getSQL = `
 	select ` + shareColumns + `
