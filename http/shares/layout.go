@@ -6,10 +6,10 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io/fs"
-	"math"
-	"strconv"
 	"strings"
 	"time"
+
+	"turnstone/protocol"
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 	pageFunctions = template.FuncMap{
 		"date": func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") },
 		"iso":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-		"size": sizeOf,
+		"size": protocol.SizeText,
 	}
 )
 
@@ -63,27 +63,4 @@ func fontFace(app fs.FS) string {
 		return ""
 	}
 	return `@font-face { font-family: "Atkinson"; font-weight: 200 800; font-display: swap; src: url("/` + names[0] + `") format("woff2"); }` + "\n"
-}
-
-// sizeOf returns a number of bytes in the largest unit of which it has at least one, with at most one decimal, as the app shows
-// it in English (web/src/messages/byte-size.ts).
-func sizeOf(bytes int64) string {
-	units := []string{"bytes", "kB", "MB", "GB"}
-	size := float64(bytes)
-	for size >= 1024 && len(units) > 1 {
-		size, units = size/1024, units[1:]
-	}
-	size = math.Round(size*10) / 10
-	text := strconv.FormatFloat(size, 'f', -1, 64)
-	if size >= 1000 {
-		whole, decimal, _ := strings.Cut(text, ".")
-		text = whole[:len(whole)-3] + "," + whole[len(whole)-3:]
-		if decimal != "" {
-			text += "." + decimal
-		}
-	}
-	if bytes == 1 {
-		return "1 byte"
-	}
-	return text + " " + units[0]
 }

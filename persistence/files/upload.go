@@ -222,7 +222,7 @@ func (s *Uploads) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pg
 	case count+sessions >= s.quota.Files:
 		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.", s.quota.Files, count), RetryAfter: retryQuota}
 	case size > left:
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and the file has %d. Delete files that you no longer need.%s", left, size, keptNote(kept))
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and the file has %s. Delete files that you no longer need.%s", protocol.SizeText(left), protocol.SizeText(size), keptNote(kept))
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (q Quota) CheckBytes(ctx context.Context, tx *pg.Tx, account protocol.Accou
 		return err
 	}
 	if left := q.left(t); int64(size) > left {
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %d more bytes, and this needs %d. Delete files or conversations that you no longer need.%s", left, size, keptNote(t.kept))
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and this needs %s. Delete files or conversations that you no longer need.%s", protocol.SizeText(left), protocol.SizeText(int64(size)), keptNote(t.kept))
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func keptNote(kept int64) string {
 	if kept == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d bytes of rejected uploads count for up to %.0f days.", kept, quarantineTime.Hours()/24)
+	return fmt.Sprintf(" Rejected uploads, which count for up to %.0f days, have %s.", quarantineTime.Hours()/24, protocol.SizeText(kept))
 }
 
 // retryQuota is the Retry-After of a refusal that only the account itself can end, in seconds.

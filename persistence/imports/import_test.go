@@ -692,7 +692,7 @@ func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
 	fake := receiver(w)
 	fake.refuse = func(spec *uploadlog.Spec) error {
 		if spec.Filename == "1.txt" {
-			return protocol.Errorf(protocol.CodeTooLarge, "The account can store 0 more bytes.")
+			return protocol.Errorf(protocol.CodeTooLarge, "The account can store 0 bytes more.")
 		}
 		return nil
 	}
