@@ -54,7 +54,7 @@ const findTextSQL = `
 		join messages m on m.account_id = @account and m.branch_id = g.source_branch_id and m.depth = s.depth + 1
 		where s.bytes < @bytes and s.depth < @to::int
 	)
-	select depth, message_id, role, coalesce((
+	select depth, bytes, message_id, role, coalesce((
 		select json_agg(p) from json_array_elements(parts) p where p ->> 'type' in ('text', 'code')), '[]') as parts
 	from scanned where message_id is not null
 	order by depth`
@@ -67,14 +67,17 @@ func (s *Store) FindText(ctx context.Context, account protocol.AccountID, query 
 	if err != nil {
 		return nil, fmt.Errorf("finding a branch: %w", err)
 	}
-	wanted := patternOf(query.Text)
 	page := &FoundPage{BranchID: selected.BranchID, Messages: []protocol.FoundMessage{}, Head: selected.HeadMessageID, Depth: selected.HeadDepth}
-	to := min(selected.HeadDepth, query.After+maxFindMessages)
-	last, size := query.After, 0
+	wanted := patternOf(query.Text)
+	to := query.After    // the depth up to which messages are read
+	last := query.After  // the depth of the last message that was searched
+	size, bytes := 0, 0  // what was found, and what was read in this round
+	left := maxFindBytes // what may still be read
+	full := func() bool { return size > pg.PageBytes || len(page.Messages) == query.Limit }
 	read := func(row pgx.CollectableRow) (_ struct{}, err error) {
 		var found protocol.FoundMessage
 		var parts []protocol.Part
-		if err := row.Scan(&found.Position, &found.MessageID, &found.Role, &parts); err != nil || size > pg.PageBytes || len(page.Messages) == query.Limit {
+		if err := row.Scan(&found.Position, &bytes, &found.MessageID, &found.Role, &parts); err != nil || full() {
 			return struct{}{}, err
 		}
 		last = found.Position
@@ -91,11 +94,16 @@ func (s *Store) FindText(ctx context.Context, account protocol.AccountID, query 
 		}
 		return struct{}{}, nil
 	}
-	_, err = pg.Rows(ctx, s.db, account, read, findTextSQL, pgx.NamedArgs{
-		"account": account, "branch": page.BranchID, "after": query.After, "to": to, "bytes": maxFindBytes,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("searching messages: %w", err)
+	// A text that is in most messages fills the page with the first messages that are read, so few are read at first.
+	for step := query.Limit; last == to && left > 0 && !full() && to < min(selected.HeadDepth, query.After+maxFindMessages); step *= 2 {
+		to = min(to+step, selected.HeadDepth, query.After+maxFindMessages)
+		_, err := pg.Rows(ctx, s.db, account, read, findTextSQL, pgx.NamedArgs{
+			"account": account, "branch": page.BranchID, "after": last, "to": to, "bytes": left,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("searching messages: %w", err)
+		}
+		left -= bytes
 	}
 	if last < selected.HeadDepth && last > query.After {
 		page.Next = last
