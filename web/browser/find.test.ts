@@ -31,6 +31,27 @@ const currentVisible = (page: Page) =>
 const ticks = (page: Page) =>
   page.locator("[data-tick]").evaluateAll((found) => found.map((one) => Number((one as HTMLElement).dataset["tick"])));
 
+/** A message with every kind of part, and what is found in it: the query, the number of matches, and what is marked. */
+const rich = [
+  "# Don\u2019t\n\nA line\nthat goes on  \nand \u201cends\u201d. A **bold**word, soft\u00adly, \u039f\u0394\u039f\u03a3, \u2764\ufe0f.",
+  "The area $\\pi*r*r$ and\n\n$$\nx_1 + x_2\n$$",
+  "| a | b |\n|---|---|\n| cell | needle |\n\n- [x] task\n  - nested needle",
+  "<details><summary>More</summary>\n\nAn inner tide.\n\n</details>",
+  `\`\`\`js\n${Array.from({ length: 60 }, (_, at) => `const line${at} = ${at};`).join("\n")}\n\`\`\``,
+].join("\n\n");
+const inRich: readonly (readonly [query: string, count: number, marked: string])[] = [
+  ["don't", 1, "Don\u2019t"],
+  ['"ends"', 1, "\u201cends\u201d"],
+  ["a line that goes on", 1, "A line\nthat goes on"],
+  ["boldword", 1, "boldword"],
+  ["softly", 1, "soft\u00adly"],
+  ["\u03bf\u03b4\u03bf\u03c2", 1, "\u039f\u0394\u039f\u03a3"],
+  ["\u2764", 1, "\u2764\ufe0f"],
+  ["needle", 2, "needle"],
+  ["inner tide", 1, "inner tide"],
+  ["const line55 = 55", 1, "const line55 = 55"],
+];
+
 interface Opened {
   visit: BrowserWindow;
   page: Page;
@@ -115,6 +136,40 @@ describe("finding text in a long conversation", () => {
     await page.setViewportSize(phone);
     await page.locator('[data-tick="167"]').click();
     await shown("5 of 7", "needle");
+    await visit.close();
+  });
+
+  test("18 matches in tables, formulas, closed sections and folded code are counted as they are marked, and shown", async () => {
+    const account = await Account.register();
+    const before = Array.from({ length: 220 }, (_, at) => `Text ${at}.`);
+    const long = Array.from({ length: 60 }, (_, at) => `Row ${at}.`).join("\n");
+    const conversation = await importConversation(account, "Rich", [...before, long, rich]);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await atEnd(page);
+    await page.keyboard.press("ControlOrMeta+f");
+    const bar = page.getByRole("search", { name: "Find in conversation" });
+    const field = bar.getByRole("textbox");
+    const expectFound = async (query: string, count: number, marked: string) => {
+      await field.fill(query);
+      await expect
+        .poll(() => bar.getByRole("status").innerText(), { message: query })
+        .toMatch(new RegExp(`^\\d+ of ${count}$`));
+      await expect.poll(() => highlighted(page, "find-current"), { message: query }).toEqual([marked]);
+      await expect.poll(() => currentVisible(page), { message: query }).toBe(true);
+      expect((await highlighted(page, "find")).length, query).toBe(count);
+    };
+    for (const [query, count, marked] of inRich) await expectFound(query, count, marked);
+    await expectFound("row 55", 1, "Row 55"); // in the folded message of the user
+    // A formula is found as it is written, and marked as a whole.
+    for (const [query, start] of [
+      ["\\pi*r", "π"],
+      ["x_1 +", "x1"],
+    ] as const) {
+      await field.fill(query);
+      await expect.poll(() => bar.getByRole("status").innerText()).toBe("1 of 1");
+      await expect.poll(async () => (await highlighted(page, "find-current"))[0]?.slice(0, start.length)).toBe(start);
+    }
     await visit.close();
   });
 

@@ -5,6 +5,7 @@ import { Button, IconButton } from "../controls/button";
 import { useLocalization } from "../messages/localization";
 import "./code.css";
 import { CopyButton } from "./copy-button";
+import { Folded } from "./folded";
 import { lineCount, previewOf } from "./preview";
 import { copyText, saveText } from "./export-text";
 import { fileName, languageName, languageOf } from "./languages";
@@ -39,9 +40,8 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
   const figure = useRef<HTMLElement>(null);
   const text = useRef<HTMLPreElement>(null);
   const highlighted = useHighlightedLines(figure, code, language, open);
-  const { lines, cut } = previewOf(shown, folded ? foldedTo : undefined);
+  const { lines, cut } = previewOf(shown);
   const name = filename ?? languageName(language);
-  const partly = folded || cut;
   const unfold = () => {
     setFolded(false);
     text.current?.focus({ preventScroll: true }); // the pressed button is removed
@@ -82,22 +82,23 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
         className="overflow-x-auto px-4 pt-1 pb-4 font-mono text-sm"
       >
         {/* The whole code for the copy shortcut, which looks for data-code, if only a part of it is displayed. */}
-        {partly && (
+        {cut && (
           <code data-code="" hidden>
             {code}
           </code>
         )}
         <code
-          {...(partly ? {} : { "data-code": "" })}
+          {...(cut ? {} : { "data-code": "" })}
           data-live={open ? "" : undefined}
           className={`code-lines ${count > 1 ? "numbered" : ""} ${wrapped ? "wrap-anywhere whitespace-pre-wrap" : "whitespace-pre"}`}
         >
-          {lines.map((line, at) => (
+          {(folded ? lines.slice(0, foldedTo) : lines).map((line, at) => (
             <Line key={at} text={line} runs={highlighted?.[at]} last={at === lines.length - 1} />
           ))}
+          {folded && <Folded onFound={() => setFolded(false)}>{lines.slice(foldedTo).join("\n")}</Folded>}
         </code>
       </pre>
-      {partly && (
+      {(folded || cut) && (
         <div className="flex flex-wrap items-center gap-x-3 px-2 pb-2 text-xs text-faint">
           {folded ? (
             <Button look="quiet" icon="chevronDown" onClick={unfold}>

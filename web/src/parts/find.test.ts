@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fold, indexOf, positionsOf } from "./find";
+import { fold, MatchList, positionsOf } from "./find";
 
 /** Returns the found pieces of the original text. */
 function found(query: string, text: string): string[] {
@@ -13,7 +13,17 @@ describe("finding text", () => {
     expect(found("uber", "Über uns, über alles")).toEqual(["Über", "über"]);
     expect(found("résumé", "Resume")).toEqual(["Resume"]);
     expect(found("e", "e\u0301e")).toEqual(["e\u0301", "e"]);
-    expect(found("straße", "STRASSE Straße")).toEqual(["Straße"]);
+    expect(found("straße", "STRASSE Straße")).toEqual(["STRASSE", "Straße"]);
+    expect(found("ΟΔΟΣ", "οδός")).toEqual(["οδός"]);
+    expect(found("İ", "iI")).toEqual(["i", "I"]);
+  });
+
+  test("quotation marks and hyphens are found as they are typed, and invisible characters are ignored", () => {
+    expect(found("don't", "don\u2019t")).toEqual(["don\u2019t"]);
+    expect(found('"so"', "\u201cso\u201d")).toEqual(["\u201cso\u201d"]);
+    expect(found("well-known", "well\u2011known")).toEqual(["well\u2011known"]);
+    expect(found("softly", "soft\u00adly s\u200boftly")).toEqual(["soft\u00adly", "s\u200boftly"]);
+    expect(found("❤", "❤\ufe0f")).toEqual(["❤\ufe0f"]);
   });
 
   test("Arabic is found with and without vowels and hamza", () => {
@@ -38,14 +48,22 @@ describe("finding text", () => {
       ["b", 1],
       ["c", 2],
     ]);
-    const list = [
+    const list = new MatchList([
+      { key: "a", count: 1 },
+      { key: "c", count: 2 },
+    ]);
+    expect(list.length).toBe(3);
+    expect([-1, 0, 1, 2, 3].map((at) => list.at(at))).toEqual([
+      null,
       { key: "a", nth: 0 },
       { key: "c", nth: 0 },
       { key: "c", nth: 1 },
-    ];
-    expect(indexOf({ key: "c", nth: 1 }, list, order, 0)).toBe(2);
-    expect(indexOf({ key: "b", nth: 0 }, list, order, 1)).toBe(1);
-    expect(indexOf(null, list, order, 3)).toBe(2);
-    expect(indexOf(null, [], order, 0)).toBe(-1);
+      null,
+    ]);
+    expect(list.indexOf({ key: "c", nth: 1 }, order, 0)).toBe(2);
+    expect(list.indexOf({ key: "c", nth: 2 }, order, 0)).toBe(0);
+    expect(list.indexOf({ key: "b", nth: 0 }, order, 1)).toBe(1);
+    expect(list.indexOf(null, order, 3)).toBe(2);
+    expect(new MatchList([]).indexOf(null, order, 0)).toBe(-1);
   });
 });

@@ -13,6 +13,7 @@ test("what is searched has no signs of lists, and no line of two cells", () => {
   expect(
     toSearchedText("1. one\n2. two\n   - [x] deep\n\n---\n\n| a | b |\n|---|---|\n| 1 | *2* |\n").split(/\s*\n\s*/),
   ).toEqual(["one", "two", "deep", "a", "b", "1", "2", ""]);
+  expect(toSearchedText("one\n*two*  \nthree").trim()).toBe("one two\nthree");
 });
 
 test("footnotes, sections and elements of HTML lose their marks", () => {
@@ -26,4 +27,18 @@ test("footnotes, sections and elements of HTML lose their marks", () => {
 test("firstParagraph skips code and returns one line without marks", () => {
   expect(firstParagraph("```\ncode\n```\n\nThis *is*\nit.\n\nNot this.")).toBe("This is it.");
   expect(firstParagraph("")).toBe("");
+});
+
+test("formulas keep their stars and underscores; what is searched has no delimiters", () => {
+  const text = "Let $a*b*c$ be.\n\n$$\nx_1 \\\\ y_1\n$$\n\nIt costs $5 or $6.";
+  expect(toPlainText(text)).toBe("Let $a*b*c$ be.\n\n$$\nx_1 \\\\ y_1\n$$\n\nIt costs $5 or $6.");
+  expect(toSearchedText(text).split(/\s*\n\s*/)).toEqual([
+    "Let",
+    "a*b*c",
+    "be.",
+    "x_1 \\\\ y_1",
+    "It costs $5 or $6.",
+    "",
+  ]);
+  expect(firstParagraph(text)).toBe("Let $a*b*c$ be.");
 });

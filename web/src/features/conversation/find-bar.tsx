@@ -5,9 +5,9 @@ import { keyOf, onMac } from "../../keys/keys";
 import { findingMessages } from "../../messages/finding";
 import { useLocalization, useMessages } from "../../messages/localization";
 import "./find-bar.css";
-import { indexOf, type Match } from "../../parts/find";
+import { type Match } from "../../parts/find";
 import { findAgain } from "./find-query";
-import { highlightMatches, removeHighlights } from "./find-ranges";
+import { Marks, removeHighlights, unfold } from "./find-ranges";
 import { FindTicks } from "./find-ticks";
 import type { RowLocator } from "./list";
 import { isShown, maxAttempts, scrollTo, steadyFrames } from "./reveal";
@@ -36,10 +36,10 @@ export function FindBar({ conversation, branch, rows, scroll, locator, hasOlder,
   const { list, searching } = matches;
   const order = useMemo(() => new Map(rows.map(({ key }, at) => [key, at])), [rows]);
   const at = useMemo(
-    () => indexOf(current, list, order, order.get(firstVisible(scroll.content.current) ?? "") ?? 0),
+    () => list.indexOf(current, order, order.get(firstVisible(scroll.content.current) ?? "") ?? 0),
     [current, list, order, scroll.content],
   );
-  const match = list[at] ?? null;
+  const match = useMemo(() => list.at(at), [list, at]);
   useEffect(() => field.current?.focus(), []);
   // Later searches start from the match that is shown now.
   useEffect(() => setCurrent(match), [match]);
@@ -47,7 +47,7 @@ export function FindBar({ conversation, branch, rows, scroll, locator, hasOlder,
   useOlder(rows, match !== null && !loaded && hasOlder, onOlder);
   useHighlights(scroll, locator, matches.query, loaded ? match.key : null, match?.nth ?? 0);
 
-  const go = (by: 1 | -1) => list.length > 0 && setCurrent(list[(at + by + list.length) % list.length]!);
+  const go = (by: 1 | -1) => list.length > 0 && setCurrent(list.at((at + by + list.length) % list.length));
   const goRef = useRef(go);
   goRef.current = go;
   useEffect(() => {
@@ -126,7 +126,7 @@ export function FindBar({ conversation, branch, rows, scroll, locator, hasOlder,
           )}
         </div>
       </search>
-      <FindTicks list={list} places={matches.places} at={at} onGo={(to) => setCurrent(list[to]!)} />
+      <FindTicks list={list} places={matches.places} at={at} onGo={(to) => setCurrent(list.at(to))} />
     </>
   );
 }
@@ -153,14 +153,19 @@ function useHighlights(
   useEffect(() => {
     const [view, inside] = [scroller.current, content.current];
     if (view === null || inside === null) return;
+    const marks = new Marks(inside, query);
+    let changes: MutationRecord[] = [];
     // Rows that come into view are measured, which moves the match, until it stays at its position.
     let attempts = key === null ? 0 : maxAttempts;
     let steady = 0;
     const update = () => {
-      const range = highlightMatches(inside, query, key === null ? null : { key, nth });
+      marks.update(changes);
+      changes = [];
+      const range = key === null ? null : marks.select({ key, nth });
       if (attempts === 0 || key === null) return;
       attempts -= 1;
-      // A match in a folded part of a message has no range: the message is shown.
+      if (range !== null) unfold(range);
+      // A match in a part of a message that is not displayed has no range: the message is shown.
       const found = range ?? inside.querySelector(`[data-row="${CSS.escape(key)}"]`);
       if (found !== null) steady = isShown(view, found.getBoundingClientRect()) ? steady + 1 : 0;
       else scrollTo(view, locator.current?.locate(key, "row") ?? view.scrollTop);
@@ -168,7 +173,8 @@ function useHighlights(
       else frame = requestAnimationFrame(update);
     };
     let frame = requestAnimationFrame(update);
-    const observer = new MutationObserver(() => {
+    const observer = new MutationObserver((records) => {
+      changes.push(...records);
       cancelAnimationFrame(frame);
       frame = requestAnimationFrame(update);
     });

@@ -1,13 +1,13 @@
 // Marks next to the scroll bar at the positions of the matches in the conversation. A click on one goes to its match; the
 // buttons of the find bar do the same for the keyboard.
 import { useMemo } from "react";
-import type { Match } from "../../parts/find";
+import type { MatchList } from "../../parts/find";
 
 /** The number of positions that marks may have. */
 const positions = 200;
 
 interface TicksProps {
-  list: readonly Match[];
+  list: MatchList;
   places: ReadonlyMap<string, number>;
   /** The index of the current match. */
   at: number;
@@ -17,13 +17,13 @@ interface TicksProps {
 export function FindTicks({ list, places, at, onGo }: TicksProps) {
   const ticks = useMemo(() => {
     const found = new Map<number, number>();
-    for (const [index, { key }] of list.entries()) {
+    for (const { key, index } of list.firsts()) {
       const position = Math.floor((places.get(key) ?? 0) * positions);
       if (!found.has(position)) found.set(position, index);
     }
     return [...found];
   }, [list, places]);
-  const current = Math.floor((places.get(list[at]?.key ?? "") ?? -1) * positions);
+  const current = Math.floor((places.get(list.at(at)?.key ?? "") ?? -1) * positions);
   return (
     <div aria-hidden="true" data-ticks="" className="pointer-events-none absolute end-4 top-24 bottom-3 z-10 w-3">
       {ticks.map(([position, index]) => (

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { memoized } from "../../api/memoized";
-import { fold, positionsOf, type Match } from "../../parts/find";
+import { fold, MatchList, positionsOf } from "../../parts/find";
 import { findQuery, searchedTextOf, slices } from "./find-query";
 import type { Row } from "./rows";
 
@@ -16,7 +16,7 @@ export interface Matches {
   /** The folded query. */
   query: string;
   /** In the order of the branch; of the previous query until the search of the loaded messages is complete. */
-  list: readonly Match[];
+  list: MatchList;
   /** The position of each message that has a match, from 0 to 1. */
   places: ReadonlyMap<string, number>;
   /** Whether messages that are not loaded are still searched. */
@@ -48,11 +48,8 @@ export function useMatches({ conversation, branch, rows, hasOlder }: Options, qu
     const before = current === undefined ? 0 : current.length - 1 - (index.get(current.head ?? "") ?? rows.length - 1);
     const length = before + rows.length;
     const places = new Map(older.map(({ key, position }) => [key, (position - 0.5) / length]));
-    for (const { key } of loaded.list) places.set(key, (before + index.get(key)! + 0.5) / length);
-    const list = [
-      ...older.flatMap(({ key, count }) => Array.from({ length: count }, (_, nth) => ({ key, nth }))),
-      ...loaded.list,
-    ];
+    for (const { key } of loaded.found) places.set(key, (before + index.get(key)! + 0.5) / length);
+    const list = new MatchList([...older, ...loaded.found]);
     const failed = isError && asked === folded;
     const searching = hasOlder && folded !== "" && (current === undefined || asked !== folded) && !failed;
     return { query: loaded.query, list, places, searching, failed };
@@ -72,24 +69,26 @@ function useSettled(value: string): string {
 interface LoadedMatches {
   query: string;
   rows: readonly Row[];
-  list: readonly Match[];
+  /** The rows that have matches, in order. */
+  found: readonly { key: string; count: number }[];
 }
 
-/** Returns the folded query and its matches in the rows, in order; the previous ones until the search is complete. */
+/** Returns the folded query and the numbers of its matches in the rows; the previous ones until the search is complete. */
 function useLoadedMatches(rows: readonly Row[], folded: string): LoadedMatches {
-  const [result, setResult] = useState<LoadedMatches>({ query: "", rows: [], list: [] });
+  const [result, setResult] = useState<LoadedMatches>({ query: "", rows: [], found: [] });
   useEffect(() => {
     let current = true;
     const search = async () => {
-      const list: Match[] = [];
+      const found: { key: string; count: number }[] = [];
       const react = slices();
       for (const { key, message } of folded === "" ? [] : rows) {
         if (message === null) continue;
-        positionsOf(folded, searchedText(message)).forEach((_, nth) => list.push({ key, nth }));
+        const count = positionsOf(folded, searchedText(message)).length;
+        if (count > 0) found.push({ key, count });
         await react();
         if (!current) return;
       }
-      setResult({ query: folded, rows, list });
+      setResult({ query: folded, rows, found });
     };
     void search();
     return () => void (current = false);

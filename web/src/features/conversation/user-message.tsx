@@ -8,6 +8,7 @@ import type { Message } from "../../generated/events";
 import { Code } from "../../parts/code";
 import { CopyButton } from "../../parts/copy-button";
 import { splitFences } from "../../parts/fences";
+import { Folded } from "../../parts/folded";
 import { lineCount, previewOf } from "../../parts/preview";
 import { copyText, saveText } from "../../parts/export-text";
 import { usePrinting } from "../../parts/printing";
@@ -104,9 +105,10 @@ function Bubble({ text, faint }: { text: string; faint: boolean }) {
   const [unfolded, setOpen] = useState(false);
   const open = usePrinting() || unfolded;
   const { lines, cut } = open || !long ? previewOf(text) : previewOf(text.slice(0, maxPreviewLength), foldedTo);
+  const shown = lines.join("\n");
   return (
     <div className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 ${faint ? "text-soft" : ""}`}>
-      {splitFences(lines.join("\n") + (long && !open ? "…" : "")).map((piece, at) =>
+      {splitFences(shown + (long && !open ? "…" : "")).map((piece, at) =>
         "text" in piece ? (
           <p key={at} dir="auto" className="wrap-anywhere whitespace-pre-wrap">
             {piece.text}
@@ -116,6 +118,11 @@ function Bubble({ text, faint }: { text: string; faint: boolean }) {
             <Code {...piece} streaming={false} />
           </div>
         ),
+      )}
+      {long && !open && (
+        <p>
+          <Folded onFound={() => setOpen(true)}>{text.slice(shown.length)}</Folded>
+        </p>
       )}
       {long && (
         <div className="mt-1 -ms-3 flex flex-wrap items-center">
