@@ -29,6 +29,7 @@ test("the app starts without the service from what the browser has stored, which
   await context.setOffline(true);
   await page.goto(new URL("/library", page.url()).href);
   await page.getByRole("heading", { name: "You're offline" }).waitFor();
+  expect(await page.evaluate(() => [...document.images].every(({ naturalWidth }) => naturalWidth > 0))).toBe(true);
   for (const path of await stored(page)) expect(path).toMatch(/^\/(?:assets\/[^/]+)?$/);
   await context.setOffline(false);
   await sidebar(page).waitFor();
@@ -49,6 +50,36 @@ test("the app starts without the service from what the browser has stored, which
   await page.reload();
   await expect.poll(() => stored(page)).not.toContain("/assets/old.js");
   await composer(page).or(sidebar(page)).first().waitFor();
+  await visit.close();
+});
+
+test("pages of other servers are not stored, and a storage that cannot be read does not stop the app", async () => {
+  const account = await Account.register();
+  const visit = await BrowserWindow.open("/library", account, { serviceWorkers: "allow" });
+  const { page, context } = visit;
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  await expect.poll(() => stored(page)).toContain("/");
+  const worker = context.serviceWorkers()[0]!;
+  await worker.evaluate(async () => {
+    const scope = self as unknown as { registration: ServiceWorkerRegistration };
+    await scope.registration.navigationPreload.disable();
+    const original = self.fetch;
+    self.fetch = (request) => {
+      if (new URL((request as Request).url).pathname !== "/library") return original(request);
+      const headers = { "Content-Type": "text/html" };
+      return Promise.resolve(new Response("<h1>Sign in to the network</h1>", { headers }));
+    };
+  });
+  await page.reload();
+  await page.getByRole("heading", { name: "Sign in to the network" }).waitFor();
+  expect(await page.evaluate(async () => (await caches.match("/"))!.text())).toContain('"/assets/');
+
+  await worker.evaluate(() => {
+    const broken = () => Promise.reject(new Error("The storage is broken."));
+    Object.assign(CacheStorage.prototype, { match: broken, open: broken });
+  });
+  await page.goto(new URL("/", page.url()).href);
+  await composer(page).waitFor();
   await visit.close();
 });
 

@@ -1,5 +1,6 @@
 // The service worker. It shows the app when the service cannot be reached: it stores the document of the app and its assets, and
 // nothing of an account. Other requests do not pass through it.
+import bird from "../style/bird.svg";
 
 interface WorkerEvent {
   waitUntil(work: Promise<unknown>): void;
@@ -68,36 +69,43 @@ async function open({ data: path }: Notification): Promise<void> {
   await page.focus();
 }
 
+/** Returns what is stored; undefined: nothing, or the storage cannot be read. */
+const storedFor = (request: Request | string): Promise<Response | undefined> =>
+  caches.match(request, { ignoreVary: true }).catch(() => undefined);
+
 /** Responds with the page of the service. While the service does not respond, it is the stored document, which says so. */
 async function pageOf(event: WorkerFetch): Promise<Response> {
-  const stored = () => caches.match(shell, { ignoreVary: true });
   let response;
   try {
     response = (await event.preloadResponse) ?? (await fetch(event.request));
   } catch (error) {
-    const kept = await stored();
+    const kept = await storedFor(shell);
     if (kept === undefined) throw error;
     return kept;
   }
-  if (response.status >= 500) return (await stored()) ?? response;
-  if (response.ok) event.waitUntil(storeShell(response.clone()));
+  if (response.status >= 500) return (await storedFor(shell)) ?? response;
+  event.waitUntil(storeShell(response.clone()));
   return response;
 }
 
-/** Stores the document of the app with the assets that it names, and discards those of other versions. */
+/** Stores the document of the app with the assets that it names and the picture of its pages, and discards other assets. */
 async function storeShell(response: Response): Promise<void> {
-  if (!response.ok) return;
-  const cache = await caches.open(cacheName);
   const document = await response.clone().text();
-  const before = await (await cache.match(shell, { ignoreVary: true }))?.text();
   const named = assetsOf(document);
-  if (before === undefined || assetsOf(before).join() !== named.join()) {
-    const known = await cache.keys();
-    await cache.addAll(named.filter((name) => !known.some((one) => new URL(one.url).pathname === name)));
-    await cache.put(shell, response);
-    const old = known.map((one) => new URL(one.url).pathname).filter((name) => name !== shell && !named.includes(name));
-    await Promise.all(old.map((name) => cache.delete(name, { ignoreVary: true })));
-  } else await cache.put(shell, response);
+  // Another server on the way may respond in place of the service, for example with a page to sign in.
+  if (!response.ok || response.redirected || named.length === 0) return;
+  const cache = await caches.open(cacheName);
+  const before = await (await cache.match(shell, { ignoreVary: true }))?.text();
+  if (before !== undefined && assetsOf(before).join() === named.join()) return cache.put(shell, response);
+  const known = (await cache.keys()).map((one) => new URL(one.url).pathname);
+  const missing = (name: string) => !known.includes(name);
+  await cache.addAll(named.filter(missing));
+  await cache.put(shell, response);
+  const kept = [shell, bird, ...named];
+  await Promise.all(
+    known.filter((name) => !kept.includes(name)).map((name) => cache.delete(name, { ignoreVary: true })),
+  );
+  if (missing(bird)) await cache.add(bird);
 }
 
 const assetsOf = (document: string): string[] => [
@@ -106,10 +114,10 @@ const assetsOf = (document: string): string[] => [
 
 /** Responds with a stored asset, or gets and stores it. Assets never change. */
 async function assetOf({ request }: WorkerFetch): Promise<Response> {
-  const stored = await caches.match(request, { ignoreVary: true });
+  const stored = await storedFor(request);
   if (stored !== undefined) return stored;
   const response = await fetch(request);
-  if (response.ok) {
+  if (response.ok && !response.redirected) {
     const copy = response.clone();
     // The storage may be full or not available; then the asset is loaded again.
     void caches
