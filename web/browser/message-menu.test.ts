@@ -10,7 +10,7 @@ withBrowser();
 
 const texts = [
   "Why are there two tides?",
-  "The **moon** pulls on [both sides](https://example.org/moon).\n\n```js\nconst tides = 2;\n```\n\nThe sun pulls too. It is far.",
+  "The **moon** pulls on [both sides](https://example.org/moon).\n\n```js\nconst tides = 2;\n```\n\nThe sun pulls too. It is far.\n\n- [x] done[^1]\n\n[^1]: Twice.",
   "And the winds?",
   "They come from the sun.",
 ];
@@ -60,6 +60,66 @@ describe("the menu of a message", () => {
     await visit.close();
   });
 
+  test("a quote of a selection is Markdown, without what belongs to the page", async () => {
+    const account = await Account.register();
+    const answer = [
+      "Two **tides** a day, $x^2$ in `code`, [why](https://example.org/why)[^1].",
+      "```js\nconst a = 1;\n\n\nconst b = 2;\n```",
+      "| a | b |\n|---|---|\n| 1 | 2 |",
+      "- one\n- two\n  - deep\n    - deeper\n- [x] done",
+      "> quoted",
+      "مرحبا بالعالم.",
+      "$$x_1$$",
+      "[^1]: A note.",
+    ].join("\n\n");
+    const conversation = await importConversation(account, "Quotes", ["Why?\nAnd when?", answer]);
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    const message = messages(page).nth(1);
+    await message.locator("annotation").nth(1).waitFor({ state: "attached" });
+    const select = (selector: string, at = 0) =>
+      page.evaluate(
+        ([path, nth]) => {
+          const element = document.querySelectorAll("[data-row]")[nth]!.querySelector(path);
+          getSelection()!.selectAllChildren(element ?? document.querySelectorAll("[data-row]")[nth]!);
+        },
+        [selector, at] as const,
+      );
+    const quote = async (nth = 1) => {
+      await messages(page).nth(nth).hover();
+      await messages(page).nth(nth).getByRole("button", { name: "More actions" }).click(); // with the mouse
+      await page.getByRole("menuitem", { name: "Quote selection" }).click();
+      await expect.poll(() => composer(page).inputValue()).not.toBe("");
+      const text = await composer(page).inputValue();
+      await composer(page).fill("");
+      return text.replace(/^> ?/gm, "").trim();
+    };
+    await select("nothing", 1); // the whole row
+    expect(await quote()).toBe(
+      [
+        "Two **tides** a day, $x^2$ in `code`, [why](https://example.org/why)1.",
+        "```\nconst a = 1;\n\n\nconst b = 2;\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "- one\n- two\n  - deep\n    - deeper\n- [x] done",
+        "> quoted",
+        "مرحبا بالعالم.",
+        "$$x_1$$",
+        "1. A note.",
+      ].join("\n\n"),
+    );
+    await select("tbody", 1);
+    expect(await quote()).toBe("| 1 | 2 |");
+    await select(".code-lines", 1);
+    expect(await quote()).toBe("```\nconst a = 1;\n\n\nconst b = 2;\n```");
+    await select(".code-lines > span", 1);
+    expect(await quote()).toBe("const a = 1;");
+    await select("p", 0);
+    expect(await quote(0)).toBe("Why?\nAnd when?");
+    await message.getByText("مرحبا").click({ clickCount: 3 });
+    expect(await quote()).toBe("مرحبا بالعالم.");
+    await visit.close();
+  });
+
   test("24 branches in a new conversation, which has the messages up to this one", async () => {
     const { visit, page, account, conversation } = await open();
     await choose(page, 1, "Branch in a new conversation");
@@ -102,7 +162,15 @@ describe("the menu of a message", () => {
     await choose(page, 1, "Read aloud");
     await expect
       .poll(spoken)
-      .toEqual(["-", "The moon pulls on both sides.", "const tides = 2;", "The sun pulls too.", "It is far."]);
+      .toEqual([
+        "-",
+        "The moon pulls on both sides.",
+        "const tides = 2;",
+        "The sun pulls too.",
+        "It is far.",
+        "- [x] done[1]",
+        "[1] Twice.",
+      ]);
     await choose(page, 1, "Stop reading");
     await expect.poll(async () => (await spoken()).at(-1)).toBe("-");
     await visit.close();
@@ -124,7 +192,8 @@ describe("the menu of a message", () => {
     expect(html).toContain("<strong>moon</strong>");
     expect(html).toContain('<a href="https://example.org/moon">both sides</a>');
     expect(html).toContain("<pre><code>const tides = 2;</code></pre>");
-    expect(html).not.toMatch(/class=|<button|<svg/);
+    expect(html).not.toMatch(/class=|<button|<svg|↩/);
+    expect(html).toMatch(/☑ done.*<sup><a>1<\/a><\/sup>/s); // no link into this page
     const code = answer.getByRole("button", { name: "Copy code" });
     expect(await code.innerText()).toBe("Copy");
     await code.press("Enter");

@@ -48,7 +48,7 @@ export const Code = memo(function Code({ code, language, filename, streaming: op
   };
   return (
     <figure ref={figure} className="my-4 rounded-md bg-sunken">
-      <figcaption className="sticky top-0 z-10 flex min-h-10 items-center rounded-t-md bg-sunken justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
+      <figcaption className="sticky top-0 z-10 flex min-h-10 select-none items-center rounded-t-md bg-sunken justify-between gap-2 ps-4 pe-1.5 text-xs text-faint">
         <bdi className="truncate">{name === "" ? t("transcript.code") : name}</bdi>
         <span className="flex">
           <IconButton

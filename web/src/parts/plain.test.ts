@@ -4,9 +4,9 @@ import { firstParagraph, toPlainText, toSearchedText } from "./plain";
 test("marks are removed and the text is kept", () => {
   expect(
     toPlainText(
-      "# A *title*\n\nSome **bold** [link](https://a.example) and `code`\\\nnext & <b>.\n\n- one\n- two\n  1. deep\n\n```go\nx := 1\n```\n\n| a | b |\n|---|---|\n| 1 | *2* |\n",
+      "# A *title*\n\nSome **bold** [link](https://a.example) and `code`\\\nnext & <b>.\n\n- one\n- [x] two\n  1. deep\n\n```go\nx := 1\n```\n\n| a | b |\n|---|---|\n| 1 | *2* |\n",
     ),
-  ).toBe("A title\n\nSome bold link and code\nnext & <b>.\n\n- one\n- two\n  1. deep\n\nx := 1\n\na\tb\n1\t2");
+  ).toBe("A title\n\nSome bold link and code\nnext & <b>.\n\n- one\n- [x] two\n  1. deep\n\nx := 1\n\na\tb\n1\t2");
 });
 
 test("what is searched has no signs of lists, and no line of two cells", () => {

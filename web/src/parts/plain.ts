@@ -79,7 +79,7 @@ function listOf(list: Token, marks: boolean): string {
             ? `${inlineOf(token.tokens ?? [token], marks)}\n`
             : token.type === "checkbox"
               ? marks
-                ? `${token.raw} `
+                ? `${token.raw.trim()} `
                 : ""
               : blocksOf([token], marks),
         )

@@ -42,7 +42,7 @@ export function Actions({ always, overlay = false, children }: ActionsProps) {
       ref={row}
       role="group"
       aria-label={t("transcript.actions")}
-      className={`flex items-center gap-0.5 text-xs text-faint transition-opacity print:hidden ${place} ${hidden}`}
+      className={`flex select-none items-center gap-0.5 text-xs text-faint transition-opacity print:hidden ${place} ${hidden}`}
     >
       {near && children()}
     </div>

@@ -7,7 +7,8 @@ import { markdownOf } from "./markdown-of";
 const kept = new Set(["href", "colspan", "rowspan", "start", "dir", "xmlns", "display"]);
 
 /** What belongs to the page and not to the text. */
-const left = "button, figcaption, .sr-only, [hidden], [aria-hidden], svg";
+export const ofPage =
+  'button, figcaption, time, .sr-only, [hidden]:not([hidden="until-found"]), [aria-hidden], [data-details], li > a[href^="#"], svg';
 
 /** Copies an answer; returns false if the browser does not allow it. */
 export async function copyMessage({ message_id, parts }: Message): Promise<boolean> {
@@ -43,8 +44,11 @@ function formattedTextOf(row: Element): string {
         figure.replaceWith(pre);
         return pre;
       });
+      for (const task of copy.querySelectorAll("[data-task]"))
+        task.replaceWith(task.childElementCount > 0 ? "☑ " : "☐ ");
       const result = copy.matches("figure") ? codes[0]! : copy;
-      for (const element of result.querySelectorAll(left)) element.remove();
+      for (const element of result.querySelectorAll(ofPage)) element.remove();
+      for (const link of result.querySelectorAll('a:not([href*=":"])')) link.removeAttribute("href"); // within this page
       for (const element of [result, ...result.querySelectorAll("*")])
         for (const { name } of [...element.attributes]) if (!kept.has(name)) element.removeAttribute(name);
       return result.outerHTML;
