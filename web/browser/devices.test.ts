@@ -125,6 +125,24 @@ describe("a conversation that is deleted on another device while it is open", ()
     await visit.close();
   });
 
+  test("what was typed is in the new chat after the page was loaded again or left", async () => {
+    for (const leave of ["reload", "link"] as const) {
+      const account = await Account.register();
+      const conversation = await account.chat("What is 6*7?");
+      const visit = await openFollowing(`/c/${conversation}`, account);
+      const { page } = visit;
+      await messages(page).nth(1).waitFor();
+      await composer(page).fill("And 7*8?");
+      await account.request("DELETE", `/conversations/${conversation}`);
+      await page.getByRole("alert").getByText("Your message is kept.").waitFor();
+      if (leave === "reload") await page.reload();
+      else await page.getByRole("link", { name: "Library" }).click();
+      await page.getByRole("link", { name: "New conversation", exact: true }).click();
+      await expect.poll(() => composer(page).inputValue()).toBe("And 7*8?");
+      await visit.close();
+    }
+  });
+
   test("the new conversation is in the same project, unless that no longer exists", async () => {
     const account = await Account.register();
     const create = async (path: string, id: string, content: object) =>

@@ -1,7 +1,7 @@
 // The notice in place of sending after the conversation was deleted elsewhere: what was written can still be sent, in a
 // new conversation.
 import { useNavigate } from "@tanstack/react-router";
-import { useRef } from "react";
+import { useEffect, useRef } from "react";
 import { attempts } from "../../api/attempt";
 import { useAttachments, withNames } from "../../api/attachments";
 import { api, body, Refusal } from "../../api/client";
@@ -18,7 +18,8 @@ import { toast } from "../../controls/toast";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { writingMessages } from "../../messages/writing";
 import { focusComposer } from "./composer-requests";
-import { isEmpty } from "./draft";
+import { emptyDraft, isEmpty } from "./draft";
+import { creationOf, newChat } from "./new-chat";
 import { drafts } from "./page-drafts";
 import type { Chat } from "./use-chat";
 
@@ -47,6 +48,32 @@ async function createInProject(project: string, profile: NewConversation["profil
   }
 }
 
+/**
+ * Moves what was written to the new chat when the page is left or loaded again, because nothing shows the deleted
+ * conversation then. What was written in a temporary one is not kept.
+ */
+function useMoveOnLeave(id: string, temporary: boolean): void {
+  const shown = useRef(false);
+  useEffect(() => {
+    shown.current = true;
+    const move = () => {
+      const { text, files } = drafts.state.getState().byID[id] ?? emptyDraft;
+      if (temporary || isEmpty({ text, files })) return;
+      const chat = newChat();
+      drafts.open(chat.id, creationOf(chat));
+      if (text.trim() !== "") drafts.restoreText(chat.id, text);
+      if (files.length > 0) drafts.attach(chat.id, files);
+      drafts.empty(id, { text, files });
+    };
+    addEventListener("pagehide", move, true); // before the drafts are saved
+    return () => {
+      removeEventListener("pagehide", move, true);
+      shown.current = false;
+      queueMicrotask(() => shown.current || move()); // React may only have started the effect again
+    };
+  }, [id, temporary]);
+}
+
 /** canSend: whether the message could be sent if the conversation still existed. */
 export function DeletedNotice({ chat, canSend }: { chat: Chat; canSend: boolean }) {
   const { t: app } = useLocalization();
@@ -55,6 +82,7 @@ export function DeletedNotice({ chat, canSend }: { chat: Chat; canSend: boolean 
   const { id, page, draft } = chat;
   const empty = isEmpty(draft);
   const starting = useRef(false);
+  useMoveOnLeave(id, page?.temporary === true);
   const send = (conversation: string, opening?: NewConversation) => {
     const { text, files } = draft;
     const tools = toolsOf(id);

@@ -27,6 +27,9 @@ export const drafts = new Drafts({
     } catch (error) {
       if (!(error instanceof Refusal) || !alreadyExists(error, fresh)) throw error;
     }
+    // That it did not exist may be known, and shown.
+    const predicate = ({ state }: { state: { status: string } }) => state.status === "error";
+    void queryClient.resetQueries({ queryKey: conversationQuery(id).queryKey, exact: true, predicate });
     void refetchInAllTabs("conversations");
   },
   load: async (id, staleTime) =>
