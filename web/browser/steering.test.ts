@@ -2,6 +2,7 @@
 // over an unreliable network. The page never shows a state that the service does not have.
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
+import { expectAccessibleOnDesktopAndPhone } from "./axe";
 import {
   composer,
   endless,
@@ -196,6 +197,38 @@ describe("the queue", () => {
     const all = await stored(account, conversation);
     expect([2, 4].map((at) => textOf(all[at]!))).toEqual(["What is 6*7?", "What is 6*8?"]);
     expect([3, 5].map((at) => /42|48/.exec(textOf(all[at]!))?.[0])).toEqual(["42", "48"]);
+  });
+
+  test("38 a queued message that another device has changed keeps the text here, names the other one, and is replaced on request", async () => {
+    const account = await Account.register();
+    const answer = await pausedAnswer();
+    const { conversation } = await account.startTurn(answer.text);
+    const path = `/conversations/${conversation}/follow-ups`;
+    const made = await account.request("POST", path, { content: "Mention the moon." });
+    const { follow_up_id, version } = (await made.json()) as { follow_up_id: string; version: number };
+    const visit = await BrowserWindow.open(`/c/${conversation}`, account);
+    const { page } = visit;
+    await waiting(page).getByRole("button", { name: "Edit" }).press("Enter");
+    const editor = waiting(page).getByRole("textbox", { name: "Edit the queued message" });
+    await editor.fill("Mention the stars.");
+    await account.request("PATCH", `${path}/${follow_up_id}`, {
+      state: "queued",
+      content: "Mention the sun.",
+      version,
+    });
+    await editor.press("Enter");
+    const notice = waiting(page).getByRole("alert");
+    await expect
+      .poll(() => notice.innerText())
+      .toMatch(/On another device it now says “.?Mention the sun\..?”\. Save replaces that\./u);
+    expect(await page.getByText("You're seeing the latest").count()).toBe(0);
+    expect(await editor.inputValue()).toBe("Mention the stars.");
+    await expectAccessibleOnDesktopAndPhone(page, "a changed queued message");
+    await editor.press("Enter");
+    await editor.waitFor({ state: "detached" });
+    await expect.poll(() => queue(account, conversation)).toEqual(["queued: Mention the stars."]);
+    await answer.release();
+    await visit.close();
   });
 
   test("7 a long queued message is edited with its buttons in view, on a phone and on a desktop", async () => {

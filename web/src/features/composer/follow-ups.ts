@@ -12,7 +12,7 @@ import { drafts } from "./page-drafts";
 
 /**
  * Sets the state of a follow-up, and its text if one is given, if its version is unchanged. Returns false, and shows
- * why, if that failed.
+ * why, if that failed; where a text is written, its editor shows the change of another device.
  */
 export async function changeFollowUp(
   conversation: string,
@@ -34,7 +34,8 @@ export async function changeFollowUp(
     noticeSignOut(error);
     // 409 and 404: it was changed or started elsewhere in the meantime; the current state is refetched below.
     const elsewhere = error instanceof Refusal && (error.status === 409 || error.status === 404);
-    toast(t(elsewhere ? "composer.pending.changed" : "composer.pending.failed"), { kind: "problem" });
+    if (!elsewhere || content === undefined)
+      toast(t(elsewhere ? "composer.pending.changed" : "composer.pending.failed"), { kind: "problem" });
     return false;
   } finally {
     void refetchInAllTabs("conversation", conversation);

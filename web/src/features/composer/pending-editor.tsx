@@ -24,6 +24,12 @@ interface EditorProps {
 const sameMessage = (a: FollowUp, b: FollowUp): boolean =>
   a.content === b.content && a.attachments.join() === b.attachments.join();
 
+/** Returns the beginning of a text as one line. */
+const shortened = (text: string): string => {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+};
+
 export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   const { t } = useLocalization();
   const text = useMessages(writingMessages);
@@ -35,6 +41,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   const [saving, setSaving] = useState(false);
   // The message that the change is based on; null: the latest, which the user has seen after a conflict.
   const [base, setBase] = useState<FollowUp | null>(item);
+  const [opened] = useState(item.content);
   const over = lengthOf(value) - longestMessage;
   const ready = over <= 0 && !saving && (value.trim() !== "" || item.attachments.length > 0);
   const rescue = useRescue(conversation, item, value, () => toast(text("writing.queued.gone")));
@@ -72,6 +79,14 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   }, []);
   useEscape(form, close);
 
+  const conflict = base === null;
+  const hint = () => {
+    if (!conflict) return text("writing.queued.hint");
+    return item.content === opened
+      ? text("writing.queued.conflict")
+      : text("writing.queued.conflict_text", { text: shortened(item.content) });
+  };
+
   const pressed = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     const { key, keyCode, shiftKey, ctrlKey, metaKey, altKey } = event;
     const keys = { key, keyCode, shiftKey, ctrlKey, metaKey, altKey, isComposing: event.nativeEvent.isComposing };
@@ -104,8 +119,12 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
           className="block field-sizing-content max-h-[min(25dvh,12rem)] min-h-9 w-full resize-none bg-transparent px-2 py-1.5 text-base wrap-anywhere outline-none"
         />
         <div className="flex flex-wrap items-center justify-end gap-1">
-          <p id={id} className={`min-w-24 grow basis-24 px-2 text-xs ${over > 0 ? "text-danger" : "text-faint"}`}>
-            {over > 0 ? t("composer.length.over", { over }) : text("writing.queued.hint")}
+          <p
+            id={id}
+            role={conflict ? "alert" : undefined}
+            className={`min-w-24 grow basis-24 px-2 text-xs wrap-anywhere ${over > 0 ? "text-danger" : conflict ? "text-warning" : "text-faint"}`}
+          >
+            {over > 0 ? t("composer.length.over", { over }) : hint()}
           </p>
           <Button look="quiet" className="min-h-8" onClick={close}>
             {t("transcript.cancel")}
