@@ -72,9 +72,38 @@ describe("Back and Forward", () => {
     await page.getByRole("button", { name: "Back", exact: true }).click();
     await mainHeading(page).getByText("Long", { exact: true }).waitFor();
     await expect.poll(() => reading(page)).toBe(inLong);
+    await page.reload();
+    await mainHeading(page).getByText("Long", { exact: true }).waitFor();
+    await atEnd(page); // what was read there is not loaded
+    const nearEnd = await readAt(page, -3_000);
+    await page.reload();
+    await mainHeading(page).getByText("Long", { exact: true }).waitFor();
+    await expect.poll(() => reading(page)).toBe(nearEnd);
+    await page.goBack();
+    await mainHeading(page).getByText("Short", { exact: true }).waitFor();
+    await expect.poll(() => reading(page)).toBe(inShort);
+    await page.goForward();
+    await mainHeading(page).getByText("Long", { exact: true }).waitFor();
     await open(page, "Short"); // a new visit shows the end
     await mainHeading(page).getByText("Short", { exact: true }).waitFor();
     await atEnd(page);
+    await visit.close();
+  });
+
+  test("45 after a reload with a dialog open on a phone, one Back leads to the page before", async () => {
+    const account = await Account.register();
+    const visit = await BrowserWindow.open("/library", account, { viewport: phone });
+    const { page } = visit;
+    await mainHeading(page).getByText("Library", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Show sidebar" }).click();
+    await page.getByRole("link", { name: "New conversation" }).click();
+    await composer(page).waitFor();
+    await page.getByRole("button", { name: "Show sidebar" }).click();
+    await page.waitForFunction(() => (history.state as { inFront?: number } | null)?.inFront === 1);
+    await page.reload();
+    await composer(page).waitFor();
+    await page.goBack();
+    await mainHeading(page).getByText("Library", { exact: true }).waitFor();
     await visit.close();
   });
 

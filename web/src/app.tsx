@@ -64,6 +64,13 @@ const router = createRouter({
   defaultErrorComponent: ErrorPage,
 });
 
+// The page was loaded again with something in front of it, which is closed now.
+if ((history.state as { inFront?: number } | null)?.inFront)
+  import("./controls/back").then(
+    ({ followBack }) => followBack(router.history),
+    () => {}, // loading failed: Back leads to the same page once
+  );
+
 declare module "@tanstack/react-router" {
   interface Register {
     router: typeof router;

@@ -1,6 +1,6 @@
 import { createMemoryHistory } from "@tanstack/react-router";
 import { expect, test } from "vitest";
-import { closeOnBack } from "./back";
+import { closeOnBack, followBack } from "./back";
 
 /** A history with the entries /start and /page, at the last one, and what was closed by Back. */
 function opened() {
@@ -55,4 +55,18 @@ test("Back after a link in a dialog leads to the page of the dialog, and then to
   expect(history.location.pathname).toBe("/page");
   history.back();
   expect([history.location.pathname, closed]).toEqual(["/start", []]);
+});
+
+test("after a reload, Back passes over the entry of what was in front", () => {
+  const history = createMemoryHistory({ initialEntries: ["/start"] });
+  history.push("/page");
+  history.push("/page", { inFront: 1 } as object);
+  followBack(history);
+  history.back();
+  expect(history.location.pathname).toBe("/start");
+  history.forward();
+  expect([history.location.pathname, history.location.state]).toEqual([
+    "/page",
+    expect.not.objectContaining({ inFront: 1 }),
+  ]);
 });

@@ -18,7 +18,7 @@ const stacks = new WeakMap<History, Stack>();
 
 /** Closes by Back until the returned function is called. */
 export function closeOnBack(history: History, close: () => void): () => void {
-  const stack = stacks.get(history) ?? start(history);
+  const stack = followBack(history);
   const one = { close };
   stack.open.push(one);
   // The current entry may be that of a dialog that is closed.
@@ -27,7 +27,10 @@ export function closeOnBack(history: History, close: () => void): () => void {
   return () => void (stack.open = stack.open.filter((other) => other !== one));
 }
 
-function start(history: History): Stack {
+/** Follows Back and Forward. After a reload, the entries of what was in front before are passed over. */
+export function followBack(history: History): Stack {
+  const known = stacks.get(history);
+  if (known !== undefined) return known;
   const stack: Stack = { open: [] };
   stacks.set(history, stack);
   let before = depthOf(history);

@@ -9,14 +9,29 @@ export interface Reading {
 /** The most entries that are kept. */
 const maxEntries = 200;
 
-const readings = new Map<string, Reading>();
+const storageKey = "turnstone-readings";
+
+/** They survive a reload, as the entries of the history do. */
+const readings = new Map(stored());
+
+function stored(): [string, Reading][] {
+  try {
+    return JSON.parse(sessionStorage.getItem(storageKey) ?? "[]") as [string, Reading][];
+  } catch {
+    return []; // the storage cannot be read
+  }
+}
 
 /** Keeps where the reader is; null: at the end, where a conversation opens. */
 export function keepReading(entry: string, reading: Reading | null): void {
   readings.delete(entry);
-  if (reading === null) return;
-  readings.set(entry, reading);
+  if (reading !== null) readings.set(entry, reading);
   if (readings.size > maxEntries) readings.delete(readings.keys().next().value!);
+  try {
+    sessionStorage.setItem(storageKey, JSON.stringify([...readings]));
+  } catch {
+    // The storage cannot be written; a reload then shows the end.
+  }
 }
 
 export const keptReading = (entry: string | undefined): Reading | null => readings.get(entry ?? "") ?? null;

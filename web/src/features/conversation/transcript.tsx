@@ -120,10 +120,18 @@ function useKeptReading(id: string, rows: readonly Row[]): Reading | null {
   return reading;
 }
 
-/** Keeps where the reader is when the history leaves an entry of the conversation. */
+/** Keeps where the reader is when the history leaves an entry of the conversation, and when the page is left. */
 function useKeepReading(id: string, read: () => Reading | null): void {
   const entry = useEntry(id);
-  useLayoutEffect(() => (entry === undefined ? undefined : () => keepReading(entry, read())), [entry, read]);
+  useLayoutEffect(() => {
+    if (entry === undefined) return;
+    const keep = () => keepReading(entry, read());
+    window.addEventListener("pagehide", keep);
+    return () => {
+      window.removeEventListener("pagehide", keep);
+      keep();
+    };
+  }, [entry, read]);
 }
 
 /** Returns the key of the row that was the last one when the view last followed the end; null: none. */
