@@ -87,6 +87,24 @@ describe("parts of the app that are loaded later", () => {
     await page.getByRole("dialog").getByRole("combobox").waitFor();
     await visit.close();
   });
+
+  test("a dialog that an upgrade of the service has replaced opens after a reload, and the text stays", async () => {
+    const visit = await BrowserWindow.open("/health", await Account.register());
+    const { page } = visit;
+    await page.goto(url);
+    await composer(page).fill("Still here");
+    await page.route(/\/assets\/palette-/, (route) => route.fulfill({ status: 404 }));
+    await page.keyboard.press("Control+k");
+    const reload = page.getByRole("button", { name: "Reload" });
+    await reload.waitFor();
+    await page.unrouteAll();
+    await reload.press("Enter");
+    await reload.waitFor({ state: "detached" });
+    await expect.poll(() => composer(page).inputValue()).toBe("Still here");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").getByRole("combobox").waitFor();
+    await visit.close();
+  });
 });
 
 describe("changes on other devices", () => {

@@ -1,6 +1,6 @@
 // Components whose code is loaded later than the app.
 import { useEffect, useEffectEvent, useState, type ComponentType, type ReactNode } from "react";
-import { useLocalization } from "../messages/localization";
+import { useLocalization, type Localization } from "../messages/localization";
 import { loadable } from "./loadable";
 import { toast } from "./toast";
 
@@ -14,6 +14,12 @@ interface Options<P> {
   Placeholder?: ComponentType<P>;
   /** Called when the code cannot be loaded, to close what was opened. Without it, rendering throws the error. */
   onFailure?: (props: P) => void;
+}
+
+/** Says that a part of the app could not be loaded. After an upgrade of the service, only the reloaded page has it. */
+export function reportPartFailure(t: Localization["t"]): void {
+  const action = { label: t("pages.error.reload"), run: () => location.reload() };
+  toast(t("pages.part_failed"), { kind: "problem", action });
 }
 
 /**
@@ -34,7 +40,7 @@ export function deferred<P extends object>(
     const { t } = useLocalization();
     const fail = useEffectEvent((error: unknown) => {
       if (onFailure === undefined) return setFailure({ error });
-      toast(t("pages.part_failed"), { kind: "problem" });
+      reportPartFailure(t);
       onFailure(props);
     });
     useEffect(() => {

@@ -1,6 +1,6 @@
 // The research task that the composer starts in place of a turn, if the user has chosen that.
 import { useNavigate } from "@tanstack/react-router";
-import { toast } from "../../controls/toast";
+import { reportPartFailure } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
 import { idle, isUsable, loadStart, longestQuestion, maxQuestionFiles, useResearchMode } from "../research";
 import { endNewChat } from "./new-chat";
@@ -36,7 +36,7 @@ export function useResearch(chat: Chat, way: SendState, onStarted: () => void): 
   const submit = async () => {
     if (!canSend) return;
     const module = await loadStart().catch(() => null);
-    if (module === null) return void toast(t("pages.part_failed"), { kind: "problem" });
+    if (module === null) return reportPartFailure(t);
     if (!(await module.startResearch(id, text.trim(), files, () => drafts.createConversation(id)))) return;
     drafts.empty(id, { text, files });
     onStarted();
