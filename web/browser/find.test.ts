@@ -160,6 +160,7 @@ describe("finding text in a long conversation", () => {
       expect((await highlighted(page, "find")).length, query).toBe(count);
     };
     for (const [query, count, marked] of inRich) await expectFound(query, count, marked);
+    await expectAccessible(page, "every kind of part");
     await expectFound("row 55", 1, "Row 55"); // in the folded message of the user
     // A formula is found as it is written, and marked as a whole.
     for (const [query, start] of [

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { actingMessages } from "./acting";
+import { approvingMessages } from "./approving";
 import { artifactMessages } from "./artifact-panel";
 import { branchingMessages } from "./branching";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
+import { explainingMessages } from "./explaining";
 import { findingMessages } from "./finding";
 import { instructionMessages } from "./instructions";
 import { notifyingMessages } from "./notifying";
@@ -22,10 +24,12 @@ describe("messages of the app", () => {
       const messages: Record<string, unknown> = {
         ...(await language.load()),
         ...actingMessages[tag],
+        ...approvingMessages[tag],
         ...artifactMessages[tag],
         ...branchingMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
+        ...explainingMessages[tag],
         ...findingMessages[tag],
         ...instructionMessages[tag],
         ...notifyingMessages[tag],
@@ -40,10 +44,12 @@ describe("messages of the app", () => {
       const inEnglish: Record<string, unknown> = {
         ...english,
         ...actingMessages["en"],
+        ...approvingMessages["en"],
         ...artifactMessages["en"],
         ...branchingMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
+        ...explainingMessages["en"],
         ...findingMessages["en"],
         ...instructionMessages["en"],
         ...notifyingMessages["en"],

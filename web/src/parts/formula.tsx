@@ -52,7 +52,7 @@ export const Formula = memo(function Formula({ tex, display }: { tex: string; di
       className={
         display
           ? "block overflow-x-auto overflow-y-hidden py-2 text-center"
-          : "inline-block max-w-full overflow-x-auto overflow-y-hidden align-bottom"
+          : "-me-0.5 inline-block max-w-full overflow-x-auto overflow-y-hidden pe-0.5 align-bottom" // KaTeX draws 2px too far
       }
     />
   );

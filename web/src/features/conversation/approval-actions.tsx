@@ -4,8 +4,8 @@ import type { Refusal } from "../../api/client";
 import { Button } from "../../controls/button";
 import { FormError } from "../../controls/form-error";
 import type { PartApproval } from "../../generated/events";
-import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { approvingMessages, type ApprovingMessageKey } from "../../messages/approving";
+import { useMessages } from "../../messages/localization";
 import { ApprovalEditor } from "./approval-editor";
 import type { Decision, Sending } from "./decisions";
 
@@ -19,7 +19,7 @@ interface ActionsProps {
 }
 
 export function ApprovalActions({ approval, sending, onDecide }: ActionsProps) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const [open, setOpen] = useState<"edit" | "reject" | null>(null);
   const edit = useRef<HTMLButtonElement>(null);
   const reject = useRef<HTMLButtonElement>(null);
@@ -47,24 +47,24 @@ export function ApprovalActions({ approval, sending, onDecide }: ActionsProps) {
         <>
           <div className="flex flex-wrap gap-2 max-sm:flex-col">
             <Button look="primary" icon="check" disabled={busy} onClick={() => onDecide({ decision: "approve_once" })}>
-              {t("transcript.approval.approve")}
+              {t("approving.approve")}
             </Button>
             {can("approve_for_conversation") && (
               <Button disabled={busy} onClick={() => onDecide({ decision: "approve_for_conversation" })}>
-                {t("transcript.approval.approve_conversation")}
+                {t("approving.approve_conversation")}
               </Button>
             )}
             {can("approve_with_edits") && (
               <Button ref={edit} icon="edit" disabled={busy} onClick={() => setOpen("edit")}>
-                {t("transcript.approval.edit")}
+                {t("approving.edit")}
               </Button>
             )}
             <Button ref={reject} icon="close" disabled={busy} onClick={() => setOpen("reject")}>
-              {t("transcript.approval.reject")}
+              {t("approving.reject")}
             </Button>
           </div>
           {can("approve_for_conversation") && (
-            <p className="mt-2 text-xs text-faint">{t("transcript.approval.approve_conversation.hint")}</p>
+            <p className="mt-2 text-xs text-faint">{t("approving.approve_conversation.hint")}</p>
           )}
         </>
       )}
@@ -74,7 +74,7 @@ export function ApprovalActions({ approval, sending, onDecide }: ActionsProps) {
 }
 
 function Progress({ sending }: { sending: Sending | undefined }) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   return (
     <>
       <div role="status" className="mt-2 text-soft empty:hidden">
@@ -91,18 +91,18 @@ function Progress({ sending }: { sending: Sending | undefined }) {
   );
 }
 
-function progressOf(retry: Refusal | null): MessageKey {
-  if (retry === null) return "transcript.approval.sending";
-  return retry.status === 401 ? "transcript.approval.signed_out" : "transcript.approval.sending_again";
+function progressOf(retry: Refusal | null): ApprovingMessageKey {
+  if (retry === null) return "approving.sending";
+  return retry.status === 401 ? "approving.signed_out" : "approving.sending_again";
 }
 
 function Refused({ refusal }: { refusal: Refusal }) {
-  const { t } = useLocalization();
-  if (refusal.status === 404) return t("transcript.approval.gone");
-  if (refusal.code === "approval_changed") return t("transcript.approval.changed");
+  const t = useMessages(approvingMessages);
+  if (refusal.status === 404) return t("approving.gone");
+  if (refusal.code === "approval_changed") return t("approving.changed");
   const fields = refusal.problem?.errors ?? [];
   const detail = fields.length === 0 ? refusal.detail : fields.map(({ message }) => message).join("; ");
-  return t("transcript.approval.refused", { detail });
+  return t("approving.refused", { detail });
 }
 
 interface RejectionProps {
@@ -112,7 +112,7 @@ interface RejectionProps {
 }
 
 function Rejection({ busy, onSend, onCancel }: RejectionProps) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const [reason, setReason] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => field.current?.focus(), []);
@@ -130,7 +130,7 @@ function Rejection({ busy, onSend, onCancel }: RejectionProps) {
       }}
     >
       <label className="flex flex-col gap-1.5 font-medium">
-        {t("transcript.approval.reason")}
+        {t("approving.reason")}
         <textarea
           ref={field}
           dir="auto"
@@ -140,14 +140,14 @@ function Rejection({ busy, onSend, onCancel }: RejectionProps) {
           onChange={(event) => setReason(event.target.value)}
           className="rounded-md border border-edge bg-raised px-3 py-2 text-base font-normal md:text-sm"
         />
-        <span className="font-normal text-faint">{t("transcript.approval.reason.hint")}</span>
+        <span className="font-normal text-faint">{t("approving.reason.hint")}</span>
       </label>
       <div className="flex flex-wrap gap-2">
         <Button type="submit" look="danger" icon="close" disabled={busy}>
-          {t("transcript.approval.reject")}
+          {t("approving.reject")}
         </Button>
         <Button look="quiet" disabled={busy} onClick={onCancel}>
-          {t("transcript.approval.back")}
+          {t("approving.back")}
         </Button>
       </div>
     </form>

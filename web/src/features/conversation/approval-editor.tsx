@@ -1,8 +1,8 @@
 // Edits the input of a call before it is approved: a form if all values are simple, otherwise the JSON.
 import { useEffect, useId, useRef, useState } from "react";
 import { Button } from "../../controls/button";
-import { useLocalization } from "../../messages/localization";
-import type { MessageKey } from "../../messages/catalog";
+import { approvingMessages, type ApprovingMessageKey } from "../../messages/approving";
+import { useMessages } from "../../messages/localization";
 import { fieldsOf, readInput, readNumber, type FieldValue } from "./approval-input";
 
 interface EditorProps {
@@ -13,7 +13,7 @@ interface EditorProps {
 }
 
 export function ApprovalEditor({ input, busy, onSend, onCancel }: EditorProps) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const fields = fieldsOf(input);
   const [texts, setTexts] = useState<Record<string, string>>(() =>
     Object.fromEntries((fields ?? []).map(([name, value]) => [name, String(value)])),
@@ -46,9 +46,9 @@ export function ApprovalEditor({ input, busy, onSend, onCancel }: EditorProps) {
       {fields === null ? (
         <TextArea
           name=""
-          label={t("transcript.approval.json")}
+          label={t("approving.json")}
           value={json}
-          problem={wrong === "" ? "transcript.approval.edit.not_json" : null}
+          problem={wrong === "" ? "approving.edit.not_json" : null}
           onChange={setJSON}
         />
       ) : (
@@ -71,7 +71,7 @@ export function ApprovalEditor({ input, busy, onSend, onCancel }: EditorProps) {
               name={name}
               label={name}
               value={texts[name] ?? ""}
-              problem={wrong === name ? "transcript.approval.edit.not_number" : null}
+              problem={wrong === name ? "approving.edit.not_number" : null}
               onChange={change}
             />
           );
@@ -79,10 +79,10 @@ export function ApprovalEditor({ input, busy, onSend, onCancel }: EditorProps) {
       )}
       <div className="flex flex-wrap gap-2">
         <Button type="submit" look="primary" icon="check" disabled={busy}>
-          {t("transcript.approval.edit.send")}
+          {t("approving.edit.send")}
         </Button>
         <Button look="quiet" disabled={busy} onClick={onCancel}>
-          {t("transcript.approval.back")}
+          {t("approving.back")}
         </Button>
       </div>
     </form>
@@ -108,12 +108,12 @@ interface TextAreaProps {
   name: string;
   label: string;
   value: string;
-  problem: MessageKey | null;
+  problem: ApprovingMessageKey | null;
   onChange(text: string): void;
 }
 
 function TextArea({ name, label, value, problem, onChange }: TextAreaProps) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const id = useId();
   return (
     <div className="flex flex-col gap-1">

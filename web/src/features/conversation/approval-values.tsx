@@ -2,17 +2,18 @@
 import { Fragment } from "react";
 import { Disclosure } from "../../parts/disclosure";
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { approvingMessages } from "../../messages/approving";
+import { useMessages } from "../../messages/localization";
 import { piecesOf, revealHidden } from "./approval-input";
 
 export function ApprovalInput({ input, marked }: { input: unknown; marked: readonly string[] }) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const isObject = input !== null && typeof input === "object" && !Array.isArray(input);
   const entries = isObject ? Object.entries(input) : null;
   const json = JSON.stringify(input, null, 2);
   return (
     <div className="mt-3">
-      <p className="text-faint">{t("transcript.approval.input")}</p>
+      <p className="text-faint">{t("approving.input")}</p>
       {entries !== null && entries.length > 0 && (
         <dl className="mt-1 grid max-h-80 grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 overflow-y-auto rounded-md bg-sunken px-3 py-2 max-sm:grid-cols-1 max-sm:gap-y-0">
           {entries.map(([name, value]) => (
@@ -29,7 +30,7 @@ export function ApprovalInput({ input, marked }: { input: unknown; marked: reado
       )}
       {marked.length > 0 && (
         <>
-          <p className="mt-1.5 text-warning">{t("transcript.approval.marked")}</p>
+          <p className="mt-1.5 text-warning">{t("approving.marked")}</p>
           {/* A part that the lines contain in another spelling is highlighted nowhere else. */}
           <ul className="flex flex-wrap gap-x-3 gap-y-1">
             {marked.map((part) => (
@@ -40,7 +41,7 @@ export function ApprovalInput({ input, marked }: { input: unknown; marked: reado
           </ul>
         </>
       )}
-      <Disclosure icon={<Icon name="fileText" size={16} />} label={t("transcript.approval.json")}>
+      <Disclosure icon={<Icon name="fileText" size={16} />} label={t("approving.json")}>
         <pre
           dir="ltr"
           tabIndex={0}

@@ -4,7 +4,8 @@ import { memo, useEffect, useRef, type ReactNode } from "react";
 import { useSecondsUntil, formatSeconds } from "../../controls/countdown";
 import { Icon, type IconName } from "../../controls/icon";
 import type { PartApproval } from "../../generated/events";
-import { useLocalization } from "../../messages/localization";
+import { approvingMessages } from "../../messages/approving";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { announce } from "../../parts/announcements";
 import { ApprovalActions } from "./approval-actions";
 import { ApprovalInput } from "./approval-values";
@@ -18,7 +19,7 @@ interface ApprovalProps {
 }
 
 export const Approval = memo(function Approval({ turnID, approval, waits }: ApprovalProps) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const sending = useDecisions(({ byID }) => byID[approval.approval_id]);
   const section = useRef<HTMLElement>(null);
   const known: Resolution | null =
@@ -38,7 +39,7 @@ export const Approval = memo(function Approval({ turnID, approval, waits }: Appr
     <section
       ref={section}
       tabIndex={-1}
-      aria-label={t("transcript.approval.of", { action: approval.action })}
+      aria-label={t("approving.of", { action: approval.action })}
       data-approval={pending ? "pending" : "decided"}
       className={`my-3 scroll-my-4 rounded-lg text-sm ${pending ? "border border-edge bg-raised p-4 shadow-rest" : ""}`}
     >
@@ -56,24 +57,24 @@ export const Approval = memo(function Approval({ turnID, approval, waits }: Appr
 
 /** Announces a request, and its resolution if this page has shown the request. */
 function useAnnouncements(approval: PartApproval, pending: boolean, known: Resolution | null): void {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const { action, summary } = approval;
   const asked = useRef(false);
   const decision = known?.decision;
   useEffect(() => {
     if (pending && !asked.current) {
       asked.current = true;
-      announce(t("transcript.approval.announced", { action, summary }));
+      announce(t("approving.announced", { action, summary }));
     }
     if (decision !== undefined && asked.current) {
       asked.current = false;
-      announce(t(`transcript.approval.decided.${decision}`));
+      announce(t(`approving.decided.${decision}`));
     }
   }, [pending, decision, action, summary, t]);
 }
 
 function Request({ approval }: { approval: PartApproval }) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   const { action, summary, effects, reasons, risk, reversibility, scope } = approval;
   return (
     <>
@@ -92,25 +93,25 @@ function Request({ approval }: { approval: PartApproval }) {
       </p>
       <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 max-sm:grid-cols-1 max-sm:gap-y-0.5">
         {reasons.length > 0 && (
-          <Row label={t("transcript.approval.reasons")}>
+          <Row label={t("approving.reasons")}>
             <Sentences list={reasons} />
           </Row>
         )}
         {effects.length > 0 && (
-          <Row label={t("transcript.approval.effects")}>
+          <Row label={t("approving.effects")}>
             <Sentences list={effects} />
           </Row>
         )}
         {scope.resource !== "" && (
-          <Row label={t("transcript.approval.resource")}>
+          <Row label={t("approving.resource")}>
             <bdi>{scope.resource}</bdi>
           </Row>
         )}
-        <Row label={t("transcript.approval.risk")}>
-          <Strong if={risk === "high" || risk === "critical"}>{t(`transcript.approval.risk.${risk}`)}</Strong>
+        <Row label={t("approving.risk")}>
+          <Strong if={risk === "high" || risk === "critical"}>{t(`approving.risk.${risk}`)}</Strong>
         </Row>
-        <Row label={t("transcript.approval.undo")}>
-          <Strong if={reversibility === "irreversible"}>{t(`transcript.approval.undo.${reversibility}`)}</Strong>
+        <Row label={t("approving.undo")}>
+          <Strong if={reversibility === "irreversible"}>{t(`approving.undo.${reversibility}`)}</Strong>
         </Row>
       </dl>
       <ApprovalInput input={approval.input} marked={approval.marked ?? []} />
@@ -141,16 +142,17 @@ function Strong({ if: strong, children }: { if: boolean; children: ReactNode }) 
 }
 
 function Expiry({ at }: { at: string }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(approvingMessages);
   const left = useSecondsUntil(Date.parse(at));
   // The service decides when it has expired: the clock of this device may be wrong.
-  if (left === 0) return <p className="text-faint">{t("transcript.approval.expires_now")}</p>;
+  if (left === 0) return <p className="text-faint">{t("approving.expires_now")}</p>;
   const [value, unit] = left >= 7_200 ? [left / 3_600, "hour"] : [left / 60, "minute"];
   const time =
     left < 120
       ? formatSeconds(left, intl)
       : intl.formatNumber(Math.floor(value), { style: "unit", unit, unitDisplay: "long" });
-  return <p className="text-faint tabular-nums">{t("transcript.approval.expires", { time })}</p>;
+  return <p className="text-faint tabular-nums">{t("approving.expires", { time })}</p>;
 }
 
 const resolvedIcons: Readonly<Record<Resolution["decision"], IconName>> = {
@@ -164,16 +166,16 @@ const resolvedIcons: Readonly<Record<Resolution["decision"], IconName>> = {
 
 /** late: this page sent another decision, after this one. */
 function Resolved({ resolution: { decision, reason = "" }, late }: { resolution: Resolution; late: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(approvingMessages);
   return (
     <div className="flex items-start gap-2 text-soft">
       <span className="mt-0.5">
         <Icon name={resolvedIcons[decision]} size={16} />
       </span>
       <div className="min-w-0">
-        {late && <p className="text-warning">{t("transcript.approval.too_late")}</p>}
-        <p>{t(`transcript.approval.decided.${decision}`)}</p>
-        {reason !== "" && <p className="wrap-anywhere">{t("transcript.approval.reason_was", { reason })}</p>}
+        {late && <p className="text-warning">{t("approving.too_late")}</p>}
+        <p>{t(`approving.decided.${decision}`)}</p>
+        {reason !== "" && <p className="wrap-anywhere">{t("approving.reason_was", { reason })}</p>}
       </div>
     </div>
   );

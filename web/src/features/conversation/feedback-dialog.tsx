@@ -3,7 +3,8 @@ import { useState } from "react";
 import type { Schemas } from "../../api/client";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import { useLocalization } from "../../messages/localization";
+import { explainingMessages } from "../../messages/explaining";
+import { useMessages } from "../../messages/localization";
 
 type Feedback = Schemas["Feedback"];
 
@@ -22,7 +23,7 @@ interface FeedbackDialogProps {
 }
 
 export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProps) {
-  const { t } = useLocalization();
+  const t = useMessages(explainingMessages);
   const [chosen, setChosen] = useState<ReadonlySet<Feedback["reasons"][number]>>(new Set(feedback.reasons));
   const [comment, setComment] = useState(feedback.comment);
   const toggle = (reason: Feedback["reasons"][number]) =>
@@ -32,11 +33,7 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
       return next;
     });
   return (
-    <Dialog
-      title={t(`transcript.feedback.why_${feedback.rating}`)}
-      description={t("transcript.feedback.hint")}
-      onClose={onClose}
-    >
+    <Dialog title={t(`explaining.why_${feedback.rating}`)} description={t("explaining.hint")} onClose={onClose}>
       <form
         className="flex flex-col gap-4"
         onSubmit={(event) => {
@@ -45,19 +42,19 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
         }}
       >
         <fieldset className="flex flex-wrap gap-2">
-          <legend className="sr-only">{t("transcript.feedback.reasons")}</legend>
+          <legend className="sr-only">{t("explaining.reasons")}</legend>
           {reasons[feedback.rating].map((reason) => (
             <label
               key={reason}
               className="flex min-h-8 cursor-pointer items-center rounded-md border border-line px-3 text-sm text-soft hover:bg-hover has-checked:border-edge has-checked:bg-sunken has-checked:font-medium has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-accent pointer-coarse:min-h-11"
             >
               <input type="checkbox" className="sr-only" checked={chosen.has(reason)} onChange={() => toggle(reason)} />
-              {t(`transcript.feedback.reason.${reason}`)}
+              {t(`explaining.reason.${reason}`)}
             </label>
           ))}
         </fieldset>
         <label className="flex flex-col gap-1.5 text-sm font-medium">
-          {t("transcript.feedback.comment")}
+          {t("explaining.comment")}
           <textarea
             dir="auto"
             rows={3}
@@ -70,7 +67,7 @@ export function FeedbackDialog({ feedback, onClose, onSave }: FeedbackDialogProp
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t("transcript.cancel")}</Button>
           <Button type="submit" look="primary">
-            {t("transcript.feedback.send")}
+            {t("explaining.send")}
           </Button>
         </div>
       </form>
