@@ -40,7 +40,8 @@ type FoundPage struct {
 	Next     int                 // depth of the last message that was searched; 0: all were
 }
 
-// findTextSQL reads the messages after a depth by key, one after the other, until they have @bytes.
+// findTextSQL reads the messages after a depth by key, one after the other, until they have @bytes. Without the limit of one, all
+// messages of the account might be read first, to join them.
 const findTextSQL = `
 	with recursive scanned (depth, bytes, message_id, role, parts) as (
 		select @after::int, 0::bigint, null::uuid, null::text, null::json
@@ -51,7 +52,10 @@ const findTextSQL = `
 			select source_branch_id from branch_segments
 			where account_id = @account and branch_id = @branch and to_depth > s.depth
 			order by to_depth limit 1) g
-		join messages m on m.account_id = @account and m.branch_id = g.source_branch_id and m.depth = s.depth + 1
+		cross join lateral (
+			select depth, message_id, role, parts from messages
+			where account_id = @account and branch_id = g.source_branch_id and depth = s.depth + 1
+			limit 1) m
 		where s.bytes < @bytes and s.depth < @to::int
 	)
 	select depth, bytes, message_id, role, coalesce((

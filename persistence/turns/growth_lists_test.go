@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"turnstone/persistence/approvals"
+	"turnstone/persistence/conversations"
+	"turnstone/persistence/storetest"
 )
 
 // busyAccountSQL gives an account conversations, each with a branch and a turn.
@@ -44,4 +46,26 @@ func listsOfTheAccountReadOnlyAPage(t *testing.T, w meteredWorld) {
 			}
 		})
 	}
+}
+
+func TestFindingAFrequentTextReadsFewMessages(t *testing.T) {
+	metered(t, findingAFrequentTextReadsFewMessages)
+}
+
+func findingAFrequentTextReadsFewMessages(t *testing.T, w meteredWorld) {
+	id := storetest.NewConversation(t, w.DB, w.Account, "Long").ConversationID
+	w.Database.Fill(t, `
+		with head as (
+			update branches set head_depth = $3::int where account_id = $1 and conversation_id = $2 returning branch_id)
+		insert into messages (account_id, message_id, conversation_id, branch_id, depth, role, status, parts)
+		select $1, gen_random_uuid(), $2, branch_id, n, 'user', 'complete', '[{"type":"text","text":"The tide."}]' from head, generate_series(1, $3::int) n`,
+		w.Account, id, historyRows)
+	w.analyze()
+	wantPages(w.World, "a page of the messages with a frequent text", 150, func() {
+		page, err := w.DB.Conversations.FindText(t.Context(), w.Account, &conversations.FindQuery{ConversationID: id, Text: "tide", Limit: 10})
+		w.Must(err)
+		if len(page.Messages) != 10 || page.Next != 10 {
+			t.Errorf("found %d messages up to %d", len(page.Messages), page.Next)
+		}
+	})
 }
