@@ -210,6 +210,7 @@ describe("the queue", () => {
     const { page } = visit;
     await waiting(page).getByRole("button", { name: "Edit" }).press("Enter");
     const editor = waiting(page).getByRole("textbox", { name: "Edit the queued message" });
+    await expectFocus(editor);
     await editor.fill("Mention the stars.");
     await account.request("PATCH", `${path}/${follow_up_id}`, {
       state: "queued",
@@ -265,7 +266,9 @@ describe("the queue", () => {
     const visit = await BrowserWindow.open(`/c/${conversation}`, account);
     const { page } = visit;
     await waiting(page).getByRole("button", { name: "Edit: One." }).press("Enter");
-    await waiting(page).getByRole("textbox", { name: "Edit the queued message" }).fill("One and two.");
+    const editor = waiting(page).getByRole("textbox", { name: "Edit the queued message" });
+    await expectFocus(editor); // the cursor is at the end from then on
+    await editor.fill("One and two.");
     await page.reload();
     await expect.poll(() => composer(page).inputValue()).toBe("One and two.");
     expect(await queue(account, conversation)).toEqual(["queued: One."]);
