@@ -17,6 +17,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/providers/extract"
+	"turnstone/providers/extract/extracttest"
 )
 
 // command returns the command of a child with a behaviour.
@@ -34,18 +35,18 @@ func opened(content string) func() (io.ReadCloser, error) {
 
 // thumbnailOf returns a picture with a side of this length, as JSON has it.
 func thumbnailOf(side int) string {
-	return base64.StdEncoding.EncodeToString([]byte(picture("jpeg", side, 1)))
+	return base64.StdEncoding.EncodeToString([]byte(extracttest.Picture("jpeg", side, 1)))
 }
 
 func TestAnEncryptedArchiveIsFound(t *testing.T) {
 	e := extract.New(command("read")...)
-	tides := []entry{{"tides.txt", "Tides come and go."}}
+	tides := []extracttest.Entry{{Name: "tides.txt", Body: "Tides come and go."}}
 	for content, want := range map[string]bool{
-		encryptedZip(tides):                                   true,
-		zipped(tides):                                         false,
-		encryptedZip(tides)[:100]:                             false, // damaged
-		zipped([]entry{{"a", "b"}, {"a", "b"}}):               false,
-		zipped([]entry{{"bomb", strings.Repeat("0", 4<<20)}}): false,
+		extracttest.EncryptedZip(tides):                                                        true,
+		extracttest.Zip(tides):                                                                 false,
+		extracttest.EncryptedZip(tides)[:100]:                                                  false, // damaged
+		extracttest.Zip([]extracttest.Entry{{Name: "a"}, {Name: "a"}}):                         false,
+		extracttest.Zip([]extracttest.Entry{{Name: "bomb", Body: strings.Repeat("0", 4<<20)}}): false,
 	} {
 		if got, err := e.Encrypted(t.Context(), opened(content), "application/zip"); err != nil || got != want {
 			t.Errorf("%d bytes: %t, %v", len(content), got, err)
@@ -158,7 +159,7 @@ func TestAMissingProgramIsAnError(t *testing.T) {
 func TestTheProcessThatBecomesPdftotextKeepsItsAddressSpace(t *testing.T) {
 	e := extract.New(command("watch")...)
 	for range 10 { // the moment is short
-		if x, err := readWith(t, e, onePage("Tides"), "application/pdf"); err != nil || x.Text != "Tides\n" {
+		if x, err := readWith(t, e, extracttest.OnePage("Tides"), "application/pdf"); err != nil || x.Text != "Tides\n" {
 			t.Fatalf("%+v, %v", x, err)
 		}
 	}
@@ -178,10 +179,10 @@ func replaceProgram(t *testing.T, program, script string) {
 func TestAPDFWhoseTextMustNotBeCopiedIsNotEncrypted(t *testing.T) {
 	replaceProgram(t, "pdftotext", "echo Copying of text from this document is not allowed. >&2; exit 3")
 	e := extract.New(command("read")...)
-	if is, err := e.Encrypted(t.Context(), opened(onePage("x")), "application/pdf"); err != nil || is {
+	if is, err := e.Encrypted(t.Context(), opened(extracttest.OnePage("x")), "application/pdf"); err != nil || is {
 		t.Errorf("%t, %v", is, err)
 	}
-	if x, err := readWith(t, e, onePage("x"), "application/pdf"); err != nil || x.Reason != protocol.TextEncrypted {
+	if x, err := readWith(t, e, extracttest.OnePage("x"), "application/pdf"); err != nil || x.Reason != protocol.TextEncrypted {
 		t.Errorf("%+v, %v", x, err)
 	}
 }
@@ -191,16 +192,16 @@ func TestAPDFWhoseCharactersCannotBeReadIsNotEmpty(t *testing.T) {
 	const report = `echo "Syntax Error: Missing language pack for 'Adobe-Japan1' mapping" >&2; `
 	for printed, want := range map[string]string{`printf '\f'`: `failed no_reader`, `printf 'Tides\f'`: `done [no_font Adobe-Japan1] jpeg 396x512 wwww of 1 page 1 "Tides"`} {
 		replaceProgram(t, "pdftotext", report+printed)
-		x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
-		if err != nil || strings.ReplaceAll(summary(x), `\n`, "") != want {
-			t.Errorf("%s, %v", summary(x), err)
+		x, err := readWith(t, extract.New(command("read")...), extracttest.OnePage("x"), "application/pdf")
+		if err != nil || strings.ReplaceAll(extracttest.Summary(x), `\n`, "") != want {
+			t.Errorf("%s, %v", extracttest.Summary(x), err)
 		}
 	}
 }
 
 func TestPdftotextIsLimited(t *testing.T) {
 	replaceProgram(t, "pdftotext", "echo $(ulimit -v; ulimit -t; ulimit -n; ulimit -f; ulimit -c)")
-	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
+	x, err := readWith(t, extract.New(command("read")...), extracttest.OnePage("x"), "application/pdf")
 	if err != nil || x.Text != "1048576 30 64 0 0\n" {
 		t.Errorf("%+v, %v", x, err)
 	}
@@ -221,12 +222,12 @@ func TestWhatDrawsAPageIsNotTrusted(t *testing.T) {
 		drawn  bool
 	}{
 		"nothing": {"exit 0", false}, "a failure": {"echo x; exit 1", false}, "no end": {"exec yes", false}, "a text": {script("Tides"), false},
-		"a JPEG": {script(picture("jpeg", 30, 20)), false}, "half a PNG": {script(picture("png", 30, 20)[:60]), false},
-		"a PNG": {script(picture("png", 30, 20)), true}, "a PNG with a program behind it": {script(picture("png", 30, 20) + "<script>"), true},
+		"a JPEG": {script(extracttest.Picture("jpeg", 30, 20)), false}, "half a PNG": {script(extracttest.Picture("png", 30, 20)[:60]), false},
+		"a PNG": {script(extracttest.Picture("png", 30, 20)), true}, "a PNG with a program behind it": {script(extracttest.Picture("png", 30, 20) + "<script>"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			replaceProgram(t, "pdftoppm", c.script)
-			x, err := readWith(t, extract.New(command("read")...), onePage("Tides"), "application/pdf")
+			x, err := readWith(t, extract.New(command("read")...), extracttest.OnePage("Tides"), "application/pdf")
 			if err != nil || x.State != protocol.TextDone || x.Text != "Tides\n" || (x.Thumbnail != nil) != c.drawn || x.Picture != nil || bytes.Contains(x.Thumbnail, []byte("script")) {
 				t.Errorf("%+v, %v", x, err)
 			}
@@ -236,7 +237,7 @@ func TestWhatDrawsAPageIsNotTrusted(t *testing.T) {
 
 func TestWithoutPdftotextAPDFHasNoReader(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	x, err := readWith(t, extract.New(command("read")...), onePage("x"), "application/pdf")
+	x, err := readWith(t, extract.New(command("read")...), extracttest.OnePage("x"), "application/pdf")
 	if err != nil || x.State != protocol.TextFailed || x.Reason != protocol.TextNoReader {
 		t.Errorf("%+v, %v", x, err)
 	}

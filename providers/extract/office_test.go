@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"turnstone/providers/extract"
+	"turnstone/providers/extract/extracttest"
 )
 
 // fakeOffice converts every document to the one in a file.
@@ -24,9 +25,9 @@ while [ $# -gt 1 ]; do case "$1" in --convert-to) to=$2;; --outdir) out=$2;; esa
 
 func TestADocumentOfOldOfficeIsConverted(t *testing.T) {
 	for mediaType, c := range map[string]struct{ converted, want string }{
-		"application/msword":            {word(paragraph("Tides")), `done "Tides\n"`},
-		"application/vnd.ms-excel":      {workbook(map[string][][]any{"A": {{"x", 1}}}, "A"), `done of 1 sheet 1 (A) "x\t1\n"`},
-		"application/vnd.ms-powerpoint": {zipped(slideParts("Tides")), `done of 1 slide 1 "Tides\n"`},
+		"application/msword":            {extracttest.Word(extracttest.Paragraph("Tides")), `done "Tides\n"`},
+		"application/vnd.ms-excel":      {extracttest.Workbook(map[string][][]any{"A": {{"x", 1}}}, "A"), `done of 1 sheet 1 (A) "x\t1\n"`},
+		"application/vnd.ms-powerpoint": {extracttest.Zip(extracttest.SlideParts("Tides")), `done of 1 slide 1 "Tides\n"`},
 	} {
 		fakeOffice(t, c.converted)
 		if got := readIn(t, "en", "old", mediaType); got != c.want {

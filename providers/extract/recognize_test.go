@@ -41,7 +41,7 @@ func scan(pages ...image.Image) string {
 			texts[i] = "Tides"
 		}
 	}
-	of := document("", texts...)
+	of := extracttest.PDF("", texts...)
 	for _, one := range pages {
 		if one == nil {
 			continue
@@ -74,16 +74,16 @@ func readIn(t *testing.T, language, content, mediaType string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return summary(x)
+	return extracttest.Summary(x)
 }
 
 func TestTheTextOfScansAndPicturesIsRecognized(t *testing.T) {
 	replaceProgram(t, "tesseract", fakeTesseract)
-	page := pictureOf("png", extracttest.Quarters(1200, 800))
+	page := extracttest.PictureOf("png", extracttest.Quarters(1200, 800))
 	for _, c := range []struct{ name, language, mediaType, content, want string }{
-		{"a scan", "en", "application/pdf", onePage(""), `done [recognized 1] jpeg 396x512 wwww of 1 page 1 "Low water\nat\n\neng\n"`},
-		{"a page of a document is a scan", "ja", "application/pdf", document("", "Tides", ""), `done [recognized 1] jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Low water\nat\n\njpn+eng\n"`},
-		{"a document with text", "en", "application/pdf", onePage("Tides"), `done jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
+		{"a scan", "en", "application/pdf", extracttest.OnePage(""), `done [recognized 1] jpeg 396x512 wwww of 1 page 1 "Low water\nat\n\neng\n"`},
+		{"a page of a document is a scan", "ja", "application/pdf", extracttest.PDF("", "Tides", ""), `done [recognized 1] jpeg 396x512 wwww of 2 page 1 "Tides\n" page 2 "Low water\nat\n\njpn+eng\n"`},
+		{"a document with text", "en", "application/pdf", extracttest.OnePage("Tides"), `done jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
 		{"a picture", "de-CH", "image/png", page, `done [recognized 1] 1200x800 jpeg 512x341 rgbw "Low water\nat\n\neng\n"`},
 	} {
 		if got := readIn(t, c.language, c.content, c.mediaType); got != c.want {
@@ -94,7 +94,7 @@ func TestTheTextOfScansAndPicturesIsRecognized(t *testing.T) {
 
 func TestAScanOfManyPagesIsRecognizedInPart(t *testing.T) {
 	replaceProgram(t, "tesseract", fakeTesseract)
-	got := readIn(t, "en", document("", make([]string, extract.MaxRecognized+2)...), "application/pdf")
+	got := readIn(t, "en", extracttest.PDF("", make([]string, extract.MaxRecognized+2)...), "application/pdf")
 	if !strings.HasPrefix(got, "done [recognized 30] [pages_no_text 2]") {
 		t.Error(got)
 	}
@@ -102,10 +102,10 @@ func TestAScanOfManyPagesIsRecognizedInPart(t *testing.T) {
 
 func TestWhatIsNotRecognizedIsSaid(t *testing.T) {
 	for name, c := range map[string]struct{ script, mediaType, content, want string }{
-		"it fails":                   {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exit 1`, "application/pdf", onePage(""), `no_text no_text jpeg 395x512 wwww of 1`},
-		"it has no languages":        {`exit 1`, "application/pdf", onePage(""), `no_text no_ocr jpeg 395x512 wwww of 1`},
-		"it is not sure":             {strings.NewReplacer("96.5", "41", "91", "42", "88", "43", "90", "44").Replace(fakeTesseract), "image/png", pictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
-		"it prints no table":         {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exec yes`, "image/png", pictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
+		"it fails":                   {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exit 1`, "application/pdf", extracttest.OnePage(""), `no_text no_text jpeg 395x512 wwww of 1`},
+		"it has no languages":        {`exit 1`, "application/pdf", extracttest.OnePage(""), `no_text no_ocr jpeg 395x512 wwww of 1`},
+		"it is not sure":             {strings.NewReplacer("96.5", "41", "91", "42", "88", "43", "90", "44").Replace(fakeTesseract), "image/png", extracttest.PictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
+		"it prints no table":         {`[ "$1" = --list-langs ] && printf 'x\neng\n' && exit; exec yes`, "image/png", extracttest.PictureOf("png", extracttest.Quarters(40, 20)), `none 40x20 jpeg 40x20 rgbw`},
 		"the picture cannot be read": {fakeTesseract, "image/png", "x", `failed damaged`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestWhatIsNotRecognizedIsSaid(t *testing.T) {
 
 func TestWithoutTesseractAScanHasNoText(t *testing.T) {
 	only(t, "pdftotext", "pdftoppm")
-	if got := readIn(t, "en", onePage(""), "application/pdf"); got != `no_text no_ocr jpeg 395x512 wwww of 1` {
+	if got := readIn(t, "en", extracttest.OnePage(""), "application/pdf"); got != `no_text no_ocr jpeg 395x512 wwww of 1` {
 		t.Error(got)
 	}
 }
@@ -146,12 +146,12 @@ func TestTesseractRecognizesText(t *testing.T) {
 		t.Fatal("tesseract-ocr is not installed: run make debian-test")
 	}
 	page := photo("Low water is at noon.", "High water is at six.")
-	for mediaType, content := range map[string]string{"image/png": pictureOf("png", page), "application/pdf": scan(page), "image/tiff": pictureOf("tiff", page)} {
+	for mediaType, content := range map[string]string{"image/png": extracttest.PictureOf("png", page), "application/pdf": scan(page), "image/tiff": extracttest.PictureOf("tiff", page)} {
 		if got := readIn(t, "en", content, mediaType); !strings.Contains(got, "[recognized 1]") || !strings.Contains(got, `Low water is at noon.\nHigh water is at six.`) {
 			t.Errorf("%s: %s", mediaType, got)
 		}
 	}
-	if got := readIn(t, "en", pictureOf("png", extracttest.Quarters(1200, 800)), "image/png"); got != `none 1200x800 jpeg 512x341 rgbw` {
+	if got := readIn(t, "en", extracttest.PictureOf("png", extracttest.Quarters(1200, 800)), "image/png"); got != `none 1200x800 jpeg 512x341 rgbw` {
 		t.Errorf("a picture without text: %s", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestTheLanguageOfTheAccountChoosesTheData(t *testing.T) {
 
 func TestAPictureInHEICIsDecodedByAnotherProgram(t *testing.T) {
 	decoded := filepath.Join(t.TempDir(), "decoded.png")
-	if err := os.WriteFile(decoded, []byte(pictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
+	if err := os.WriteFile(decoded, []byte(extracttest.PictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for script, want := range map[string]string{
@@ -203,7 +203,7 @@ func TestHEICAndAVIFAreDecoded(t *testing.T) {
 	}
 	folder := t.TempDir()
 	source := filepath.Join(folder, "a.png")
-	if err := os.WriteFile(source, []byte(pictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(extracttest.PictureOf("png", extracttest.Quarters(1200, 800))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ mediaType, name string }{{"image/heic", "a.heic"}, {"image/avif", "a.avif"}} {

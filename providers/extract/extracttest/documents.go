@@ -1,4 +1,4 @@
-package extract_test
+package extracttest
 
 import (
 	"archive/zip"
@@ -21,27 +21,23 @@ import (
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 	"golang.org/x/text/encoding"
-
-	"turnstone/providers/extract/extracttest"
 )
 
-// The contents of the tests are built here, so that each shows what is special about it.
+// Entry is an entry of an archive.
+type Entry struct{ Name, Body string }
 
-// entry is an entry of an archive.
-type entry struct{ name, body string }
-
-// zipped returns an archive. change, if not nil, changes the header of each entry.
-func zipped(entries []entry, change ...func(*zip.FileHeader)) string {
+// Zip returns an archive. change, if not nil, changes the header of each entry.
+func Zip(entries []Entry, change ...func(*zip.FileHeader)) string {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, e := range entries {
-		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate}
+		header := &zip.FileHeader{Name: e.Name, Method: zip.Deflate}
 		for _, one := range change {
 			one(header)
 		}
 		w, err := z.CreateHeader(header)
 		if err == nil {
-			_, err = w.Write([]byte(e.body))
+			_, err = w.Write([]byte(e.Body))
 		}
 		if err != nil {
 			panic(err)
@@ -53,15 +49,15 @@ func zipped(entries []entry, change ...func(*zip.FileHeader)) string {
 	return b.String()
 }
 
-// encryptedZip returns an archive whose entries have the flag of encryption, also in the directory.
-func encryptedZip(entries []entry) string {
-	return zipped(entries, func(h *zip.FileHeader) { h.Flags |= 1 })
+// EncryptedZip returns an archive whose entries have the flag of encryption, also in the directory.
+func EncryptedZip(entries []Entry) string {
+	return Zip(entries, func(h *zip.FileHeader) { h.Flags |= 1 })
 }
 
 const head = `<?xml version="1.0" encoding="UTF-8"?>`
 
-func office(main string, rest ...entry) []entry {
-	return append([]entry{
+func office(main string, rest ...Entry) []Entry {
+	return append([]Entry{
 		{"[Content_Types].xml", head + `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>`},
 		{"_rels/.rels", head + relations("officeDocument", main)},
 	}, rest...)
@@ -79,13 +75,15 @@ func relations(kindsAndTargets ...string) string {
 
 const wordSpace = `xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"`
 
-func wordParts(body string) []entry {
-	return office("word/document.xml", entry{"word/document.xml", head + `<w:document ` + wordSpace + `><w:body>` + body + `</w:body></w:document>`})
+func wordParts(body string) []Entry {
+	return office("word/document.xml", Entry{"word/document.xml", head + `<w:document ` + wordSpace + `><w:body>` + body + `</w:body></w:document>`})
 }
 
-func word(body string) string { return zipped(wordParts(body)) }
+// Word returns a text document with the content of its body.
+func Word(body string) string { return Zip(wordParts(body)) }
 
-func paragraph(text string) string { return `<w:p><w:r><w:t>` + text + `</w:t></w:r></w:p>` }
+// Paragraph returns a paragraph of a text document.
+func Paragraph(text string) string { return `<w:p><w:r><w:t>` + text + `</w:t></w:r></w:p>` }
 
 func run(properties, text string) string {
 	return `<w:r><w:rPr>` + properties + `</w:rPr><w:t>` + text + `</w:t></w:r>`
@@ -109,24 +107,25 @@ const numbering = `<w:numbering ` + wordSpace + `><w:abstractNum w:abstractNumId
 const openSpaces = `xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"` +
 	` xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0" xmlns:presentation="p" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:fo="f"`
 
-func openParts(text string) []entry { return openBody("text", text) }
+func openParts(text string) []Entry { return openBody("text", text) }
 
-func openBody(body, text string, styles ...string) []entry {
-	return []entry{
+func openBody(body, text string, styles ...string) []Entry {
+	return []Entry{
 		{"mimetype", "application/vnd.oasis.opendocument.text"},
 		{"content.xml", head + `<office:document-content ` + openSpaces + `>` + strings.Join(styles, "") + `<office:body><office:` + body + `>` + text + `</office:` + body + `></office:body></office:document-content>`},
 	}
 }
 
 // styledParts is openParts with the styles H and W of hidden and white text, and the style L of lists.
-func styledParts(text string) []entry {
+func styledParts(text string) []Entry {
 	return openBody("text", text, `<office:automatic-styles><style:style style:name="H"><style:text-properties text:display="none"/></style:style><style:style style:name="W"><style:text-properties fo:color="#FFFFFF"/></style:style>`+
 		`<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/><text:list-level-style-number text:level="2" style:num-format="a" text:display-levels="2"/></text:list-style></office:automatic-styles>`)
 }
 
-func slideParts(slides ...string) []entry {
+// SlideParts returns the entries of a presentation with a text on each slide.
+func SlideParts(slides ...string) []Entry {
 	const spaces = `xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
-	var parts []entry
+	var parts []Entry
 	var order strings.Builder
 	var targets []string
 	for i, text := range slides {
@@ -134,40 +133,40 @@ func slideParts(slides ...string) []entry {
 		targets = append(targets, "slide", name)
 		fmt.Fprintf(&order, `<p:sldId id="%d" r:id="r%d"/>`, 256+i, i+1)
 		parts = append(parts,
-			entry{"ppt/" + name, head + `<p:sld ` + spaces + `><p:txBody><a:p><a:r><a:t>` + text + `</a:t></a:r><a:fld><a:t>99</a:t></a:fld></a:p></p:txBody></p:sld>`},
+			Entry{"ppt/" + name, head + `<p:sld ` + spaces + `><p:txBody><a:p><a:r><a:t>` + text + `</a:t></a:r><a:fld><a:t>99</a:t></a:fld></a:p></p:txBody></p:sld>`},
 		)
 	}
 	parts = append(parts,
-		entry{"ppt/presentation.xml", head + `<p:presentation ` + spaces + `><p:sldIdLst>` + order.String() + `</p:sldIdLst></p:presentation>`},
-		entry{"ppt/_rels/presentation.xml.rels", head + relations(targets...)},
+		Entry{"ppt/presentation.xml", head + `<p:presentation ` + spaces + `><p:sldIdLst>` + order.String() + `</p:sldIdLst></p:presentation>`},
+		Entry{"ppt/_rels/presentation.xml.rels", head + relations(targets...)},
 	)
 	return office("ppt/presentation.xml", parts...)
 }
 
-func bookParts(chapters ...string) []entry {
+func bookParts(chapters ...string) []Entry {
 	var items, order strings.Builder
-	parts := []entry{
+	parts := []Entry{
 		{"mimetype", "application/epub+zip"},
 		{"META-INF/container.xml", head + `<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/content.opf"/></rootfiles></container>`},
 	}
 	for i, body := range chapters {
 		fmt.Fprintf(&items, `<item id="c%d" href="chapter%%20%d.xhtml" media-type="application/xhtml+xml"/>`, i, i)
 		fmt.Fprintf(&order, `<itemref idref="c%d"/>`, i)
-		parts = append(parts, entry{fmt.Sprintf("OEBPS/chapter %d.xhtml", i), `<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body>` + body + `</body></html>`})
+		parts = append(parts, Entry{fmt.Sprintf("OEBPS/chapter %d.xhtml", i), `<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>T</title></head><body>` + body + `</body></html>`})
 	}
-	return append(parts, entry{"OEBPS/content.opf", head + `<package xmlns="http://www.idpf.org/2007/opf"><manifest>` + items.String() + `</manifest><spine>` + order.String() + `</spine></package>`})
+	return append(parts, Entry{"OEBPS/content.opf", head + `<package xmlns="http://www.idpf.org/2007/opf"><manifest>` + items.String() + `</manifest><spine>` + order.String() + `</spine></package>`})
 }
 
 // without returns parts without those with some names.
-func without(parts []entry, names ...string) []entry {
-	return slices.DeleteFunc(slices.Clone(parts), func(e entry) bool { return slices.Contains(names, e.name) })
+func without(parts []Entry, names ...string) []Entry {
+	return slices.DeleteFunc(slices.Clone(parts), func(e Entry) bool { return slices.Contains(names, e.Name) })
 }
 
 // replaced returns parts with another text in all bodies.
-func replaced(parts []entry, old, new string) []entry {
+func replaced(parts []Entry, old, new string) []Entry {
 	parts = slices.Clone(parts)
 	for i := range parts {
-		parts[i].body = strings.ReplaceAll(parts[i].body, old, new)
+		parts[i].Body = strings.ReplaceAll(parts[i].Body, old, new)
 	}
 	return parts
 }
@@ -185,8 +184,8 @@ func formulas(cells map[string]string) string {
 	return b.String()
 }
 
-// workbook returns a workbook with sheets of rows.
-func workbook(sheets map[string][][]any, order ...string) string {
+// Workbook returns a workbook with sheets of rows.
+func Workbook(sheets map[string][][]any, order ...string) string {
 	f := excelize.NewFile()
 	for i, name := range order {
 		if i == 0 {
@@ -209,8 +208,8 @@ func must(err error) {
 	}
 }
 
-// document returns a PDF with one page for each text. The trailer may have more entries.
-func document(trailer string, pages ...string) string {
+// PDF returns a PDF with one page for each text. The trailer may have more entries.
+func PDF(trailer string, pages ...string) string {
 	var b strings.Builder
 	b.WriteString("%PDF-1.4\n")
 	var offsets []int
@@ -241,7 +240,7 @@ func document(trailer string, pages ...string) string {
 
 // unembedded returns a PDF with a text of a script of East Asia, whose font it does not contain. The text is UTF-16.
 func unembedded(collection, encoding, text string) string {
-	of := document("", "x")
+	of := PDF("", "x")
 	var codes strings.Builder
 	for _, unit := range utf16.Encode([]rune(text)) {
 		fmt.Fprintf(&codes, "%04X", unit)
@@ -251,23 +250,25 @@ func unembedded(collection, encoding, text string) string {
 	return strings.Split(of, "xref\n")[0] + "trailer\n<< /Root 1 0 R >>\n"
 }
 
-func onePage(text string) string { return document("", text) }
+// OnePage returns a PDF with one page; empty: without text.
+func OnePage(text string) string { return PDF("", text) }
 
 // lockedPDF returns a PDF with an unknown password.
 func lockedPDF() string {
-	return document("/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <"+
+	return PDF("/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <"+
 		strings.Repeat("a1", 32)+"> /U <"+strings.Repeat("b2", 32)+"> >>", "secret")
 }
 
 // ole returns the beginning of an encrypted Office document.
 func ole() string { return "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1" + strings.Repeat("\x00", 600) }
 
-// picture returns a black picture.
-func picture(format string, width, height int) string {
-	return pictureOf(format, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White}))
+// Picture returns a black picture.
+func Picture(format string, width, height int) string {
+	return PictureOf(format, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White}))
 }
 
-func pictureOf(format string, of image.Image) string {
+// PictureOf encodes a picture.
+func PictureOf(format string, of image.Image) string {
 	var b bytes.Buffer
 	switch format {
 	case "png":
@@ -281,7 +282,7 @@ func pictureOf(format string, of image.Image) string {
 	case "tiff":
 		must(tiff.Encode(&b, of, nil))
 	case "webp":
-		b.WriteString(extracttest.PlainWebP(of.Bounds().Dx(), of.Bounds().Dy(), of.At(0, 0)))
+		b.WriteString(PlainWebP(of.Bounds().Dx(), of.Bounds().Dy(), of.At(0, 0)))
 	}
 	return b.String()
 }
@@ -311,7 +312,7 @@ func corners(of image.Image) string {
 
 // animation returns a GIF of two pictures. The first one is a corner, the second one fills the whole.
 func animation(width, height int) string {
-	palette := color.Palette{color.Transparent, extracttest.CornerColors[0], extracttest.CornerColors[2]}
+	palette := color.Palette{color.Transparent, CornerColors[0], CornerColors[2]}
 	first, second := image.NewPaletted(image.Rect(0, 0, width/2, height/2), palette), image.NewPaletted(image.Rect(0, 0, width, height), palette)
 	for i := range first.Pix {
 		first.Pix[i] = 1
@@ -340,13 +341,13 @@ func sized(format, picture string, width, height int) string {
 		binary.BigEndian.PutUint16(raw[at+5:], uint16(height))
 		binary.BigEndian.PutUint16(raw[at+7:], uint16(width))
 	case "webp":
-		return extracttest.PlainWebP(width, height, color.White)
+		return PlainWebP(width, height, color.White)
 	}
 	return string(raw)
 }
 
-// noise returns a picture that cannot be compressed.
-func noise(width, height int, transparent bool) image.Image {
+// Noise returns a picture that cannot be compressed.
+func Noise(width, height int, transparent bool) image.Image {
 	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(canvas.Pix)

@@ -1,15 +1,14 @@
-package extract_test
+package extracttest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"testing"
-
-	"turnstone/protocol"
-	"turnstone/providers/extract"
 )
 
 // real are files of the packages that this program is built with or that a computer may have, by package and path. want is a part of
@@ -57,41 +56,42 @@ var real = []struct{ of, path, mediaType, want string }{
 	{"Debian base-files", "/usr/share/common-licenses/GPL-3", "text/plain", "GNU GENERAL PUBLIC LICENSE"},
 }
 
-// TestRealFilesAreRead reads the files that this computer has. Those of modules are where the tests of these modules are.
-func TestRealFilesAreRead(t *testing.T) {
-	folders := map[string]string{}
-	found := 0
+// RealRows are the real files that this computer has. Those of modules are where the tests of these modules are, if the modules
+// are in the cache of Go.
+func RealRows() ([]Row, error) {
+	folders, err := moduleFolders()
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
 	for _, c := range real {
-		file := c.path
-		if !filepath.IsAbs(file) {
-			if _, known := folders[c.of]; !known {
-				out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", c.of).Output()
-				if err != nil {
-					t.Fatalf("%s: %v", c.of, err)
-				}
-				folders[c.of] = strings.TrimSpace(string(out))
-			}
-			file = filepath.Join(folders[c.of], file)
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Logf("%s has no %s here", c.of, c.path)
+		content, err := os.ReadFile(filepath.Join(folders[c.of], c.path))
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		found++
-		x, err := readWith(t, extract.New(command("read")...), string(content), c.mediaType)
 		if err != nil {
-			t.Fatalf("%s: %v", c.path, err)
+			return nil, fmt.Errorf("reading a file of %s: %w", c.of, err)
 		}
-		if got := summary(x); !strings.Contains(got, c.want) && !strings.Contains(x.Text, c.want) {
-			t.Errorf("%s: %s: %.300s\n%.200q", c.of, c.path, got, x.Text)
-		}
-		if x.State == protocol.TextDone && strings.Count(x.Text, "\uFFFD") > 2 {
-			t.Errorf("%s: %d characters were not decoded", c.path, strings.Count(x.Text, "\uFFFD"))
+		rows = append(rows, Row{filepath.Base(c.path), c.mediaType, string(content), c.want})
+	}
+	return rows, nil
+}
+
+func moduleFolders() (map[string]string, error) {
+	list := []string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}
+	for _, c := range real {
+		if !filepath.IsAbs(c.path) && !slices.Contains(list, c.of) {
+			list = append(list, c.of)
 		}
 	}
-	fewest := 30 // those of modules
-	if fmt.Println(found, "real files were read of", len(real)); found < fewest {
-		t.Errorf("%d of %d files were found", found, len(real))
+	out, err := exec.Command("go", list...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("finding modules: %w", err)
 	}
+	folders := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		folders[name] = folder
+	}
+	return folders, nil
 }
