@@ -13,6 +13,7 @@ import (
 
 	"turnstone/actors/upload"
 	"turnstone/http/route"
+	"turnstone/persistence/files"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -294,6 +295,74 @@ func TestAModelThatAcceptsPicturesIsSaidToGetThem(t *testing.T) {
 				t.Errorf("accepted: %t: no %s in %s", pictures, one, got)
 			}
 		}
+	}
+}
+
+// scan reads every content as a scan of twelve pages, of which models get eight, if the first page has a picture.
+func scan(page []byte) files.ReadText {
+	return func(context.Context, io.Reader, string, string) (*protocol.Extraction, error) {
+		x := &protocol.Extraction{State: protocol.TextNoText, Reason: protocol.TextNoOCR, Pages: 12, Thumbnail: page, Picture: page}
+		x.ShowPages(slices.Repeat([][]byte{page}, 7))
+		return x, nil
+	}
+}
+
+func TestThePagesOfAScanArePicturesUntilItIsErased(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, upload.Config{}, func(c *testConfig) { c.AttachmentSpace, c.AttachmentPictures = 100_000, true })
+	c := w.client().register("a@example.com")
+	first, second := c.storeFile("scan 1"), c.storeFile("scan 2")
+	w.readTexts(scan(smallPicture(t, asJPEG)))
+	var made protocol.Conversation
+	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
+	path := "/conversations/" + made.ConversationID.String() + "/attachments"
+	for _, file := range []*protocol.File{first, second} {
+		c.awaitText(file)
+		if got := string(c.expect(200, "GET", "/files/"+file.FileID.String()+"/text", nil).body); !strings.Contains(got, `"notes":[{"kind":"pages_not_shown","count":4}]`) {
+			t.Errorf("%s", got)
+		}
+	}
+	for _, one := range []struct {
+		files []any
+		want  []string
+	}{
+		{[]any{first.FileID}, []string{`"shown":"picture","reason":null,"excerpt":null,"tokens":0,"shown_tokens":12800,"notes":[{"kind":"pages_not_shown","count":4}]`}},
+		{[]any{first.FileID, second.FileID}, []string{ // the newest one first
+			`"shown_tokens":1600,"notes":[{"kind":"pages_not_shown","count":11}]`, `"shown_tokens":11200,"notes":[{"kind":"pages_not_shown","count":5}]`,
+		}},
+	} {
+		got := string(c.expect(200, "POST", path, route.Object{"file_ids": one.files}).body)
+		for _, want := range one.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %s in %s", want, got)
+			}
+		}
+	}
+	c.expect(204, "DELETE", "/files/"+first.FileID.String(), nil)
+	if err := w.DB.Files.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := query[int](w, `select count(*) from file_pages`)[0]; n != 7 {
+		t.Errorf("%d further pages are left of one file", n)
+	}
+}
+
+func TestFurtherPagesHaveTheSpaceThatTextsLeave(t *testing.T) {
+	t.Parallel()
+	page := smallPicture(t, asJPEG)
+	w := quotaWorld(t, files.Quota{Bytes: 1 << 20, Files: 100, TextBytes: int64(8 * len(page))})
+	c := w.client().register("a@example.com")
+	first, second := c.storeFile("scan 1"), c.storeFile("scan 2")
+	w.readTexts(scan(page))
+	notes := map[string]int{}
+	for _, file := range []*protocol.File{first, second} {
+		c.awaitText(file)
+		var read protocol.TextRange
+		c.expect(200, "GET", "/files/"+file.FileID.String()+"/text", nil).into(t, &read)
+		notes[fmt.Sprint(read.Reason != nil && *read.Reason == protocol.TextNoOCR, read.Notes)]++
+	}
+	if notes["true [{pages_not_shown  4}]"] != 1 || notes["true [{pages_not_shown  11}]"] != 1 {
+		t.Errorf("%v", notes)
 	}
 }
 

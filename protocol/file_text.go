@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // TextState is the state of the text of a file.
 type TextState string
 
@@ -34,24 +36,25 @@ type NoteKind string
 
 // The kinds.
 const (
-	NoteEncoding      NoteKind = "encoding"       // the encoding was guessed: Value is its name, Count the certainty in percent
-	NoteHidden        NoteKind = "hidden"         // hidden passages are left out
-	NoteMissingParts  NoteKind = "missing_parts"  // parts that the document names are missing or damaged
-	NotePagesNoText   NoteKind = "pages_no_text"  // pages have no text; they may be pictures
-	NoteNoFont        NoteKind = "no_font"        // characters could not be read; Value names what was missing
-	NoteRecognized    NoteKind = "recognized"     // the text of pages was recognized in pictures, so it may have mistakes
-	NoteFirstPage     NoteKind = "first_page"     // the picture is the first of several pages or frames
-	NoteNoValues      NoteKind = "no_values"      // formulas have no stored value; they are shown as formulas
-	NoteUnreadMembers NoteKind = "unread_members" // attachments or embedded files were not read
-	NotePlain         NoteKind = "plain"          // the structure was too complex; only the words are kept
+	NoteEncoding      NoteKind = "encoding"        // the encoding was guessed: Value is its name, Count the certainty in percent
+	NoteHidden        NoteKind = "hidden"          // hidden passages are left out
+	NoteMissingParts  NoteKind = "missing_parts"   // parts that the document names are missing or damaged
+	NotePagesNoText   NoteKind = "pages_no_text"   // pages have no text; they may be pictures
+	NoteNoFont        NoteKind = "no_font"         // characters could not be read; Value names what was missing
+	NoteRecognized    NoteKind = "recognized"      // the text of pages was recognized in pictures, so it may have mistakes
+	NoteFirstPage     NoteKind = "first_page"      // the picture is the first of several pages or frames
+	NoteNoValues      NoteKind = "no_values"       // formulas have no stored value; they are shown as formulas
+	NoteUnreadMembers NoteKind = "unread_members"  // attachments or embedded files were not read
+	NotePlain         NoteKind = "plain"           // the structure was too complex; only the words are kept
+	NotePagesNotShown NoteKind = "pages_not_shown" // pages of a document of pictures, besides those that models get
 )
 
 // NoteKinds has all of them.
-var NoteKinds = []NoteKind{NoteEncoding, NoteHidden, NoteMissingParts, NotePagesNoText, NoteNoFont, NoteRecognized, NoteFirstPage, NoteNoValues, NoteUnreadMembers, NotePlain}
+var NoteKinds = []NoteKind{NoteEncoding, NoteHidden, NoteMissingParts, NotePagesNoText, NoteNoFont, NoteRecognized, NoteFirstPage, NoteNoValues, NoteUnreadMembers, NotePlain, NotePagesNotShown}
 
 // TextNote is what a reader has left out or had to guess.
 type TextNote struct {
-	Kind  NoteKind `json:"kind" enum:"encoding,hidden,missing_parts,pages_no_text,no_font,recognized,first_page,no_values,unread_members,plain" doc:"encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept."`
+	Kind  NoteKind `json:"kind" enum:"encoding,hidden,missing_parts,pages_no_text,no_font,recognized,first_page,no_values,unread_members,plain,pages_not_shown" doc:"encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept. pages_not_shown: the last pages of a document of pictures, which models do not get."`
 	Value string   `json:"value,omitempty" doc:"The encoding or the script."`
 	Count int      `json:"count,omitempty" doc:"How many; of an encoding, the certainty in percent."`
 }
@@ -85,11 +88,27 @@ type Extraction struct {
 	Height    int         `json:"height,omitempty"`
 	Thumbnail []byte      `json:"thumbnail,omitempty"` // of a picture, as JPEG or PNG; nil: it has none
 	Picture   []byte      `json:"picture,omitempty"`   // a larger version, for models
+	Further   [][]byte    `json:"-"`                   // the pages behind the first one of a document of pictures, for models
 	Tokens    int         `json:"tokens,omitempty"`    // estimated
 	Truncated bool        `json:"truncated,omitempty"`
 	Notes     []TextNote  `json:"notes,omitempty"` // what was left out or guessed
 	Text      string      `json:"text,omitempty"`
 	Blocks    []TextBlock `json:"blocks,omitempty"` // ordered, without overlaps
+}
+
+// ShowPages makes pictures the pages that models get besides the first one.
+func (x *Extraction) ShowPages(further [][]byte) {
+	x.Further = further
+	x.Notes = WithPagesNotShown(x.Notes, x.Pages-1-len(further))
+}
+
+// WithPagesNotShown returns notes that say how many pages are not shown.
+func WithPagesNotShown(notes []TextNote, count int) []TextNote {
+	others := slices.DeleteFunc(slices.Clone(notes), func(n TextNote) bool { return n.Kind == NotePagesNotShown })
+	if count <= 0 {
+		return others
+	}
+	return append(others, TextNote{Kind: NotePagesNotShown, Count: count})
 }
 
 // TextRange is a range of the text of a file.

@@ -57,6 +57,8 @@ func sentence(n protocol.TextNote) string {
 		return fmt.Sprintf("The text of %d pages was recognized in pictures, so it may have mistakes.", n.Count)
 	case protocol.NoteFirstPage:
 		return fmt.Sprintf("The picture is the first of %d pages or frames. The others are not shown.", n.Count)
+	case protocol.NotePagesNotShown:
+		return fmt.Sprintf("Its last pages are not shown: %d.", n.Count)
 	case protocol.NoteNoValues:
 		return fmt.Sprintf("Formulas without a stored value are shown as formulas: %d.", n.Count)
 	case protocol.NoteUnreadMembers:

@@ -42,6 +42,36 @@ func TestAModelThatAcceptsPicturesGetsThem(t *testing.T) {
 	}
 }
 
+func TestADocumentOfPicturesIsShownInItsFirstPages(t *testing.T) {
+	store := memory{}
+	scan, letter, tide := store.addPicture("scan.pdf", []byte(png)), store.addPicture("letter.pdf", []byte(png)), store.addPicture("tide.png", []byte(png))
+	for id, pages := range map[protocol.FileID]int{scan: 20, letter: 3} {
+		store[id].State, store[id].Reason, store[id].Width, store[id].Height, store[id].Pages = protocol.TextNoText, protocol.TextNoOCR, 0, 0, pages
+		store[id].Pictures = min(pages, maxPictures)
+	}
+	store[scan].Notes = []protocol.TextNote{{Kind: protocol.NotePagesNotShown, Count: 12}}
+	for space, want := range map[int][]string{
+		1_000_000: {
+			`pages="20" notes="Its last pages are not shown: 16." id="` + scan.String() + "\">\nThe pages 1 to 4 of this file are the pictures 1 to 4 of this message.",
+			`pages="3" id="` + letter.String() + "\">\nThe pages 1 to 3 of this file are the pictures 5 to 7 of this message.", "This file is picture 8 of this message.",
+		},
+		4 * share * pictureSpace: {
+			"Its last pages are not shown: 19.", "This file is picture 1 of this message.", "Its last pages are not shown: 1.", "The pages 1 to 2 of this file are the pictures 2 to 3 of this message.", "This file is picture 4 of this message.",
+		},
+	} {
+		shown, _, _, err := (&Files{Store: store, Space: space, Pictures: true}).Show(t.Context(), []turnlog.HistoryMessage{says("", scan, letter, tide)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(texts(shown), "")
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("in %d bytes: no %s in %s", space, part, got)
+			}
+		}
+	}
+}
+
 func TestTheNewestPicturesAreShown(t *testing.T) {
 	store := memory{}
 	var ids []protocol.FileID

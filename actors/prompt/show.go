@@ -56,8 +56,9 @@ func PlanTexts(sizes []int, space int) []int {
 type Store interface {
 	// FileHeads returns what is known of files besides their texts. Files that do not exist any more are absent.
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
-	// FilePicture returns a file as a picture for a model, of at most 512 KiB. It is nil if there is none any more.
-	FilePicture(ctx context.Context, account protocol.AccountID, file protocol.FileID) ([]byte, error)
+	// FilePictures returns at most most pictures of a file for a model, each of at most 512 KiB: one, or the first pages of a document of
+	// pictures. There is none any more if the file was deleted.
+	FilePictures(ctx context.Context, account protocol.AccountID, file protocol.FileID, most int) ([][]byte, error)
 	// FileContent returns the text of a file. It is empty if the file does not exist any more.
 	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)
 	// ProjectFileHeads is FileHeads for the newest files of a project.
@@ -108,13 +109,17 @@ func (f *Files) Show(ctx context.Context, history []turnlog.HistoryMessage) (sho
 	if err != nil {
 		return nil, nil, false, err
 	}
-	space := SpaceBeside(len(pictures), f.Space)
+	count := 0
+	for _, contents := range pictures {
+		count += len(contents)
+	}
+	space := SpaceBeside(count, f.Space)
 	plan := PlanTexts(sizes, space)
 	ranked := rankable(sizes, plan)
 	for i, most := range plan {
 		message := &shown[last[ids[i]]]
-		if content := pictures[ids[i]]; content != nil {
-			show(message, i+1, heads[ids[i]], content)
+		if contents := pictures[ids[i]]; len(contents) > 0 {
+			show(message, i+1, heads[ids[i]], contents)
 			continue
 		}
 		section, source, err := f.section(ctx, i+1, ids[i], heads[ids[i]], most, ranked[i])

@@ -55,12 +55,15 @@ func (m memory) ProjectFileHeads(context.Context, protocol.AccountID, protocol.P
 // addPicture adds a picture.
 func (m memory) addPicture(name string, content []byte) protocol.FileID {
 	id := protocol.DeriveFileID(protocol.NewUploadID())
-	m[id] = &stored{FileHead: turnlog.FileHead{FileID: id, Filename: name, MediaType: "image/webp", State: protocol.TextNone, Width: 30, Height: 20, HasPicture: true}, picture: content}
+	m[id] = &stored{FileHead: turnlog.FileHead{FileID: id, Filename: name, MediaType: "image/webp", State: protocol.TextNone, Width: 30, Height: 20, Pictures: 1}, picture: content}
 	return id
 }
 
-func (m memory) FilePicture(_ context.Context, _ protocol.AccountID, id protocol.FileID) ([]byte, error) {
-	return m[id].picture, nil
+func (m memory) FilePictures(_ context.Context, _ protocol.AccountID, id protocol.FileID, most int) (contents [][]byte, err error) {
+	if m[id].picture == nil {
+		return nil, nil
+	}
+	return slices.Repeat([][]byte{m[id].picture}, min(most, m[id].Pictures)), nil
 }
 
 // says returns a message of the user with files.

@@ -118,6 +118,7 @@ func startService(ctx context.Context, config *settings.Config, in *folder.Folde
 			return nil, err
 		}
 	}
+	s.extractor.ShowPages = s.acceptsPictures()
 	if err := s.openTools(); err != nil {
 		return nil, err
 	}

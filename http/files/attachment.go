@@ -29,11 +29,11 @@ type PreparedFile struct {
 	FileID      protocol.FileID     `json:"file_id"`
 	Filename    string              `json:"filename"`
 	TextState   protocol.TextState  `json:"text_state" enum:"pending,done,none,no_text,failed" doc:"The state of the text."`
-	Shown       *string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
+	Shown       *string             `json:"shown" enum:"whole,passages,picture,nothing" doc:"What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown; a document of pictures has up to 8, its first pages, of which those are shown for which others leave room. Null while the file is being read (reason processing): a turn waits up to a minute for it."`
 	Reason      *string             `json:"reason" enum:"processing,encrypted,damaged,too_complex,no_reader,unreadable,text_limit,no_ocr,no_text,no_space,no_pictures" doc:"Why the model gets nothing, or why that is not known yet: the file is still being read (processing), it could not be read (as in GET …/text), it has no text, or only pictures of text that the service cannot recognize (no_ocr), there is no more space, or not every model accepts pictures. Null if the model gets something."`
 	Excerpt     *string             `json:"excerpt" doc:"The first 500 characters of the text; null if there is none."`
 	Tokens      int                 `json:"tokens" doc:"The estimated number of tokens of the whole text."`
-	ShownTokens int                 `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of a picture at most."`
+	ShownTokens int                 `json:"shown_tokens" doc:"The estimated number of tokens that the model gets, of pictures at most."`
 	Notes       []protocol.TextNote `json:"notes" doc:"What was left out of the text or had to be guessed."`
 }
 
@@ -94,15 +94,22 @@ func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFil
 	for i, id := range in.Body.FileIDs {
 		prepared.Data[i] = PreparedFile{FileID: id, Filename: found[id].Filename, TextState: found[id].TextState, Notes: []protocol.TextNote{}}
 	}
-	sizes, isPicture, unseen := make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
+	sizes, has, unseen := make([]int, len(in.Body.FileIDs)), make([]int, len(in.Body.FileIDs)), make([]bool, len(in.Body.FileIDs))
 	for _, head := range heads { // without one that was deleted since
 		i := slices.Index(in.Body.FileIDs, head.FileID)
-		isPicture[i], unseen[i] = h.Pictures && head.HasPicture, !h.Pictures && head.HasPicture
+		if unseen[i] = !h.Pictures && head.Pictures > 0; !unseen[i] {
+			has[i] = head.Pictures
+		}
 		prepared.Data[i].Notes = head.Notes
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
-	pictures := prompt.PlanPictures(isPicture, h.Space)
-	for i, shown := range prompt.PlanTexts(sizes, prompt.SpaceBeside(count(pictures), h.Space)) {
+	pictures := prompt.PlanPictures(has, h.Space)
+	for _, head := range heads {
+		if i := slices.Index(in.Body.FileIDs, head.FileID); pictures[i] > 0 {
+			prepared.Data[i].Notes = prompt.NotesBeside(&head, pictures[i])
+		}
+	}
+	for i, shown := range prompt.PlanTexts(sizes, prompt.SpaceBeside(sum(pictures), h.Space)) {
 		file := &prepared.Data[i]
 		text, err := h.Texts.Text(ctx, account, file.FileID, 0, excerptBytes)
 		if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // deleted since
@@ -112,13 +119,13 @@ func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFil
 			file.Excerpt = excerptOf(text.Text)
 		}
 		switch {
-		case pictures[i]:
-			file.show("picture", llm.PictureTokens)
+		case pictures[i] > 0:
+			file.show("picture", pictures[i]*llm.PictureTokens)
 		case file.TextState == protocol.TextPending:
 			file.Reason = new(stillRead)
 		case shown == 0:
 			file.show("nothing", 0)
-			file.Reason = new(whyNothing(text, sizes[i], isPicture[i], unseen[i]))
+			file.Reason = new(whyNothing(text, sizes[i], has[i] > 0, unseen[i]))
 		case shown == sizes[i]:
 			file.show("whole", file.Tokens)
 		default:
@@ -149,11 +156,9 @@ func excerptOf(text string) *string {
 	return &excerpt
 }
 
-func count(flags []bool) (set int) {
-	for _, flag := range flags {
-		if flag {
-			set++
-		}
+func sum(of []int) (all int) {
+	for _, one := range of {
+		all += one
 	}
-	return set
+	return all
 }

@@ -111,6 +111,7 @@ func populate(w *storetest.World) {
 		`insert into share_files (account_id, share_id, n, file_id, filename) select s.account_id, s.share_id, 1, f.file_id, 'canary-7f3a9' from shares s join files f using (account_id) where s.account_id = $1`,
 		`insert into file_texts (account_id, file_id, state, size) select account_id, file_id, 'done', 12 from files where account_id = $1`,
 		`insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) select account_id, file_id, 0, 12, 'canary-7f3a9', '[]' from files where account_id = $1`,
+		`insert into file_pages (account_id, file_id, page, picture) select account_id, file_id, 2, 'canary-7f3a9' from files where account_id = $1`,
 		`insert into mails (account_id, mail_id, kind, recipient, expires_at) values ($1, gen_random_uuid(), 'password_reset', 'canary-7f3a9@example.com', now() + interval '1 hour')`,
 		`update accounts set pending_email = 'canary-7f3a9@example.net', pending_email_expires_at = now() + interval '1 day' where account_id = $1`,
 		`insert into approvals (account_id, approval_id, turn_id, conversation_id, body, tool_name, resource, definition, created_at, expires_at)

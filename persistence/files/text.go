@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,40 +79,6 @@ func (s *Texts) Text(ctx context.Context, account protocol.AccountID, id protoco
 		r.Offset = min(offset, r.Size)
 	}
 	return r, nil
-}
-
-const thumbnailSQL = `
-	select t.thumbnail from files f join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id
-	where f.account_id = @account and f.file_id = @file and t.thumbnail is not null and ` + readable
-
-// Thumbnail returns the thumbnail of a picture or a PDF, a JPEG or PNG of at most 128 KiB. The error is protocol.CodeNotFound if the
-// file has none.
-func (s *Texts) Thumbnail(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error) {
-	picture, err := pg.Row(ctx, s.db, account, pgx.RowTo[[]byte], thumbnailSQL, pgx.NamedArgs{"account": account, "file": id})
-	if err != nil {
-		return nil, fmt.Errorf("reading a thumbnail: %w", err)
-	}
-	return picture, nil
-}
-
-// hasPicture selects the files that a model can get as a picture: pictures, and documents that have no text.
-const hasPicture = `t.thumbnail is not null and (t.state in ('none', 'no_text') or f.kind = 'image')`
-
-const pictureSQL = `
-	select coalesce(t.picture, t.thumbnail) ` + fromFiles + `
-	where f.account_id = @account and f.file_id = @file and ` + hasPicture
-
-// FilePicture returns a picture for a model, a JPEG or PNG of at most 512 KiB; nil if the file has none. It is the thumbnail if no
-// model accepted pictures when the file was read.
-func (s *Texts) FilePicture(ctx context.Context, account protocol.AccountID, id protocol.FileID) ([]byte, error) {
-	picture, err := pg.Row(ctx, s.db, account, pgx.RowTo[[]byte], pictureSQL, pgx.NamedArgs{"account": account, "file": id})
-	if protocol.CodeOf(err) == protocol.CodeNotFound {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a picture: %w", err)
-	}
-	return picture, nil
 }
 
 // chunk is a piece of a text.
@@ -213,6 +180,7 @@ const (
 	update file_texts set state = @state, reason = nullif(@reason, ''), pages = nullif(@pages, 0), width = nullif(@width, 0), height = nullif(@height, 0),
 		thumbnail = @thumbnail, picture = @picture, size = @size, tokens = @tokens, truncated = @truncated, notes = @notes, read_at = now()
 	where account_id = @account and file_id = @file`
+	insertPageSQL  = `insert into file_pages (account_id, file_id, page, picture) values (@account, @file, @page, @picture)`
 	insertChunkSQL = `
 	insert into file_text_chunks (account_id, file_id, start_at, end_at, text, blocks) values (@account, @file, @start, @end, @text, @blocks)`
 )
@@ -390,6 +358,10 @@ func (s *Texts) open(ctx context.Context, job ExtractArgs) (io.ReadCloser, error
 // storeText stores what was read, unless another run of the job has stored it.
 func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extraction) error {
 	err := s.storeWithin(ctx, job, x)
+	if errors.Is(err, errTextLimit) && len(x.Further) > 0 {
+		x.ShowPages(nil)
+		err = s.storeWithin(ctx, job, x)
+	}
 	if errors.Is(err, errTextLimit) {
 		err = s.storeWithin(ctx, job, &protocol.Extraction{
 			State: protocol.TextFailed, Reason: protocol.TextLimit, Pages: x.Pages, Width: x.Width, Height: x.Height, Thumbnail: x.Thumbnail,
@@ -401,16 +373,24 @@ func (s *Texts) storeText(ctx context.Context, job ExtractArgs, x *protocol.Extr
 const (
 	lockTextsSQL = `select 1 from file_totals where account_id = @account for update`
 	textBytesSQL = `select coalesce(sum(size), 0)::bigint from file_texts where account_id = @account`
+	// pageBytesSQL counts the texts, too: pages have what texts leave.
+	pageBytesSQL = `
+	select ((select coalesce(sum(size), 0) from file_texts where account_id = @account)
+		+ (select coalesce(sum(octet_length(picture)), 0) from file_pages where account_id = @account))::bigint`
 )
 
 var errTextLimit = errors.New("the account has as much text as is kept of one account")
 
-// checkLimit returns errTextLimit if the account cannot have another text of a size. It locks the totals of the account.
-func (s *Texts) checkLimit(ctx context.Context, tx *pg.Tx, size int, args pgx.NamedArgs) error {
+// checkLimit returns errTextLimit if the account cannot have another text, or further pages, of a size. It locks the totals of the
+// account.
+func (s *Texts) checkLimit(ctx context.Context, tx *pg.Tx, storedSQL string, size int, args pgx.NamedArgs) error {
+	if size == 0 {
+		return nil
+	}
 	var stored int64
 	_, err := tx.Exec(ctx, lockTextsSQL, args)
 	if err == nil {
-		err = tx.QueryRow(ctx, textBytesSQL, args).Scan(&stored)
+		err = tx.QueryRow(ctx, storedSQL, args).Scan(&stored)
 	}
 	if err != nil {
 		return fmt.Errorf("reading how much text an account has: %w", err)
@@ -444,10 +424,11 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 		if err != nil {
 			return fmt.Errorf("storing the text of a file: %w", err)
 		}
-		if len(x.Text) > 0 {
-			if err := s.checkLimit(ctx, tx, len(x.Text), args); err != nil {
-				return err
-			}
+		if err := s.checkLimit(ctx, tx, textBytesSQL, len(x.Text), args); err != nil {
+			return err
+		}
+		if err := s.checkLimit(ctx, tx, pageBytesSQL, len(bytes.Join(x.Further, nil)), args); err != nil {
+			return err
 		}
 		batch := &pgx.Batch{}
 		for _, c := range chunksOf(x) {
@@ -460,6 +441,9 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 			})
 			search.IndexSection(batch, account, file, c.StartAt, c.Text)
 		}
+		for i, page := range x.Further {
+			batch.Queue(insertPageSQL, pgx.NamedArgs{"account": account, "file": file, "page": i + 2, "picture": page})
+		}
 		batch.Queue(endTextSQL, args)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing the text of a file: %w", err)
@@ -470,7 +454,7 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 
 const headColumns = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
-		coalesce(t.tokens, 0), coalesce(` + hasPicture + `, false), coalesce(t.reason, ''), coalesce(t.notes, '[]')
+		coalesce(t.tokens, 0), ` + pictures + `, coalesce(t.reason, ''), coalesce(t.notes, '[]')
 	` + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`

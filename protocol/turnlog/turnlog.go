@@ -339,11 +339,11 @@ type FileHead struct {
 	Filename      string
 	MediaType     string
 	State         protocol.TextState
-	Pages         int  // or sheets, slides, chapters; 0: the type has none, or they are not known
-	Width, Height int  // of a picture, in pixels; 0: not known
-	Size          int  // of the text, in bytes
-	Tokens        int  // of the text; estimated
-	HasPicture    bool // a model can get it as a picture
+	Pages         int // or sheets, slides, chapters; 0: the type has none, or they are not known
+	Width, Height int // of a picture, in pixels; 0: not known
+	Size          int // of the text, in bytes
+	Tokens        int // of the text; estimated
+	Pictures      int // as which a model can get it: of a document of pictures its first pages; 0: none
 	Reason        protocol.TextReason
 	Notes         []protocol.TextNote // what of it was left out or guessed
 }

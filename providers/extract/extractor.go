@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -27,6 +28,8 @@ type Extractor struct {
 	// CheckSpace returns an error while the disk of the contents that are being read is nearly full; nil: never. It is set
 	// before the first call.
 	CheckSpace func() error
+	// ShowPages: of documents of pictures, several pages are drawn for models. It is set before the first call, too.
+	ShowPages bool
 }
 
 // lane limits the children of a task, so that those of one task do not wait for those of the other.
@@ -177,7 +180,7 @@ func (e *Extractor) recognizePicture(ctx context.Context, of *os.File, mediaType
 	}
 }
 
-// finishPDF adds what is recognized in the pages without text, and the first page as a picture.
+// finishPDF adds what is recognized in the pages without text, and pages as pictures.
 func (e *Extractor) finishPDF(ctx context.Context, of *os.File, x *protocol.Extraction, recognizing func() *recognizer) *protocol.Extraction {
 	if len(x.Blocks) < x.Pages && recognizing != nil {
 		if r := recognizing(); r != nil {
@@ -186,29 +189,38 @@ func (e *Extractor) finishPDF(ctx context.Context, of *os.File, x *protocol.Extr
 			x.Reason = protocol.TextNoOCR
 		}
 	}
-	e.showFirstPage(ctx, of, x)
+	e.showPages(ctx, of, x)
 	return x
 }
 
-// showFirstPage adds a thumbnail of the first page of a PDF, and of one without text a picture for models. It adds none if the page
+// showPages adds a thumbnail of the first page of a PDF, and of one without text pictures for models. It adds none if the first page
 // cannot be drawn.
-func (e *Extractor) showFirstPage(ctx context.Context, of *os.File, x *protocol.Extraction) {
-	page := e.firstPage(ctx, of, x.State == protocol.TextNoText)
-	if page == nil {
+func (e *Extractor) showPages(ctx context.Context, of *os.File, x *protocol.Extraction) {
+	if x.State != protocol.TextNoText {
+		if page := e.page(ctx, of, drawPage, 1); page != nil {
+			x.Thumbnail = page.Thumbnail
+		}
 		return
 	}
-	x.Thumbnail = page.Thumbnail
-	if x.State == protocol.TextNoText {
-		x.Picture = page.Picture
-		if x.Pages > 1 {
-			x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteFirstPage, Count: x.Pages})
-		}
+	first := e.page(ctx, of, drawLarge, 1)
+	if first == nil {
+		return
 	}
+	x.Thumbnail, x.Picture = first.Thumbnail, first.Picture
+	var further [][]byte
+	deadline := time.Now().Add(drawingTime)
+	for n := 2; e.ShowPages && n <= min(x.Pages, maxShown) && time.Now().Before(deadline); n++ {
+		page := e.page(ctx, of, drawLarge, n)
+		if page == nil || page.Picture == nil {
+			break // those that are shown have no gap
+		}
+		further = append(further, page.Picture)
+	}
+	x.ShowPages(further)
 }
 
-// firstPage returns the first page of a PDF as a picture; nil if it cannot be drawn. What pdftoppm prints is read like any other
-// picture. A large one can be read by a model.
-func (e *Extractor) firstPage(ctx context.Context, of *os.File, large bool) *protocol.Extraction {
+// page returns a page of a PDF as a picture; nil if it cannot be drawn. What pdftoppm prints is read like any other picture.
+func (e *Extractor) page(ctx context.Context, of *os.File, task Task, number int) *protocol.Extraction {
 	drawer, err := exec.LookPath(pdftoppm)
 	if err != nil {
 		return nil
@@ -216,11 +228,7 @@ func (e *Extractor) firstPage(ctx context.Context, of *os.File, large bool) *pro
 	if _, err := of.Seek(0, io.SeekStart); err != nil {
 		return nil
 	}
-	task := drawPage
-	if large {
-		task = drawLarge
-	}
-	drawn, err := e.printed(ctx, of, task, "1", drawer, maxDrawn)
+	drawn, err := e.printed(ctx, of, task, strconv.Itoa(number), drawer, maxDrawn)
 	if err != nil || len(drawn) == 0 {
 		return nil
 	}

@@ -1,6 +1,10 @@
 package extract
 
-import "time"
+import (
+	"time"
+
+	"turnstone/protocol/timelimit"
+)
 
 // The limits of a text. Whatever is beyond them is left out, and the text is marked as truncated.
 const (
@@ -38,6 +42,8 @@ const (
 	// maxPicture is a detailed photo of this size; see table file_texts.
 	maxPicture       = 512 << 10
 	renditionQuality = 80
+	// maxShown limits the pages of a document of pictures that models get: a request has no more pictures.
+	maxShown = 8
 	// maxDrawn is more than a page of noise has at twice the size of a thumbnail.
 	maxDrawn = 8 << 20
 	// maxDecoded is a photo of 12 megapixels without compression.
@@ -45,6 +51,9 @@ const (
 	// maxExif is where the search for the orientation ends: cameras store it in the first segments of 64 KiB.
 	maxExif = 256 << 10
 )
+
+// drawingTime limits the drawing of pages behind the first one.
+var drawingTime = timelimit.Of(20 * time.Second)
 
 // The limits of a child process.
 const (

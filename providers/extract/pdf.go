@@ -20,9 +20,9 @@ func programArguments(task Task, argument string) []string {
 	last := maxBlocks + 1 // the last one says that there are more
 	switch task {
 	case drawPage:
-		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(2 * thumbnailSide), "-"}
+		return []string{"-png", "-singlefile", "-f", argument, "-scale-to", strconv.Itoa(2 * thumbnailSide), "-"}
 	case drawLarge:
-		return []string{"-png", "-singlefile", "-f", "1", "-scale-to", strconv.Itoa(pictureSide), "-"}
+		return []string{"-png", "-singlefile", "-f", argument, "-scale-to", strconv.Itoa(pictureSide), "-"}
 	case drawScan:
 		return []string{"-png", "-gray", "-singlefile", "-f", argument, "-scale-to", strconv.Itoa(recognizedSide), "-"}
 	case recognize:

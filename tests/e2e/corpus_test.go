@@ -116,10 +116,19 @@ func upload(t *testing.T, u *sitetest.User, r *extracttest.Row) (file *protocol.
 
 // previewed is what a message is prepared with of a file.
 type previewed struct {
-	TextState protocol.TextState `json:"text_state"`
-	Shown     *string
-	Reason    *string
-	Notes     []protocol.TextNote
+	TextState   protocol.TextState `json:"text_state"`
+	Shown       *string
+	Reason      *string
+	ShownTokens int `json:"shown_tokens"`
+	Notes       []protocol.TextNote
+}
+
+// pictures returns how many pictures the model gets of the file.
+func (p *previewed) pictures() int {
+	if value(p.Shown) != "picture" {
+		return 0
+	}
+	return p.ShownTokens / llm.PictureTokens
 }
 
 // check checks rows as files of one message of a new account.
@@ -166,9 +175,7 @@ func (c *corpus) check(t *testing.T, rows []extracttest.Row, is func(*extracttes
 			t.Errorf("%s: the download is %d, %d bytes", r.Name, content.Status, len(content.Body))
 		}
 		shown := checkPreview(t, &r, x, &prepared.Data[i])
-		if shown == "picture" {
-			pictures++
-		}
+		pictures += prepared.Data[i].pictures()
 		checkSection(t, &r, x, shown, sectionOf(got.Text, i+1))
 	}
 	if len(got.Pictures) != pictures {
@@ -222,8 +229,12 @@ func checkPreview(t *testing.T, r *extracttest.Row, x *protocol.Extraction, p *p
 	if shown == "passages" && len(x.Text) > 1<<10 {
 		want = shown
 	}
-	if p.TextState != x.State || shown != want || value(p.Reason) != reason || fmt.Sprint(p.Notes) != fmt.Sprint(x.Notes) {
-		t.Errorf("%s: the preview is %s, %s, reason %q, notes %v instead of %s, %s, %q, %v", r.Name, p.TextState, shown, value(p.Reason), p.Notes, x.State, want, reason, x.Notes)
+	notes := x.Notes
+	if pictures := p.pictures(); pictures > 0 && x.Pages > pictures {
+		notes = protocol.WithPagesNotShown(notes, x.Pages-pictures)
+	}
+	if p.TextState != x.State || shown != want || value(p.Reason) != reason || fmt.Sprint(p.Notes) != fmt.Sprint(notes) {
+		t.Errorf("%s: the preview is %s, %s, reason %q, notes %v instead of %s, %s, %q, %v", r.Name, p.TextState, shown, value(p.Reason), p.Notes, x.State, want, reason, notes)
 	}
 	return shown
 }
@@ -240,6 +251,8 @@ func checkSection(t *testing.T, r *extracttest.Row, x *protocol.Extraction, show
 	t.Helper()
 	want := []string{}
 	switch {
+	case shown == "picture" && x.Pages > 1:
+		want = append(want, "The pages 1 to ")
 	case shown == "picture":
 		want = append(want, "This file is picture ")
 	case x.State == protocol.TextFailed, x.State == protocol.TextNoText:

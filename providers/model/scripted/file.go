@@ -33,7 +33,7 @@ func (f file) marker(page string) string {
 	return " [" + f.number + page + "]"
 }
 
-var pictureMark = regexp.MustCompile(`^This file is picture (\d+) of this message\.$`)
+var pictureMark = regexp.MustCompile(`^(?:This file is picture|The pages 1 to \d+ of this file are the pictures) (\d+) `)
 
 // filesOf returns the text of a message without its files, and the files. The text of a picture is its size.
 func filesOf(message llm.Message) (string, []file) {

@@ -5158,13 +5158,13 @@ export interface components {
              */
             reason: "processing" | "encrypted" | "damaged" | "too_complex" | "no_reader" | "unreadable" | "text_limit" | "no_ocr" | "no_text" | "no_space" | "no_pictures" | null;
             /**
-             * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown. Null while the file is being read (reason processing): a turn waits up to a minute for it.
+             * @description What the model gets: the whole text, passages that are chosen by the words of the message, or a picture. A model that accepts no pictures gets nothing of one. The newest 8 pictures are shown; a document of pictures has up to 8, its first pages, of which those are shown for which others leave room. Null while the file is being read (reason processing): a turn waits up to a minute for it.
              * @enum {string|null}
              */
             shown: "whole" | "passages" | "picture" | "nothing" | null;
             /**
              * Format: int64
-             * @description The estimated number of tokens that the model gets, of a picture at most.
+             * @description The estimated number of tokens that the model gets, of pictures at most.
              */
             shown_tokens: number;
             /**
@@ -6099,10 +6099,10 @@ export interface components {
              */
             count?: number;
             /**
-             * @description encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept.
+             * @description encoding: the file does not name its encoding, so it was guessed. hidden: passages that are not shown are left out. missing_parts: parts of the document are missing or damaged. pages_no_text: pages without text, which may be pictures. no_font: characters could not be read, because data of a script is missing. recognized: the text of pages was recognized in pictures. first_page: only the first page or frame is used as a picture. no_values: formulas without a stored value. unread_members: attachments that were not read. plain: the structure was too complex, so only the words are kept. pages_not_shown: the last pages of a document of pictures, which models do not get.
              * @enum {string}
              */
-            kind: "encoding" | "hidden" | "missing_parts" | "pages_no_text" | "no_font" | "recognized" | "first_page" | "no_values" | "unread_members" | "plain";
+            kind: "encoding" | "hidden" | "missing_parts" | "pages_no_text" | "no_font" | "recognized" | "first_page" | "no_values" | "unread_members" | "plain" | "pages_not_shown";
             /** @description The encoding or the script. */
             value?: string;
         };
