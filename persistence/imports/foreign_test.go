@@ -60,6 +60,21 @@ func TestTheFilesAndArtifactsOfAnotherServiceAreImportedOnce(t *testing.T) {
 	}
 }
 
+func TestFilesThatConversationsOfOthersNameAreImportedOnce(t *testing.T) {
+	w := storetest.NewWorld(t)
+	const activity = `{"header":"Gemini Apps","title":"Prompted Describe it","time":"2025-0%d-01T10:00:00.000Z","products":["Gemini Apps"],"attachedFiles":["tide.txt"%s],"safeHtmlItem":[{"html":"A tide."}]}`
+	archive := zipped(w, "Takeout/MyActivity.json", fmt.Sprintf("["+activity+","+activity+"]", 2, "", 1, `,"gone.png"`), "Takeout/tide.txt", "tide")
+	for again, want := range []int64{1, 0} {
+		done := upload(w, w.Account, archive)
+		if done.State != protocol.ImportCompleted || done.Files != want || done.Imported != 2*want || done.Report.Reasons[protocol.ImportAttachmentsAbsent] != want || done.Report.Reasons[protocol.ImportFilesSkipped] != 0 {
+			t.Errorf("again: %d: %+v", again, done)
+		}
+		if n := w.Count(`select count(*) from messages m join files f on f.file_id = any (m.attachments) where m.role = 'user' and f.filename = 'tide.txt'`); n != 2 {
+			t.Errorf("%d messages have the file", n)
+		}
+	}
+}
+
 func TestProjectsAndArtifactsOfClaudeAreImported(t *testing.T) {
 	w := storetest.NewWorld(t)
 	archive := zipped(w,

@@ -80,7 +80,7 @@ func (c *Conversation) chatGPTMessage(node *chatGPTNode, files *assets) Message 
 	}
 	if from.Fragments != nil || c.Kind == protocol.ImportFromDeepSeek {
 		c.Kind = protocol.ImportFromDeepSeek
-		c.deepSeekMessage(&m, &from.deepSeekMessage, valueOf(from.Value))
+		c.deepSeekMessage(&receiving{&m, files}, &from.deepSeekMessage, valueOf(from.Value))
 		return m
 	}
 	if string(from.Metadata.Hidden) == "true" {

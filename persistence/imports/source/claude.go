@@ -45,7 +45,7 @@ func (d *decoder) claudeMessages(c *Conversation) error {
 		if err := d.value(&from); err != nil {
 			return err
 		}
-		m := c.claudeMessage(&from)
+		m := c.claudeMessage(&from, d.assets)
 		if from.Parent == nil {
 			m.Parent = previous
 		}
@@ -59,7 +59,7 @@ func (d *decoder) claudeMessages(c *Conversation) error {
 	return err
 }
 
-func (c *Conversation) claudeMessage(from *claudeMessage) Message {
+func (c *Conversation) claudeMessage(from *claudeMessage, files *assets) Message {
 	m := Message{ID: string(from.ID), CreatedAt: from.CreatedAt.Time, Status: protocol.MessageComplete}
 	if from.Parent != nil {
 		m.Parent = string(*from.Parent)
@@ -93,11 +93,11 @@ func (c *Conversation) claudeMessage(from *claudeMessage) Message {
 	}
 	for _, file := range from.Attachments {
 		if !c.attachText(&m, string(file.Name), string(file.Content)) {
-			m.Parts = append(m.Parts, c.absent(string(file.Name)))
+			c.attachNamed(&receiving{&m, files}, string(file.Name))
 		}
 	}
 	for _, file := range from.Files {
-		m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		c.attachNamed(&receiving{&m, files}, string(file.Name))
 	}
 	return m
 }

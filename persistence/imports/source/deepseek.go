@@ -32,7 +32,7 @@ type deepSeekMessage struct {
 }
 
 // deepSeekMessage converts a message. content is the text of an older export.
-func (c *Conversation) deepSeekMessage(m *Message, from *deepSeekMessage, content string) {
+func (c *Conversation) deepSeekMessage(m *receiving, from *deepSeekMessage, content string) {
 	m.Hidden, m.CreatedAt, m.Status, m.Role = false, from.InsertedAt.Time, protocol.MessageComplete, protocol.RoleAssistant
 	for i := range from.Fragments {
 		f := &from.Fragments[i]
@@ -63,8 +63,8 @@ func (c *Conversation) deepSeekMessage(m *Message, from *deepSeekMessage, conten
 		m.ModelID = &name
 	}
 	for _, file := range from.Files {
-		if !c.attachText(m, string(file.Name), string(file.Content)) {
-			m.Parts = append(m.Parts, c.absent(string(file.Name)))
+		if !c.attachText(m.Message, string(file.Name), string(file.Content)) {
+			c.attachNamed(m, string(file.Name))
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (r *readerAt) ReadAt(p []byte, at int64) (int, error) {
 // readText reads a file that is no archive.
 func readText(from *bufio.Reader, name string, now time.Time, to Handler) error {
 	if start, _ := from.Peek(maxOtherSize); isHTML(start) { // an error comes again when the text is read
-		return readHTML(from, name, now, to)
+		return readHTML(from, name, nil, now, to)
 	}
 	return readJSON(from, name, nil, now, to)
 }
@@ -117,7 +117,7 @@ func isHTML(start []byte) bool {
 func readJSON(from io.Reader, name string, files *assets, now time.Time, to Handler) error {
 	d := newDecoder(from, now)
 	d.assets = files
-	g := &activities{now: now}
+	g := &activities{now: now, files: files}
 	yieldTo := func(c *Conversation) error { return deliver(c, to) }
 	err := d.each(func(c *Conversation) error {
 		if c.Kind != "" {
@@ -225,7 +225,7 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 	}
 	var files *assets
 	if own == nil {
-		files = u.findAssets()
+		files = u.findAssets(now)
 		if err := files.read(u, to, now); err != nil || from.err != nil {
 			return err
 		}
@@ -253,6 +253,9 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 		if err := u.unpack(file, to, func(content io.Reader) error { return readJSON(content, file.Name, files, now, to) }); err != nil {
 			return err
 		}
+	}
+	if files != nil {
+		others -= files.attached()
 	}
 	if own != nil {
 		others -= own.used
@@ -306,9 +309,11 @@ func (u *unpacking) readOthers(files *assets, now time.Time, to Handler) (others
 			switch {
 			case page && geminiPage.Match(start):
 				others--
-				return readHTML(text, file.Name, now, to)
+				files.parsed[file] = true
+				return readHTML(text, file.Name, files, now, to)
 			case !page && contents.Match(start):
 				others--
+				files.parsed[file] = true
 				return readJSON(text, file.Name, files, now, to)
 			}
 			return nil

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,13 +79,45 @@ func (d *decoder) activityMember(a *activity, name string) (is bool, err error) 
 			d.mismatches++
 		}
 		for _, name := range names {
-			a.files = append(a.files, string(name))
+			a.addFile(string(name))
 		}
 		return true, err
-	case "activityControls", "titleUrl", "subtitles", "details":
+	case "subtitles":
+		var lines []struct {
+			URL text `json:"url"`
+		}
+		err := d.value(&lines)
+		for _, line := range lines {
+			a.addFile(string(line.URL))
+		}
+		return true, err
+	case "activityControls", "titleUrl", "details":
 		return true, d.skip()
 	}
 	return false, nil
+}
+
+// addFile adds a file that the activity names, once. An address on the web is none.
+func (a *activity) addFile(name string) {
+	if name != "" && !strings.Contains(name, "://") && !strings.HasPrefix(name, "//") && len(a.files) < maxNodes && !slices.Contains(a.files, name) {
+		a.files = append(a.files, name)
+	}
+}
+
+// attachedLine is what an export in English adds to a prompt with files.
+var attachedLine = regexp.MustCompile(`(?:^|\s)(?:-\s*)?Attached (\d{1,3}) files?\.?\s*$`)
+
+// countFiles cuts the number of the files off the prompt. Files that are counted, but not named, have no name.
+func (a *activity) countFiles() {
+	found := attachedLine.FindStringSubmatchIndex(a.title)
+	if found == nil {
+		return
+	}
+	count, _ := strconv.Atoi(a.title[found[2]:found[3]])
+	a.title = strings.TrimSpace(a.title[:found[0]])
+	for len(a.files) < count {
+		a.files = append(a.files, "")
+	}
 }
 
 // isGemini reports whether an activity is one of Gemini: the name is in the names of its products in every language.
@@ -96,6 +129,7 @@ func (a *activity) isGemini() bool {
 // activities joins the activities of a file to conversations.
 type activities struct {
 	now     time.Time
+	files   *assets
 	pending []activity
 	size    int
 	skipped int // activities that are no prompts, or of other products
@@ -103,6 +137,7 @@ type activities struct {
 
 // add adds an activity, and passes on the conversation that has ended with it.
 func (g *activities) add(a activity, to func(*Conversation) error) error {
+	a.countFiles()
 	prompt, is := promptOf(a.title, a.answer != "")
 	if !is || !a.isGemini() {
 		g.skipped++
@@ -134,7 +169,7 @@ func (g *activities) flush(to func(*Conversation) error) error {
 		id := a.id()
 		prompt := Message{ID: id, Parent: previous, Role: protocol.RoleUser, Status: protocol.MessageComplete, CreatedAt: a.at, Parts: []protocol.Part{{Type: protocol.PartText, Text: a.title}}}
 		for _, name := range a.files {
-			prompt.Parts = append(prompt.Parts, c.absent(name))
+			c.attachNamed(&receiving{&prompt, g.files}, name)
 		}
 		c.note(protocol.ImportTimesUnreadable, a.bad)
 		c.add(prompt)
@@ -274,8 +309,8 @@ func markdown(answer string) string {
 var geminiTimes = []string{"Jan 2, 2006, 3:04:05 PM MST", "2 Jan 2006, 15:04:05 MST", "Jan 2, 2006, 3:04:05 PM", "2 Jan 2006, 15:04:05"}
 
 // readHTML reads the activities of an HTML file: cells, each of which has the product and a cell with the prompt, the time and the answer.
-func readHTML(from io.Reader, name string, now time.Time, to Handler) error {
-	g := &activities{now: now}
+func readHTML(from io.Reader, name string, files *assets, now time.Time, to Handler) error {
+	g := &activities{now: now, files: files}
 	tokens := html.NewTokenizer(from)
 	tokens.SetMaxBuf(maxString)
 	cell := &htmlCell{}
@@ -387,12 +422,40 @@ func (h *htmlCell) end() *activity {
 		}
 	}
 	at = min(at, len(lines))
-	a.title = markdown(strings.Join(lines[:at], "<br>"))
+	for _, found := range fileSource.FindAllStringSubmatch(raw, -1) {
+		a.addFile(html.UnescapeString(found[1]))
+	}
+	a.title = markdown(strings.Join(a.withoutFiles(lines[:at]), "<br>"))
 	if at < len(lines) {
 		a.at = geminiTime(lines[at])
 		a.answer = strings.TrimSpace(strings.Join(lines[at+1:], "<br>"))
 	}
 	return &a
+}
+
+var (
+	// fileLine is a line below a prompt with a link to a file of the archive; fileSource is a picture or a sound within a text.
+	fileLine   = regexp.MustCompile(`^\s*-(?:&nbsp;|[\s\x{a0}])*<a [^>]*href="([^":]+)"[^>]*>`)
+	fileSource = regexp.MustCompile(`<(?:img|audio|video|source)\s[^>]*src="([^":]+)"`)
+)
+
+// withoutFiles returns the lines of a prompt without those that link to its files, which it adds.
+func (a *activity) withoutFiles(lines []string) (rest []string) {
+	counted := -1
+	for _, line := range lines {
+		if found := fileLine.FindStringSubmatch(line); found != nil {
+			a.addFile(html.UnescapeString(found[1]))
+			continue
+		}
+		if attachedLine.MatchString(line) {
+			counted = len(rest)
+		}
+		rest = append(rest, line)
+	}
+	if counted >= 0 { // to the end, where it is counted
+		rest = append(slices.Delete(rest, counted, counted+1), rest[counted])
+	}
+	return rest
 }
 
 func geminiTime(line string) time.Time {

@@ -30,21 +30,31 @@ type libreMessage struct {
 	Files       []libreFile    `json:"files"`
 }
 
+// libreFile is a file, which a server stores in a folder of the user, below its identifier and its name.
 type libreFile struct {
+	ID   text `json:"file_id"`
 	Name text `json:"filename"`
+	Path text `json:"filepath"`
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom. A value that is no file has no name.
 func (f *libreFile) UnmarshalJSONFrom(from *jsontext.Decoder) error {
-	var file struct {
-		Name text `json:"filename"`
-	}
+	type members libreFile
 	value, err := from.ReadValue()
+	*f = libreFile{}
 	if err == nil {
-		_ = json.Unmarshal(value, &file, lenient) // no name if it fails
+		_ = json.Unmarshal(value, (*members)(f), lenient) // no name if it fails
 	}
-	f.Name = file.Name
 	return err
+}
+
+// names are those that the file can have in an archive.
+func (f *libreFile) names() []string {
+	of := []string{string(f.Name), string(f.Path)}
+	if f.ID != "" {
+		of = append(of, string(f.ID)+"__"+string(f.Name))
+	}
+	return of
 }
 
 type libreContent struct {
@@ -57,9 +67,7 @@ type libreContent struct {
 		Input  jsontext.Value `json:"args"`
 		Output text           `json:"output"`
 	} `json:"tool_call"`
-	Picture struct {
-		Name text `json:"filename"`
-	} `json:"image_file"`
+	Picture libreFile `json:"image_file"`
 }
 
 // anyMessages reads messages whose format is known only from their members. Those of a tree are in the ones before them; the depth is
@@ -102,23 +110,23 @@ func (d *decoder) anyMessages(c *Conversation) error {
 			d.mismatches++
 		}
 		if len(object) > 1 {
-			c.add(c.anyMessage(&from))
+			c.add(c.anyMessage(&from, d.assets))
 		}
 		return err
 	})
 }
 
-func (c *Conversation) anyMessage(from *anyMessage) Message {
+func (c *Conversation) anyMessage(from *anyMessage, files *assets) Message {
 	if c.Kind == protocol.ImportFromLibreChat || from.LibreID != "" || from.ByUser != nil || from.Sender != "" {
 		if c.Kind == "" {
 			c.Kind = protocol.ImportFromLibreChat
 		}
-		return c.libreMessage(&from.libreMessage)
+		return c.libreMessage(&from.libreMessage, files)
 	}
 	return c.ownMessage(&from.ownMessage)
 }
 
-func (c *Conversation) libreMessage(from *libreMessage) Message {
+func (c *Conversation) libreMessage(from *libreMessage, files *assets) Message {
 	m := Message{ID: string(from.LibreID), Parent: string(from.LibreParent), CreatedAt: from.SentAt.Time, Status: protocol.MessageComplete, Role: protocol.RoleAssistant}
 	switch byUser := string(from.ByUser); {
 	case byUser == "true", byUser != "false" && strings.EqualFold(string(from.Sender), "user"):
@@ -138,18 +146,18 @@ func (c *Conversation) libreMessage(from *libreMessage) Message {
 		m.ModelID = &name
 	}
 	for i := range from.Content {
-		c.libreContent(&m, &from.Content[i])
+		c.libreContent(&receiving{&m, files}, &from.Content[i])
 	}
 	if text := string(from.Text); len(m.Parts) == 0 && text != "" {
 		m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartText, Text: text})
 	}
-	for _, file := range from.Files {
-		m.Parts = append(m.Parts, c.absent(string(file.Name)))
+	for i := range from.Files {
+		c.attachNamed(&receiving{&m, files}, from.Files[i].names()...)
 	}
 	return m
 }
 
-func (c *Conversation) libreContent(m *Message, from *libreContent) {
+func (c *Conversation) libreContent(m *receiving, from *libreContent) {
 	switch from.Type {
 	case "text":
 		m.Parts = append(m.Parts, protocol.Part{Type: protocol.PartText, Text: valueOf(from.Text)})
@@ -166,7 +174,7 @@ func (c *Conversation) libreContent(m *Message, from *libreContent) {
 		part.Output = string(from.Call.Output)
 		m.Parts = append(m.Parts, *part)
 	case "image_file":
-		m.Parts = append(m.Parts, c.absent(string(from.Picture.Name)))
+		c.attachNamed(m, from.Picture.names()...)
 	default:
 		c.note(protocol.ImportPartsSkipped, 1)
 	}

@@ -109,11 +109,11 @@ func (d *decoder) openMessage(c *Conversation, id string) error {
 			c.read[id] = true
 		}
 	}
-	c.add(c.openMessage(&from))
+	c.add(c.openMessage(&from, d.assets))
 	return nil
 }
 
-func (c *Conversation) openMessage(from *openMessage) Message {
+func (c *Conversation) openMessage(from *openMessage, files *assets) Message {
 	m := Message{ID: string(from.ID), Parent: string(from.Parent), CreatedAt: from.Timestamp.Time, Status: protocol.MessageComplete}
 	content := valueOf(from.Content)
 	if from.Content.Kind() == '[' {
@@ -148,7 +148,7 @@ func (c *Conversation) openMessage(from *openMessage) Message {
 	c.openSources(&m, append(from.Sources, from.Citations...))
 	for i := range from.Files {
 		if !c.openFile(&m, &from.Files[i]) {
-			m.Parts = append(m.Parts, c.absent(string(from.Files[i].Name)))
+			c.attachNamed(&receiving{&m, files}, string(from.Files[i].Name))
 		}
 	}
 	return m

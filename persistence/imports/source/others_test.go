@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,82 @@ const geminiPageText = `<html><head><title>My Activity History</title></head><bo
 <div class="content-cell mdl-cell">Prompted&nbsp;Why two &lt;tides&gt;?<br>May 1, 2025, 10:00:00 AM UTC<br><p>The moon.</p></div></div></div>
 <div class="outer-cell mdl-cell"><div class="mdl-grid"><div class="header-cell mdl-cell"><p>Gemini Apps<br></p></div>
 <div class="content-cell mdl-cell">Prompted&nbsp;Hello<br>1 mai 2025 à 10:00<br></div></div></div></div></body></html>`
+
+// The files of an archive are attached where a conversation names them, and are passed on once. What is not there is noted.
+func TestFilesThatConversationsNameAreAttached(t *testing.T) {
+	activity := func(members string) string {
+		return `[{"header":"Gemini Apps","title":"Prompted Describe it","time":"2025-05-01T10:00:00.000Z","products":["Gemini Apps"],"safeHtmlItem":[{"html":"<p>A tide.</p>"}],` + members + `}]`
+	}
+	const folder = "Takeout/My Activity/Gemini Apps/"
+	const cell = `<html><div class="outer-cell"><div class="header-cell"><p>Gemini Apps<br></p></div><div class="content-cell">Prompted&nbsp;Describe it<br>%s<br>May 1, 2025, 10:00:00 AM UTC<br><p>A tide.</p>%s</div></div></html>`
+	libre := func(members string) string {
+		return `{"conversationId":"1","messages":[{"messageId":"1","isCreatedByUser":true,"sender":"User","text":"Describe it",` + members + `}]}`
+	}
+	for name, c := range map[string]struct {
+		archive        []string
+		outline, files string
+		notes          string
+		problems       string
+	}{
+		"Gemini": {
+			[]string{folder + "MyActivity.json", activity(`"attachedFiles":["tide.png"],"imageFile":"moon-1.jpg"`), folder + "tide.png", "tide", folder + "moon-1.jpg", "moon", "other.txt", "x"},
+			"1/0 user text:Describe it 2 files\n2/0 assistant text:A tide.\n", "tide.png tide moon-1.jpg moon", "", "other_files_skipped   1",
+		},
+		"Gemini, its subtitles": {
+			[]string{folder + "MyActivity.json", activity(`"subtitles":[{"name":"Attached 1 file."},{"name":"- tide.png","url":"tide%201.png"},{"name":"x","url":"https://e.org/x.png"}]`), folder + "tide 1.png", "tide"},
+			"1/0 user text:Describe it 1 files\n2/0 assistant text:A tide.\n", "tide 1.png tide", "", "",
+		},
+		"Gemini, counted only": {
+			[]string{folder + "MyActivity.json", strings.Replace(activity(`"attachedFiles":["tide.png"]`), "Describe it", "Describe it Attached 2 files.", 1), folder + "tide.png", "tide"},
+			"1/0 user text:Describe it notice:a file 1 files\n2/0 assistant text:A tide.\n", "tide.png tide", "attachments_absent", "",
+		},
+		"Gemini, a page": {
+			[]string{folder + "MyActivity.html", fmt.Sprintf(cell, `Attached 2 files.<br>-&nbsp;<a href="tide-7c.png">tide.png</a><br>-&nbsp;<a href="gone.png">gone.png</a>`, `<img src="made-1.png">`), folder + "tide-7c.png", "tide", folder + "made-1.png", "made"},
+			"1/0 user text:Describe it notice:gone.png 2 files\n2/0 assistant text:A tide.\n", "made-1.png made tide-7c.png tide", "attachments_absent", "",
+		},
+		"LibreChat": {
+			[]string{"chat.json", libre(`"files":[{"file_id":"f1","filename":"tide.png","filepath":"/images/u1/f1__tide.png"},{"filename":"gone.png"}],"content":[{"type":"image_file","image_file":{"filename":"moon.png","filepath":"/images/u1/moon.png"}}]`), "images/u1/f1__tide.png", "tide", "images/u1/moon.png", "moon", "images/u2/moon.png", "another"},
+			"1/0 user text:Describe it notice:gone.png 2 files\n", "moon.png moon f1__tide.png tide", "attachments_absent", "other_files_skipped   1",
+		},
+		"LibreChat, two files of a name": {
+			[]string{"chat.json", libre(`"files":[{"filename":"tide.png"}]`), "a/tide.png", "tide", "b/tide.png", "another"},
+			"1/0 user text:Describe it notice:tide.png\n", "", "attachments_absent", "other_files_skipped   2",
+		},
+		"LibreChat, a file twice, and in two conversations": {
+			[]string{"a.json", libre(`"files":[{"filename":"tide.png"},{"filename":"tide.png"}]`), "b.json", strings.Replace(libre(`"files":[{"filename":"x/tide.png"}]`), `"conversationId":"1"`, `"conversationId":"2"`, 1), "a/tide.png", "tide", "b/tide.png", "tide"},
+			"1/0 user text:Describe it 1 files\n1/0 user text:Describe it 1 files\n", "tide.png tide", "", "",
+		},
+		"another service": {
+			[]string{"conversations.json", `[{"uuid":"x","chat_messages":[{"uuid":"1","sender":"human","text":"Why?","files":[{"file_name":"../../tide.png"}]}]}]`, "files/tide.png", "tide"},
+			"1/0 user text:Why? 1 files\n", "tide.png tide", "", "",
+		},
+	} {
+		r := read(t, zipOf(t, c.archive...))
+		var got strings.Builder
+		var notes, files []string
+		for _, one := range r.conversations {
+			tree := one.Arrange()
+			checkTree(t, tree)
+			lines := strings.Split(outline(tree), "\n")
+			for i := range tree.Messages {
+				got.WriteString(lines[i])
+				if n := len(tree.Messages[i].Attachments); n > 0 {
+					fmt.Fprintf(&got, " %d files", n)
+				}
+				got.WriteString("\n")
+			}
+			for reason := range one.Notes {
+				notes = append(notes, string(reason))
+			}
+		}
+		for i, f := range r.files {
+			files = append(files, f.Name, r.contents[i])
+		}
+		if got.String() != c.outline || strings.Join(files, " ") != c.files || strings.Join(notes, " ") != c.notes || strings.Join(r.problems, "|") != c.problems {
+			t.Errorf("%s: got %q, files %q, notes %q, problems %q", name, got.String(), files, notes, r.problems)
+		}
+	}
+}
 
 func TestExportsOfOtherServicesAreReadWhole(t *testing.T) {
 	for _, test := range []struct {
