@@ -41,6 +41,12 @@ const fileColumns = `
 // fromFiles is the source of fileColumns. A file from before texts were read has none.
 const fromFiles = ` from files f left join file_texts t on t.account_id = f.account_id and t.file_id = f.file_id `
 
+// fromProjectFiles is fromFiles for the files of a project. The rows of each are looked up one by one, so that no plan reads the
+// whole library.
+const fromProjectFiles = ` from project_files m
+	cross join lateral (select * from files f where f.account_id = m.account_id and f.file_id = m.file_id offset 0) f
+	left join lateral (select * from file_texts t where t.account_id = f.account_id and t.file_id = f.file_id offset 0) t on true `
+
 func scanFile(row pgx.CollectableRow) (protocol.File, error) {
 	f := protocol.File{Scan: protocol.FileScan{Verdict: "clean"}}
 	var hash []byte
@@ -137,15 +143,40 @@ var listSQL = map[Sort]string{
 	Larger: `and (f.size, f.file_id) < (@size, @after) order by f.size desc, f.file_id desc limit @limit`,
 }
 
-const listFilesSQL = `
-	select ` + fileColumns + fromFiles + `
-	where f.account_id = @account
-	  and (@kind = '' or f.kind = @kind)
-	  and (@query = '' or position(lower(@query) in lower(f.filename)) > 0)
-	  and (@project::uuid is null or exists (
-		select from project_files m join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
-		where m.account_id = f.account_id and m.project_id = @project and m.file_id = f.file_id))
-	`
+const (
+	listFilesSQL        = `select ` + fileColumns + fromFiles + `where f.account_id = @account`
+	listProjectFilesSQL = `select ` + fileColumns + fromProjectFiles + `
+	where m.account_id = @account and m.project_id = @project and exists (
+		select from projects p where p.account_id = @account and p.project_id = @project and p.state <> 'deleted')`
+	newestOfProjectSQL = `and m.file_id < @after order by m.file_id desc limit @limit`
+	newestOfKindSQL    = `and (f.kind, f.file_id) < (@kind, @after) and f.kind >= @kind order by f.kind desc, f.file_id desc limit @limit`
+	ofKindSQL          = ` and f.kind = @kind`
+	namedSQL           = ` and position(lower(@query) in lower(f.filename)) > 0`
+)
+
+// sql returns the statement of a list. It has only the conditions of the filter, because a plan for all filters would use no index.
+func (f *Filter) sql(sort Sort) string {
+	sql, order := listFilesSQL, listSQL[sort]
+	switch {
+	case f.ProjectID != nil && sort == Newest:
+		sql, order = listProjectFilesSQL, newestOfProjectSQL
+	case f.ProjectID != nil:
+		sql = listProjectFilesSQL
+	case f.Kind != "" && sort == Newest && !f.Deleted:
+		order = newestOfKindSQL
+	}
+	if f.Kind != "" && order != newestOfKindSQL {
+		sql += ofKindSQL
+	}
+	if f.Query != "" {
+		sql += namedSQL
+	}
+	of := ` and f.deleted_at is null `
+	if f.Deleted {
+		of = ` and f.deleted_at is not null and ` + readable + ` `
+	}
+	return sql + of + order
+}
 
 // ListFiles returns a page of the files of an account. It starts after a position; nil starts at the beginning. next is
 // nil at the end.
@@ -165,11 +196,7 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 		"account": account, "kind": string(filter.Kind), "query": filter.Query, "project": filter.ProjectID,
 		"after": from.ID, "name": from.Name, "size": from.Size, "limit": limit + 1,
 	}
-	of := ` and f.deleted_at is null `
-	if filter.Deleted {
-		of = ` and f.deleted_at is not null and ` + readable + ` `
-	}
-	page, err = pg.Rows(ctx, s.db, account, scanFile, listFilesSQL+of+listSQL[sort], args)
+	page, err = pg.Rows(ctx, s.db, account, scanFile, filter.sql(sort), args)
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing files: %w", err)
 	}

@@ -452,10 +452,11 @@ func (s *Texts) storeWithin(ctx context.Context, job ExtractArgs, x *protocol.Ex
 	})
 }
 
-const headColumns = `
+const headFields = `
 	select f.file_id, f.filename, f.media_type, coalesce(t.state, 'none'), coalesce(t.pages, 0), coalesce(t.width, 0), coalesce(t.height, 0), coalesce(t.size, 0),
-		coalesce(t.tokens, 0), ` + pictures + `, coalesce(t.reason, ''), coalesce(t.notes, '[]')
-	` + fromFiles
+		coalesce(t.tokens, 0), ` + pictures + `, coalesce(t.reason, ''), coalesce(t.notes, '[]')`
+
+const headColumns = headFields + fromFiles
 
 const headsSQL = headColumns + `where f.account_id = @account and f.file_id = any(@files)`
 
@@ -534,9 +535,9 @@ func (s *Texts) SearchFiles(ctx context.Context, scope turnlog.Scope, query stri
 	return all, nil
 }
 
-const projectHeadsSQL = headColumns + ` join project_files m on m.account_id = f.account_id and m.file_id = f.file_id
-	where f.account_id = @account and m.project_id = @project and f.deleted_at is null
-	order by f.file_id desc limit @limit`
+const projectHeadsSQL = headFields + fromProjectFiles + `
+	where m.account_id = @account and m.project_id = @project and f.deleted_at is null
+	order by m.file_id desc limit @limit`
 
 // ProjectFileHeads returns what is known of the newest files of a project.
 func (s *Texts) ProjectFileHeads(ctx context.Context, account protocol.AccountID, project protocol.ProjectID, limit int) ([]turnlog.FileHead, error) {
