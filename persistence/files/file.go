@@ -32,8 +32,8 @@ func New(db *pg.DB, queue *jobs.Queue, objects objects.Store) *Store {
 const fileColumns = `
 	f.file_id, f.filename, f.media_type, f.kind, f.size, f.sha256, f.scan_engine, f.scanned_at, f.version, f.created_at, f.updated_at, f.deleted_at,
 	coalesce((select array_agg(m.project_id order by m.project_id) from project_files m
-		join projects p on p.account_id = m.account_id and p.project_id = m.project_id and p.state <> 'deleted'
-		where m.account_id = f.account_id and m.file_id = f.file_id), '{}') as project_ids,
+		cross join lateral (select p.deleted_at from projects p where p.account_id = m.account_id and p.project_id = m.project_id limit 1) p
+		where m.account_id = f.account_id and m.file_id = f.file_id and p.deleted_at is null), '{}') as project_ids,
 	coalesce(t.state, 'none') as text_state, t.pages, t.width, t.height, t.thumbnail is not null as has_thumbnail,
 	not (f.purpose is not distinct from 'attachment' and exists (
 		select from conversations c where c.account_id = f.account_id and c.conversation_id = f.uploaded_for and c.temporary and c.deleted_at is null)) as kept`
@@ -147,7 +147,7 @@ const (
 	listFilesSQL        = `select ` + fileColumns + fromFiles + `where f.account_id = @account`
 	listProjectFilesSQL = `select ` + fileColumns + fromProjectFiles + `
 	where m.account_id = @account and m.project_id = @project and exists (
-		select from projects p where p.account_id = @account and p.project_id = @project and p.state <> 'deleted')`
+		select from projects p where p.account_id = @account and p.project_id = @project and p.deleted_at is null)`
 	newestOfProjectSQL = `and m.file_id < @after order by m.file_id desc limit @limit`
 	newestOfKindSQL    = `and (f.kind, f.file_id) < (@kind, @after) and f.kind >= @kind order by f.kind desc, f.file_id desc limit @limit`
 	ofKindSQL          = ` and f.kind = @kind`

@@ -31,7 +31,7 @@ const (
 		(select m.file_id, 2, 0 from project_files m
 		cross join lateral (select * from files f where f.account_id = m.account_id and f.file_id = m.file_id offset 0) f
 		where m.account_id = @account and ` + matches + ` and m.project_id = (
-			select p.project_id from conversations c join projects p on p.account_id = c.account_id and p.project_id = c.project_id and p.state <> 'deleted'
+			select p.project_id from conversations c join projects p on p.account_id = c.account_id and p.project_id = c.project_id and p.deleted_at is null
 			where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `)
 		order by m.file_id desc limit @limit)
 		union all

@@ -110,10 +110,12 @@ func (w *writing) findTitle() string {
 // existingSQL finds the conversation of an earlier import, or of the account itself for an export of its own. A deleted
 // one does not count.
 const existingSQL = `
-	select c.conversation_id from conversations c
-	where c.account_id = @account and ` + conversations.Visible + `
-	  and c.conversation_id = any (array[
-		(select s.conversation_id from import_sources s where s.account_id = @account and s.source_hash = @hash), @own::uuid])
+	select f.conversation_id from (
+		select conversation_id from import_sources where account_id = @account and source_hash = @hash
+		union all select @own::uuid) s (id)
+	cross join lateral (
+		select c.conversation_id from conversations c
+		where c.account_id = @account and c.conversation_id = s.id and ` + conversations.Visible + ` limit 1) f
 	limit 1`
 
 func (w *writing) existing(ctx context.Context) (*protocol.ConversationID, error) {

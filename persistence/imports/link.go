@@ -19,8 +19,12 @@ import (
 const filesSQL = `
 	select distinct on (s.id) s.id, f.file_id, i.name
 	from unnest(@ids::uuid[]) as s (id)
-	left join import_items i on i.account_id = @account and i.kind = 'file' and i.source_id = s.id
-	left join files f on f.account_id = @account and f.file_id in (s.id, i.item_id)
+	left join lateral (
+		select item_id, source_id, name from import_items where account_id = @account and kind = 'file' and source_id = s.id limit 1) i on true
+	left join lateral (
+		(select file_id, deleted_at from files where account_id = @account and file_id = s.id limit 1)
+		union all
+		(select file_id, deleted_at from files where account_id = @account and file_id = i.item_id limit 1)) f on true
 	where f.file_id is not null or i.source_id is not null
 	order by s.id, f.deleted_at is null desc, f.file_id = i.item_id desc`
 

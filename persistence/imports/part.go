@@ -93,8 +93,11 @@ func (r *run) countPart(ctx context.Context, queue func(*pgx.Batch, pgx.NamedArg
 const projectsSQL = `
 	select distinct on (s.id) s.id, p.project_id
 	from unnest(@ids::uuid[]) as s (id)
-	left join import_items i on i.account_id = @account and i.kind = 'project' and i.source_id = s.id
-	join projects p on p.account_id = @account and p.project_id in (s.id, i.item_id) and p.deleted_at is null
+	left join lateral (select item_id from import_items where account_id = @account and kind = 'project' and source_id = s.id limit 1) i on true
+	cross join lateral (
+		(select project_id from projects where account_id = @account and project_id = s.id and deleted_at is null limit 1)
+		union all
+		(select project_id from projects where account_id = @account and project_id = i.item_id and deleted_at is null limit 1)) p
 	order by s.id, p.project_id = s.id desc`
 
 type knownProject struct{ Source, Here protocol.ProjectID }
@@ -221,10 +224,12 @@ func (r *run) accountInstructions(ctx context.Context, i *source.Instructions) e
 // was deleted from the library counts only for a file that was deleted in the export, too.
 const sameFileSQL = `
 	select exists (select from import_items i where i.account_id = @account and i.kind = 'file' and i.source_id = @source and i.item_id = f.file_id and i.import_id = @import)
-	from files f
-	where f.account_id = @account and (f.sha256 = @hash or @hash::bytea is null) and (f.deleted_at is null or @deleted)
-	  and f.file_id = any (array[
-		(select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source), @source::uuid])
+	from (
+		select item_id from import_items where account_id = @account and kind = 'file' and source_id = @source
+		union all select @source::uuid) c (id)
+	cross join lateral (
+		select file_id, sha256, deleted_at from files where account_id = @account and file_id = c.id limit 1) f
+	where (f.sha256 = @hash or @hash::bytea is null) and (f.deleted_at is null or @deleted)
 	limit 1`
 
 // file imports a file.
@@ -370,8 +375,7 @@ func (r *run) addFile(ctx context.Context, f *source.File, id protocol.FileID) e
 
 const (
 	hiddenSQL = `
-	select item_id from import_items where account_id = @account and import_id = @import and hidden and item_id is not null
-	order by item_id limit 500`
+	select item_id from import_items where account_id = @account and import_id = @import and hidden and item_id is not null limit 500`
 	notHiddenSQL = `update import_items set hidden = false where account_id = @account and import_id = @import and item_id = @item`
 )
 

@@ -1,10 +1,15 @@
 package turns_test
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"testing"
 
 	"turnstone/persistence/files"
+	"turnstone/persistence/imports"
 	"turnstone/protocol"
+	"turnstone/protocol/uploadlog"
 )
 
 // libraryPart is how many of the files of a large library are in its project, and how many are pictures.
@@ -24,6 +29,13 @@ func aLargeLibraryIsReadInPages(t *testing.T, w meteredWorld) {
 		select $1, md5('file' || n)::uuid, case when n <= $3::int then 'none' else 'done' end, case when n <= $3::int then 0 else 100 end, 30, case when n <= $3::int then '\xFF'::bytea end from generate_series(1, $2::int) n`, w.Account, size, libraryPart)
 	w.Database.Fill(t, `insert into file_pages (account_id, file_id, page, picture) select $1, md5('file' || n)::uuid, p, '\xFF' from generate_series(1, $2::int / 10) n, generate_series(2, 8) p`, w.Account, size)
 	w.Database.Fill(t, `insert into project_files (account_id, project_id, file_id) select $1, $2, md5('file' || n)::uuid from generate_series(1, $3::int) n`, w.Account, project, libraryPart)
+	w.Database.Fill(t, `insert into import_items (account_id, import_id, kind, source_id, item_id) select $1, md5('import')::uuid, k, md5('source' || n)::uuid, md5('file' || n)::uuid
+		from generate_series(1, $2::int) n, unnest(array['file', 'project']) k`, w.Account, size)
+	w.Database.Fill(t, `insert into imports (account_id, import_id, state, stored, created_at, active_at, finished_at)
+		select $1, md5('import' || n)::uuid, 'completed', false, now() - interval '2 days', now() - interval '2 days', now() from generate_series(1, $2::int) n`, w.Account, size)
+	w.Database.Fill(t, `insert into conversations (account_id, conversation_id, active_branch_id) select $1, md5('import' || n)::uuid, md5('import' || n)::uuid from generate_series(1, $2::int) n`, w.Account, size)
+	w.Database.Fill(t, `insert into projects (account_id, project_id, name) select $1, md5('project' || n)::uuid, 'x' from generate_series(1, $2::int) n`, w.Account, size)
+	w.Database.Fill(t, `insert into import_sources (account_id, source_hash, conversation_id) select $1, sha256(n::text::bytea), md5('import' || n)::uuid from generate_series(1, $2::int) n`, w.Account, size)
 	w.analyze()
 	const page = 20
 	list := func(filter files.Filter, want int) func() {
@@ -85,6 +97,19 @@ func aLargeLibraryIsReadInPages(t *testing.T, w meteredWorld) {
 			heads, err := w.DB.FileTexts.ProjectFileHeads(t.Context(), w.Account, project, 100)
 			if w.Must(err); len(heads) != libraryPart {
 				t.Errorf("%d files", len(heads))
+			}
+		}},
+		{"the import of a conversation with a file", 2000, func() {
+			export := []byte(`[{"uuid":"` + protocol.NewConversationID().String() + `","project":{"uuid":"y"},"chat_messages":[{"uuid":"1","sender":"human","text":"Why?","attachments":[{"file_name":"a.txt","extracted_content":"notes"}]}]}]`)
+			received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(export), int64(len(export)))
+			w.Must(err)
+			refused := func(context.Context, *uploadlog.Spec, func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+				return &protocol.Upload{State: protocol.UploadRejected}, nil
+			}
+			w.Must(w.DB.Imports.Continue(t.Context(), imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}, refused))
+			done, err := w.DB.Imports.Import(t.Context(), w.Account, received.ImportID)
+			if w.Must(err); done.Imported != 1 || done.Report.Reasons[protocol.ImportFilesRefused] != 1 {
+				t.Errorf("%+v", done)
 			}
 		}},
 	} {

@@ -90,7 +90,7 @@ func metered(t *testing.T, test func(t *testing.T, w meteredWorld)) {
 			t.Parallel()
 			database := v.database(t)
 			database.Admin(t, `do $$ begin execute format('alter database %I set plan_cache_mode = `+v.mode+`', current_database()); end $$`)
-			db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Logger: zaptest.NewLogger(t)})
+			db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, MaxConns: 1, Objects: database.Objects(t), Logger: zaptest.NewLogger(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
