@@ -30,6 +30,7 @@ step exhaustion go test -count=1 -timeout 1h -ldflags=-X=turnstone/protocol/time
 step long go test -race -count=1 -timeout 2h -p 1 -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./http ./persistence/search ./providers/extract ./providers/outbound ./providers/web/page ./http/markdown ./providers/code
 step clients go test -race -count=1 -timeout 2h -p 1 -ldflags=-X=turnstone/protocol/timelimit.factor=8 ./tests/browser ./tests/e2e ./tests/crash ./tests/faults ./tests/failpoints ./tests/research ./tests/chaos ./tests/restore
 step models go test -race -count=1 -timeout 2h -ldflags=-X=turnstone/protocol/timelimit.factor=8 -run '^TestAKillAtAnyPointOfAnAnswerLosesNothing$' ./tests/failpoints -v -args -models.rounds=100
+step imports go test -count=1 -timeout 1h -ldflags=-X=turnstone/protocol/timelimit.factor=8 -run '^TestAKillAtAnyStepOfAnImportLosesAndRepeatsNothing$' ./tests/e2e -v -args -imports.kills=0
 step mutants make --no-print-directory mutants
 step fuzz make --no-print-directory fuzz FUZZTIME=5m
 
