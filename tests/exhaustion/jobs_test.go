@@ -107,10 +107,15 @@ func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	site := sitetest.NewSite(t, "GOMEMLIMIT="+softLimit, "TURNSTONE_LOG_LEVEL=info")
 	node := site.Start()
 	u, other := sitetest.NewUser(t, site.Base), sitetest.NewUser(t, site.Base)
-	var files []string
+	var files, largest []string
 	for media, content := range slowFiles(t) {
 		for n := range copies {
 			files = append(files, store(t, u, fmt.Sprint("slow", n), media, content))
+		}
+	}
+	if *sample == 0 {
+		for media, content := range largestFiles(t) {
+			largest = append(largest, store(t, u, "largest "+media, media, content))
 		}
 	}
 	checkPeak := func() {
@@ -137,6 +142,13 @@ func TestTheSlowestBackgroundJobsOfAnAccount(t *testing.T) {
 	t.Logf("%d of %d texts were pending when that of the other account was read", pending, len(files))
 	for _, file := range files {
 		awaitText(t, u, file, "")
+	}
+	for _, file := range largest {
+		var state protocol.File
+		awaitText(t, u, file, "")
+		if u.Get(t, "/files/"+file, &state); state.TextState == protocol.TextFailed {
+			t.Errorf("%s was not read", state.Filename)
+		}
 	}
 	var state protocol.Import
 	sitetest.Eventually(t, "the import ends", func() bool {
