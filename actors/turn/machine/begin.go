@@ -33,6 +33,9 @@ func (s *Starter) New(spec *turnlog.Spec) *Machine { return New(spec, s.Tools, s
 
 // Begin decides the first transition, which is stored together with the turn itself.
 func (m *Batch) Begin() {
+	if m.sequence > 0 {
+		return
+	}
 	s := m.spec
 	m.emit(&protocol.TurnStarted{
 		ConversationID: s.ConversationID, BranchID: s.BranchID, UserMessageID: s.UserMessageID,
@@ -45,6 +48,9 @@ func (m *Batch) Begin() {
 
 // Proceed continues from the durable state, after Begin or after a takeover.
 func (m *Batch) Proceed() {
+	if m.calling || m.state != protocol.TurnRunning && m.state != protocol.TurnRequiresAction {
+		return
+	}
 	if len(m.toolCalls) > 0 {
 		m.runTools()
 		return

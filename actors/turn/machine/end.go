@@ -24,7 +24,7 @@ func (m *Batch) finishCancelled() { m.finish(protocol.TurnCancelEnds, protocol.S
 
 // Deadline ends a turn that took too long.
 func (m *Batch) Deadline() {
-	if m.ended || m.state == protocol.TurnCancelling {
+	if _, legal := protocol.NextTurnState(m.state, protocol.TurnStopsShort); !legal {
 		return
 	}
 	m.effect(StopModel{})

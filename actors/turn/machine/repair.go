@@ -42,6 +42,9 @@ func Repair(stored *turnlog.Stored, tools map[string]Tool) *Machine {
 // GiveUp ends a turn that no actor can run: as cancelled if a cancel was accepted, otherwise as failed. withoutParts
 // leaves the parts of the answer out of the stored message.
 func (m *Batch) GiveUp(withoutParts bool) {
+	if m.state.Terminal() {
+		return
+	}
 	switch m.state {
 	case protocol.TurnCancelling:
 		m.finishCancelled()

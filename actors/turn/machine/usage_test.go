@@ -45,7 +45,7 @@ func TestTheUsageOfACallThatDidNotEndIsEstimated(t *testing.T) {
 		}, protocol.Usage{InputTokens: 100, OutputTokens: 100, Estimated: true}},
 		"taken over": {func(m *driver) {
 			m.take()
-			m.usage = llm.UsageCounter{}
+			m.usage, m.calling = llm.UsageCounter{}, false
 			m.Adopt("restart")
 			m.RequestBuilt(60, nil, nil)
 			m.ModelChunk(2, &llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 60, OutputTokens: 7}})
