@@ -210,10 +210,18 @@ func (b *Batch) Begin() {
 }
 
 // Adopt continues a task after the node that owned it has ended.
-func (b *Batch) Adopt() { b.enact(researchlog.Entry{Kind: researchlog.EntryAdopt}) }
+func (b *Batch) Adopt() {
+	if _, legal := protocol.NextResearchState(b.task.State, protocol.ResearchAdopted); legal {
+		b.enact(researchlog.Entry{Kind: researchlog.EntryAdopt})
+	}
+}
 
 // GiveUp ends a task whose processes ended again and again.
-func (b *Batch) GiveUp() { b.enact(researchlog.Entry{Kind: researchlog.EntryGiveUp}) }
+func (b *Batch) GiveUp() {
+	if !b.task.State.Terminal() {
+		b.enact(researchlog.Entry{Kind: researchlog.EntryGiveUp})
+	}
+}
 
 // Result reports the result of a step, and for how many seconds the task has run.
 func (b *Batch) Result(key string, result *researchlog.Result, seconds int64) {

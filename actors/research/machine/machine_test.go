@@ -122,57 +122,6 @@ func TestAResultForAnotherInputIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestEveryTriggerInEveryState(t *testing.T) {
-	for _, state := range protocol.ResearchStates {
-		for name, trigger := range map[string]func(*Batch){
-			"begin": func(b *Batch) { b.Begin() }, "adopt": func(b *Batch) { b.Adopt() }, "give up": func(b *Batch) { b.GiveUp() },
-			"result": func(b *Batch) { b.Result("plan", &researchlog.Result{}, 1) }, "time over": func(b *Batch) { b.TimeOver() },
-			"cancel": func(b *Batch) { b.Cancel() }, "stopped": func(b *Batch) { b.Stopped() }, "complete": func(b *Batch) { b.Complete(protocol.NewMessageID()) },
-			"reject": func(b *Batch) { b.Reject("why") },
-			"steer": func(b *Batch) {
-				_, _ = b.Steer(&researchlog.Steering{Kind: protocol.ResearchInput, Text: "x", ClientID: name(state)})
-			},
-		} {
-			w := inState(t, state)
-			before, events := w.machine.State(), len(w.events)
-			b := w.machine.NewBatch()
-			trigger(b)
-			after := w.machine.State()
-			legal := before == after || slices.ContainsFunc(protocol.ResearchTransitions, func(tr protocol.Transition[protocol.ResearchState, protocol.ResearchTrigger]) bool {
-				return tr.From == before
-			})
-			if !legal || before.Terminal() && (after != before || len(b.Events) > 0) {
-				t.Errorf("%s in %s leads to %s with %d events after %d", name, before, after, len(b.Events), events)
-			}
-		}
-	}
-}
-
-func name(state protocol.ResearchState) string { return "in " + string(state) }
-
-// inState returns a task in a state.
-func inState(t *testing.T, state protocol.ResearchState) *world {
-	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	switch state {
-	case protocol.ResearchQueued:
-		return w
-	case protocol.ResearchCompleted:
-		w.run()
-		return w
-	}
-	w.step(func(b *Batch) { b.Begin() })
-	switch state {
-	case protocol.ResearchCancelling:
-		b := w.machine.NewBatch()
-		b.Cancel()
-	case protocol.ResearchCancelled:
-		w.step(func(b *Batch) { b.Cancel() })
-	case protocol.ResearchFailed:
-		w.step(func(b *Batch) { b.GiveUp() })
-	}
-	return w
-}
-
 func TestACancelledTaskStopsAndReturnsItsInputs(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
 	w.step(func(b *Batch) { b.Begin() })
@@ -605,19 +554,7 @@ func TestNoMarkdownOfASourceIsLiveInTheReport(t *testing.T) {
 }
 
 func TestAReportThatCannotBeStoredFailsTheTask(t *testing.T) {
-	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
-	for !w.machine.ready {
-		step := w.running[0]
-		w.running = w.running[1:]
-		b := w.machine.NewBatch()
-		b.Result(step.Key, resultOf(step), 1)
-		for _, e := range b.Effects {
-			if e.Run != nil {
-				w.running = append(w.running, e.Run)
-			}
-		}
-	}
+	w := written(t)
 	b := w.machine.NewBatch()
 	b.Reject("The project is archived.")
 	if f := w.machine.task.Failure; w.machine.State() != protocol.ResearchFailed || f.Code != protocol.ResearchNotStored || f.Detail != "The project is archived." {

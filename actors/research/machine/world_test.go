@@ -26,6 +26,7 @@ type world struct {
 	sources map[int]researchlog.Source
 	random  *rand.Rand // chooses which running step ends next; nil: the first one
 	former  bool       // results have the entries of a former version
+	holds   bool       // a report that is written is not stored yet, and the steps of a cancelled task have not stopped yet
 	change  func(step *researchlog.Step, result *researchlog.Result)
 }
 
@@ -85,11 +86,11 @@ func (w *world) step(decide func(*Batch)) {
 			w.running = slices.DeleteFunc(w.running, func(s *researchlog.Step) bool { return slices.Contains(e.Drop, s.Key) })
 		case e.Run != nil:
 			w.running = append(w.running, e.Run)
-		case e.Finish:
+		case e.Finish && !w.holds:
 			defer w.step(func(b *Batch) { b.Complete(protocol.NewMessageID()) })
 		}
 	}
-	if finish {
+	if finish && !w.holds {
 		w.step(func(b *Batch) { b.Stopped() })
 	}
 }
