@@ -4,3 +4,22 @@ import "context"
 
 // Sweep continues what was left unfinished.
 func (s *Store) Sweep(ctx context.Context) error { return s.sweep(ctx) }
+
+// The statements that change the state of an import, and the condition of an open one.
+const (
+	OpenImports        = openImports
+	CancelSQL          = cancelImportSQL
+	ReceivedSQL        = receivedSQL
+	ReceiveFailedSQL   = receiveFailedSQL
+	AbandonedUploadSQL = abandonedUploadSQL
+	ClaimSQL           = claimSQL
+	EndSQL             = endSQL
+)
+
+// The statements that change an import without changing its state.
+const (
+	ReceivingSQL = receivingSQL
+	ActiveSQL    = activeSQL
+	ReleaseSQL   = releaseSQL
+	SweptSQL     = sweptSQL
+)

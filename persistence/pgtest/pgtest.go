@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -205,6 +206,15 @@ func (d Database) Fill(t testing.TB, sql string, args ...any) {
 	}
 	settings.RuntimeParams["session_replication_role"] = "replica"
 	runAs(t, settings, sql, args...)
+}
+
+// InStates returns the condition that a row is in one of some states, as the statements write it.
+func InStates[State ~string](states []State) string {
+	names := make([]string, len(states))
+	for i, state := range states {
+		names[i] = "'" + string(state) + "'"
+	}
+	return "state in (" + strings.Join(names, ", ") + ")"
 }
 
 // New creates a database for the test and opens it.
