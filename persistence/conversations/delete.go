@@ -103,7 +103,7 @@ const countConversationSQL = `
 			select from branches where account_id = @account and conversation_id = @conversation limit @most) b),
 		(select count(*) from (
 			select from follow_ups
-			where account_id = @account and conversation_id = @conversation and state in ('queued', 'held') limit @most) f)
+			where account_id = @account and conversation_id = @conversation and ` + WaitingItems + ` limit @most) f)
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation`
 
@@ -132,7 +132,7 @@ const leaveTombstoneSQL = `
 	with queue as (
 		update follow_ups
 		set state = 'cancelled', version = version + 1
-		where account_id = @account and conversation_id = @conversation and state in ('queued', 'held')
+		where account_id = @account and conversation_id = @conversation and ` + WaitingItems + `
 	), tasks as (
 		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
 		where account_id = @account and conversation_id = @conversation and ` + projects.OpenTasks + `

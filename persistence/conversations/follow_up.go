@@ -10,6 +10,9 @@ import (
 // FollowUpColumns are the columns of protocol.FollowUp.
 const FollowUpColumns = `follow_up_id, state, content, attachments, profile, tools, position, version, turn_id, created_at`
 
+// WaitingItems selects follow-ups that are neither started nor cancelled. It is exactly the condition of the index follow_ups_open.
+const WaitingItems = `state in ('queued', 'held')`
+
 // FollowUpPosition is a position between two items of a queue.
 type FollowUpPosition struct {
 	Position   int64               `json:"p"`
@@ -34,7 +37,7 @@ var (
 	// ListFollowUpsSQL lists the items of a queue, with the arguments of FollowUpArgs.
 	ListFollowUpsSQL = pg.WithinPage(selectFollowUps+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 	// ListOpenFollowUpsSQL lists the waiting ones. Its condition is that of the index follow_ups_open.
-	ListOpenFollowUpsSQL = pg.WithinPage(selectFollowUps+` and state in ('queued', 'held')`+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
+	ListOpenFollowUpsSQL = pg.WithinPage(selectFollowUps+` and `+WaitingItems+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 )
 
 // FollowUpArgs returns the arguments for a page that starts after a position; nil starts at the beginning.

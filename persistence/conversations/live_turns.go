@@ -1,8 +1,9 @@
 package conversations
 
-// LiveStates is exactly the condition of the partial indexes, character by character: a query uses them only under the
-// same condition.
-const LiveStates = `state not in ('completed', 'cancelled', 'failed', 'incomplete')`
+import "turnstone/persistence/projects"
+
+// LiveStates selects turns that have not ended.
+const LiveStates = projects.LiveTurns
 
 // LiveTurnsOf counts the live turns of the account in an expression, for its limit. Ten turns that wait for an approval count as one: they
 // cost little, but all of them may continue at the same time.

@@ -7,14 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
+	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
 const (
-	openStates  = `state in ('pending', 'receiving', 'scanning')`
-	workStates  = `state in ('receiving', 'scanning')`
 	specColumns = `
 	upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id, object_name, created_at, expires_at,
 	owner_epoch, state, next_sequence, content`
@@ -39,11 +38,11 @@ const (
 	returning ` + specColumns
 	seizeUploadSQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and upload_id = @upload and ` + openStates + ` and (state <> 'pending' or expires_at > now()) and ` + nodeLives + `
+	where account_id = @account and upload_id = @upload and ` + projects.OpenUploads + ` and (state <> 'pending' or expires_at > now()) and ` + nodeLives + `
 	returning ` + specColumns
 	loadUploadSQL = `
 	select ` + specColumns + ` from uploads
-	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + openStates
+	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + projects.OpenUploads
 )
 
 // ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict with
@@ -122,7 +121,7 @@ const (
 	claimDueSQL = `
 	with orphans as (
 		select u.account_id, u.upload_id from uploads u
-		where u.` + workStates + ` and (u.owner is null or not exists (select from nodes n where n.node_id = u.owner and not n.dead))
+		where u.` + projects.BusyUploads + ` and (u.owner is null or not exists (select from nodes n where n.node_id = u.owner and not n.dead))
 		limit $2 for update of u skip locked
 	), expired as (
 		select u.account_id, u.upload_id from uploads u
@@ -136,10 +135,10 @@ const (
 	where u.account_id = due.account_id and u.upload_id = due.upload_id
 	  and exists (select from nodes n where n.node_id = $1 and not n.dead and not n.draining)
 	returning u.account_id, u.upload_id, u.owner_epoch`
-	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + workStates
+	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + projects.BusyUploads
 	reclaimSQL    = `
 	update uploads set owner_epoch = owner_epoch + 1
-	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + workStates + `
+	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + projects.BusyUploads + `
 	  and exists (select from nodes where node_id = $1 and not dead)
 	returning account_id, upload_id, owner_epoch`
 )

@@ -17,7 +17,7 @@ const (
 	// The condition is that of the index follow_ups_open.
 	orderSQL = `
 	select follow_up_id from follow_ups
-	where account_id = $1 and conversation_id = $2 and state in ('queued', 'held')
+	where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + `
 	order by position, follow_up_id limit $3`
 	knownFollowUpsSQL = `
 	select count(*) from unnest($3::uuid[]) as wanted (follow_up_id)
@@ -30,7 +30,7 @@ const (
 	with positions as (
 		select position, row_number() over (order by position, follow_up_id) as n
 		from follow_ups
-		where account_id = $1 and conversation_id = $2 and state in ('queued', 'held')
+		where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + `
 	)
 	update follow_ups f set position = p.position
 	from unnest($3::uuid[]) with ordinality as wanted (follow_up_id, n)

@@ -50,11 +50,8 @@ const liveTurnsSQL = `
 	from turns t
 	cross join lateral (
 		select project_id from conversations where account_id = t.account_id and conversation_id = t.conversation_id limit 1) c
-	where t.account_id = $1 and t.state not in ('completed', 'cancelled', 'failed', 'incomplete') and c.project_id = $2
+	where t.account_id = $1 and t.` + LiveTurns + ` and c.project_id = $2
 	limit $3`
-
-// OpenTasks selects research tasks that have not ended.
-const OpenTasks = `state in ('queued', 'running', 'cancelling')`
 
 const liveTasksSQL = `
 	select count(*) from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id

@@ -16,7 +16,7 @@ import (
 const (
 	queueLengthSQL = `
 select (select count(*) from (
-           select from follow_ups where account_id = $1 and conversation_id = $2 and state in ('queued', 'held') limit $3) waiting),
+           select from follow_ups where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + ` limit $3) waiting),
        (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, created_at)
