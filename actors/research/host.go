@@ -105,11 +105,11 @@ func (o ownership) Continue(claim Claimed) {
 	h.spawn(loaded, resume{})
 }
 
-// spawn starts the actor of a claimed task with its first message. It returns nil, and starts nothing, if the host is stopped
+// spawn starts the actor of a claimed task with its first messages. It returns nil, and starts nothing, if the host is stopped
 // or already has an actor of this epoch or a later one.
-func (h *Host) spawn(claim *researchlog.Claim, first any) *running {
+func (h *Host) spawn(claim *researchlog.Claim, first ...any) *running {
 	r := newRun(h, claim)
-	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first)
+	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first...)
 }
 
 // Drain implements node.Host. A task runs for minutes, so its steps are not awaited: another node continues it at once.
@@ -209,8 +209,8 @@ func (h *Host) steerEnded(ctx context.Context, account protocol.AccountID, id pr
 	return err
 }
 
-// command lets the machine of a task decide on a command, and returns when the decision is stored: in the actor of the task or,
-// if the task waits for a slot, here. The error is researchlog.ErrEnded if the task has ended.
+// command lets the actor of a task decide on a command, and returns when the decision is stored. The error is researchlog.ErrEnded
+// if the task has ended.
 func (h *Host) command(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) error {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
@@ -229,12 +229,19 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	message := command{decide, make(chan error, 1)}
 	actor := h.FindActive(account, id)
 	if actor == nil {
-		var err error
-		if actor, err = h.takeOver(ctx, account, id, decide); actor == nil {
-			return err
+		// Of several commands for one task, one at a time claims it: each claim ends the one before.
+		unlock, err := h.claims.lock(ctx, ownedTask{account, id})
+		if err != nil {
+			return errGone
 		}
+		defer unlock()
+		actor = h.FindActive(account, id)
 	}
-	h.Send(actor, message)
+	if actor != nil {
+		h.Send(actor, message)
+	} else if err := h.takeOver(ctx, account, id, message); err != nil {
+		return err
+	}
 	select {
 	case err := <-message.reply:
 		return err
@@ -243,51 +250,28 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	}
 }
 
-// takeOver claims a task that has no actor here. If the task waits for a slot, the command is decided, and there is no actor. Of several
-// commands for one task, one at a time claims it: each claim ends the one before.
-func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) (*running, error) {
-	unlock, err := h.claims.lock(ctx, ownedTask{account, id})
-	if err != nil {
-		return nil, errGone
-	}
-	defer unlock()
-	if actor := h.FindActive(account, id); actor != nil { // since
-		return actor, nil
-	}
+// takeOver claims a task that has no actor here, and starts one with a command. The actor of a task that waits for a slot decides on
+// this command only.
+func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id protocol.TaskID, message command) error {
 	claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	loaded, err := h.config.Store.Load(ctx, claim, h.config.Node.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	first := []any{resume{}, message}
 	if loaded.State == protocol.ResearchQueued {
-		return nil, h.decideWaiting(ctx, loaded, decide)
+		first = first[1:]
 	}
-	actor := h.spawn(loaded, resume{})
 	switch {
-	case actor != nil:
-		return actor, nil
+	case h.spawn(loaded, first...) != nil:
+		return nil
 	case h.Draining():
-		return nil, errGone
+		return errGone
 	}
-	return nil, turnlog.ErrFenced // there is an actor of a later claim
-}
-
-// decideWaiting decides on a command for a task that waits for a slot. The task has no owner afterwards.
-func (h *Host) decideWaiting(ctx context.Context, claim *researchlog.Claim, decide func(*machine.Batch) error) error {
-	b := machine.Restore(claim).NewBatch()
-	refused := decide(b)
-	batch, err := h.encode(b, claim.Epoch)
-	if err != nil {
-		return err
-	}
-	if err := h.config.Store.Append(context.WithoutCancel(ctx), batch); err != nil {
-		return err
-	}
-	h.shown(batch)
-	return refused
+	return turnlog.ErrFenced // there is an actor of a later claim
 }
 
 // Follow returns a reader of a task that starts after a sequence. The caller must have checked that the account owns the task.

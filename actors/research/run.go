@@ -73,7 +73,7 @@ func (r *run) elapsed() int64 { return r.seconds + int64(time.Since(r.began)/tim
 // Decide implements shell.Behavior.
 func (r *run) Decide(message any, status shell.Status) func(error) {
 	switch command, is := message.(command); {
-	case is && status == shell.Finished:
+	case is && status == shell.Finished && r.machine.State().Terminal():
 		command.reply <- researchlog.ErrEnded
 		return nil
 	case status != shell.Active:
@@ -134,19 +134,20 @@ func (r *run) Refuse(message any) {
 	}
 }
 
-// Step implements shell.Behavior.
+// Step implements shell.Behavior. The store takes the owner from a task that waits for a slot, so its actor ends too, even if it has
+// decided nothing.
 func (r *run) Step(replies []func(error)) shell.Step {
 	b := r.batch
 	r.batch = nil
 	step := shell.Step{Replies: replies}
-	if b == nil || len(b.Entries) == 0 {
+	if b == nil || len(b.Entries) == 0 && b.State() != protocol.ResearchQueued {
 		return step
 	}
 	batch, err := r.host.encode(b, r.claim.Epoch)
 	if err != nil {
 		panic(err)
 	}
-	step.Point, step.Last = failpoint.ResearchAfterRow, batch.Task.State.Terminal()
+	step.Point, step.Last = failpoint.ResearchAfterRow, batch.Task.State.Terminal() || batch.Task.State == protocol.ResearchQueued
 	step.Store = func(done func(error)) { r.host.store(batch, done) }
 	step.Show = func() { r.host.shown(batch) }
 	if len(b.Effects) > 0 {

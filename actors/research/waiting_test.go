@@ -1,0 +1,181 @@
+package research
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"turnstone/actors/host"
+	"turnstone/actors/research/machine"
+	"turnstone/actors/shell"
+	"turnstone/protocol"
+	"turnstone/protocol/researchlog"
+	"turnstone/protocol/turnlog"
+)
+
+// waitingTask is the store of one task that waits for a slot. It notes what is stored and, as Config.Entered, what is shown.
+type waitingTask struct {
+	Store // nil: nothing else is called
+
+	mu     sync.Mutex
+	claim  researchlog.Claim     // guarded by mu
+	task   protocol.ResearchTask // guarded by mu
+	owned  bool                  // guarded by mu
+	faults []error               // guarded by mu: of the next appends, which store nothing
+	notes  []string              // guarded by mu
+}
+
+func (w *waitingTask) Seize(context.Context, protocol.AccountID, protocol.TaskID, protocol.NodeID) (Claimed, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.task.State.Terminal() {
+		return Claimed{}, researchlog.ErrEnded
+	}
+	w.claim.Epoch++
+	w.owned = true
+	return Claimed{AccountID: w.claim.AccountID, TaskID: w.claim.TaskID, Epoch: w.claim.Epoch}, nil
+}
+
+func (w *waitingTask) Load(context.Context, Claimed, protocol.NodeID) (*researchlog.Claim, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	loaded := w.claim
+	loaded.Entries = slices.Clone(w.claim.Entries)
+	return &loaded, nil
+}
+
+func (w *waitingTask) Append(_ context.Context, batch *researchlog.Append) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.faults) > 0 {
+		fault := w.faults[0]
+		w.faults = w.faults[1:]
+		w.notes = append(w.notes, "failed")
+		return fault
+	}
+	if batch.Epoch != w.claim.Epoch {
+		return turnlog.ErrFenced
+	}
+	w.notes = append(w.notes, "stored")
+	w.claim.Entries = append(w.claim.Entries, batch.Entries...)
+	w.claim.NextSequence, w.claim.Version, w.claim.State = batch.Last+1, batch.Task.Version, batch.Task.State
+	w.task, w.owned = batch.Task, false
+	return nil
+}
+
+func (w *waitingTask) Task(context.Context, protocol.AccountID, protocol.TaskID) (*protocol.ResearchTask, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	task := w.task
+	return &task, nil
+}
+
+// entered is Config.Entered, which is called for a task that has ended, once that is visible.
+func (w *waitingTask) entered(state protocol.ResearchState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, "shown "+string(state))
+}
+
+// newWaitingTask returns a host, and the store of a task that waits.
+func newWaitingTask(t *testing.T, faults ...error) (*Host, *waitingTask) {
+	t.Helper()
+	w := &waitingTask{faults: faults}
+	w.claim.Spec = researchlog.Spec{
+		AccountID: protocol.NewAccountID(), TaskID: protocol.NewTaskID(), ConversationID: protocol.NewConversationID(), Question: "Why?",
+		Depth: protocol.ResearchQuick, Sources: []protocol.ResearchSource{protocol.ResearchWeb}, Budget: protocol.ResearchBudgets[protocol.ResearchQuick],
+	}
+	b := machine.New(&w.claim.Spec).NewBatch()
+	b.Start()
+	w.claim.NextSequence, w.claim.State = b.Append().Last+1, protocol.ResearchQueued
+	w.task.State = w.claim.State
+	runtime := shell.NewRuntime(zap.NewNop(), 2)
+	h := New(Config{Node: host.Node{ID: protocol.NewNodeID(), Runtime: runtime}, Store: w, Entered: w.entered, Logger: zap.NewNop()})
+	t.Cleanup(func() {
+		h.Stop()
+		runtime.Close()
+	})
+	return h, w
+}
+
+func (w *waitingTask) noted() (notes []string, owned bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.notes), w.owned
+}
+
+func TestACommandForAWaitingTaskIsStoredThenShownThenAcknowledged(t *testing.T) {
+	broken := errors.New("the disk is full")
+	for name, c := range map[string]struct {
+		fault error
+		err   error
+		notes []string
+	}{
+		"stored":      {nil, nil, []string{"stored", "shown cancelled"}},
+		"not stored":  {broken, broken, []string{"failed"}},
+		"unavailable": {&protocol.Error{Code: protocol.CodeUnavailable}, nil, []string{"failed", "stored", "shown cancelled"}},
+		"fenced":      {turnlog.ErrFenced, nil, []string{"failed", "stored", "shown cancelled"}},
+	} {
+		var faults []error
+		if c.fault != nil {
+			faults = []error{c.fault}
+		}
+		h, w := newWaitingTask(t, faults...)
+		cancelled, err := h.Cancel(t.Context(), w.claim.AccountID, w.claim.TaskID)
+		if !errors.Is(err, c.err) || err == nil && cancelled.State != protocol.ResearchCancelled {
+			t.Errorf("%s: the caller got %+v, %v", name, cancelled, err)
+		}
+		if notes, _ := w.noted(); !slices.Equal(notes, c.notes) {
+			t.Errorf("%s: %v, want %v", name, notes, c.notes)
+		}
+	}
+}
+
+// A node that owns a task that waits would begin it, although it has no slot for it.
+func TestATaskThatWaitsHasNoOwnerAfterACommand(t *testing.T) {
+	h, w := newWaitingTask(t)
+	steer := func(client string, strike ...string) (*protocol.ResearchReceipt, error) {
+		return h.Steer(t.Context(), w.claim.AccountID, w.claim.TaskID, &researchlog.Steering{
+			Kind: protocol.ResearchPlan, SteeringID: protocol.NewSteeringID(), ClientID: client, Digest: client, Add: []string{"Where?"}, Strike: strike,
+		})
+	}
+	if _, err := steer("refused", "q9"); protocol.CodeOf(err) != protocol.CodeInvalid {
+		t.Errorf("the command got %v", err)
+	}
+	first, err := steer("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := steer("one"); err != nil || !again.Replayed || again.SteeringID != first.SteeringID {
+		t.Errorf("the repeat got %+v, %v", again, err)
+	}
+	if notes, owned := w.noted(); owned || !slices.Equal(notes, []string{"stored", "stored", "stored"}) || h.Running() != 0 {
+		t.Errorf("%v, owned %v, %d actors run", notes, owned, h.Running())
+	}
+}
+
+func TestCommandsForATaskThatWaitsDoNotFenceOneAnother(t *testing.T) {
+	h, w := newWaitingTask(t)
+	const n = 8
+	results := make(chan error, n)
+	for i := range n {
+		go func() {
+			_, err := h.Steer(t.Context(), w.claim.AccountID, w.claim.TaskID, &researchlog.Steering{
+				Kind: protocol.ResearchInput, Text: "harbours", SteeringID: protocol.NewSteeringID(), ClientID: string(rune('a' + i)),
+			})
+			results <- err
+		}()
+	}
+	for range n {
+		if err := <-results; err != nil {
+			t.Errorf("a command got %v", err)
+		}
+	}
+	if notes, owned := w.noted(); owned || len(notes) != n {
+		t.Errorf("%v, owned %v", notes, owned)
+	}
+}
