@@ -12,7 +12,6 @@ import (
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -24,7 +23,7 @@ const (
 		finished_at = case when @ended then @at::timestamptz end, reap_at = case when @ended then @at::timestamptz + @reap::interval end
 	where account_id = @account and upload_id = @upload and owner = @owner and owner_epoch = @epoch and next_sequence = @first and ` + projects.OpenUploads + `
 	returning size, purpose, project_id, session_id`
-	positionSQL = `select owner_epoch, next_sequence from uploads where account_id = @account and upload_id = @upload`
+	storedSQL = `select owner_epoch = @epoch and next_sequence > @last from uploads where account_id = @account and upload_id = @upload`
 
 	endedSQL = `
 	update file_totals set reserved = reserved - @size, sessions = sessions - 1, bytes = bytes + @added, files = files + @count where account_id = @account`
@@ -46,8 +45,6 @@ const (
 	select account_id, project_id, @file from projects where account_id = @account and project_id = @project and state = 'active'`
 )
 
-var errStored = errors.New("the batch is stored already")
-
 // AppendUpload stores a batch, and the file that it creates, in one transaction. A repeat of a stored batch succeeds
 // without an effect. The error is turnlog.ErrFenced if another owner or epoch has the upload.
 func (s *Uploads) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
@@ -64,7 +61,7 @@ func (s *Uploads) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		err := tx.QueryRow(ctx, appendSQL, args).Scan(&row.size, &row.purpose, &row.project, &row.session)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fenced(ctx, tx, b, args)
+			return pg.Fenced(ctx, tx, storedSQL, args)
 		}
 		if err != nil {
 			return fmt.Errorf("storing a batch of an upload: %w", err)
@@ -97,7 +94,7 @@ func (s *Uploads) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errStored) {
+	if errors.Is(err, pg.ErrStored) {
 		return nil
 	}
 	return err
@@ -138,22 +135,6 @@ func appendArgs(b *uploadlog.Append) (pgx.NamedArgs, error) {
 		args["media"], args["hash"], args["added"], args["count"] = b.Content.MediaType, b.Content.SHA256[:], b.Content.Size, int64(1)
 	}
 	return args, nil
-}
-
-// fenced returns errStored if the batch itself is why its upload has moved on, and turnlog.ErrFenced otherwise.
-func fenced(ctx context.Context, tx *pg.Tx, b *uploadlog.Append, args pgx.NamedArgs) error {
-	var epoch int32
-	var next int64
-	err := tx.QueryRow(ctx, positionSQL, args).Scan(&epoch, &next)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return turnlog.ErrFenced
-	case err != nil:
-		return fmt.Errorf("reading the position of an upload: %w", err)
-	case epoch == b.Epoch && next > b.Last:
-		return errStored
-	}
-	return turnlog.ErrFenced
 }
 
 // queueAudit adds the entry about a file with malware.

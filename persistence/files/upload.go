@@ -100,23 +100,15 @@ func (s *Uploads) Upload(ctx context.Context, account protocol.AccountID, id pro
 const framesSQL = `
 	select first_sequence, last_sequence, frames from upload_events
 	where account_id = @account and upload_id = @upload and last_sequence > @after
-	order by first_sequence`
+	order by first_sequence limit 200`
 
 // UploadFrames returns the events of an upload after a sequence, one per line. last is the sequence of the last of them.
 func (s *Uploads) UploadFrames(ctx context.Context, account protocol.AccountID, id protocol.UploadID, after int64) (frames []byte, last int64, err error) {
-	type batch struct {
-		First, Last int64
-		Frames      []byte
-	}
-	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[batch], framesSQL, pgx.NamedArgs{"account": account, "upload": id, "after": after})
+	found, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[pg.EventRow], framesSQL, pgx.NamedArgs{"account": account, "upload": id, "after": after})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading the events of an upload: %w", err)
 	}
-	last = after
-	for _, b := range found {
-		frames = append(frames, protocol.SkipFrames(b.Frames, max(0, after-b.First+1))...)
-		last = b.Last
-	}
+	frames, last = pg.FramesAfter(found, after)
 	return frames, last, nil
 }
 

@@ -27,7 +27,9 @@ const (
 	where account_id = @account and task_id = @task and owner = @owner and owner_epoch = @epoch and next_sequence = @first and next_entry = @first_entry
 	  and ` + OpenStates + ` and not hidden
 	returning conversation_id`
-	positionSQL      = `select owner_epoch, next_sequence, next_entry from research_tasks where account_id = @account and task_id = @task`
+	storedSQL = `
+	select owner_epoch = @epoch and next_sequence > @last and next_entry - @entries >= @first_entry
+	from research_tasks where account_id = @account and task_id = @task`
 	insertEntriesSQL = `
 	insert into research_entries (account_id, task_id, number, body)
 	select @account, @task, @first_entry + e.n - 1, e.body from unnest(@bodies::bytea[]) with ordinality as e (body, n)`
@@ -39,8 +41,6 @@ const (
 	insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, usage, occurred_at)
 	values (@account, @usage_id, 'server', 'research', 1, 'task', @conversation, @usage, @at)`
 )
-
-var errStored = errors.New("the batch is stored already")
 
 // Append stores a batch, with the report and the held follow-ups that it ends with, in one transaction. A repeat of a stored batch succeeds without an
 // effect. The error is turnlog.ErrFenced if another owner or epoch has the task, or its conversation was deleted.
@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		var conversation protocol.ConversationID
 		err := tx.QueryRow(ctx, appendSQL, args).Scan(&conversation)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fenced(ctx, tx, b, args)
+			return pg.Fenced(ctx, tx, storedSQL, args)
 		}
 		if err != nil {
 			return fmt.Errorf("storing a batch of a research task: %w", err)
@@ -89,7 +89,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errStored):
+	case errors.Is(err, pg.ErrStored):
 		return nil
 	case protocol.CodeOf(err) == protocol.CodeNotFound: // the conversation was deleted or purged
 		return turnlog.ErrFenced
@@ -126,22 +126,6 @@ func appendArgs(b *researchlog.Append) (pgx.NamedArgs, error) {
 }
 
 func progress(e researchlog.Entry) bool { return e.Kind != researchlog.EntryAdopt }
-
-// fenced returns errStored if the batch itself is why its task has moved on, and turnlog.ErrFenced otherwise.
-func fenced(ctx context.Context, tx *pg.Tx, b *researchlog.Append, args pgx.NamedArgs) error {
-	var epoch int32
-	var sequence, entry int64
-	err := tx.QueryRow(ctx, positionSQL, args).Scan(&epoch, &sequence, &entry)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return turnlog.ErrFenced
-	case err != nil:
-		return fmt.Errorf("reading the position of a research task: %w", err)
-	case epoch == b.Epoch && sequence > b.Last && entry >= b.FirstEntry+int64(len(b.Entries)):
-		return errStored
-	}
-	return turnlog.ErrFenced
-}
 
 const (
 	insertMessageSQL = `

@@ -135,11 +135,7 @@ const framesSQL = `
 // Frames returns events of a task after a sequence, one per line. last is the sequence of the last of them. The error is
 // protocol.CodeNotFound if the conversation of the task was deleted.
 func (s *Store) Frames(ctx context.Context, account protocol.AccountID, id protocol.TaskID, after int64) (frames []byte, last int64, err error) {
-	type batch struct {
-		First, Last int64
-		Frames      []byte
-	}
-	var found []batch
+	var found []pg.EventRow
 	args := pgx.NamedArgs{"account": account, "task": id, "after": after}
 	statements := &pgx.Batch{}
 	statements.Queue(ownsTaskSQL, args).QueryRow(func(row pgx.Row) error {
@@ -147,17 +143,13 @@ func (s *Store) Frames(ctx context.Context, account protocol.AccountID, id proto
 		return row.Scan(&owns)
 	})
 	statements.Queue(framesSQL, args).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[batch])
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[pg.EventRow])
 		return err
 	})
 	if err := pg.Classify(s.db.Send(ctx, account, statements)); err != nil {
 		return nil, 0, fmt.Errorf("reading the events of a research task: %w", err)
 	}
-	last = after
-	for _, b := range found {
-		frames = append(frames, protocol.SkipFrames(b.Frames, max(0, after-b.First+1))...)
-		last = b.Last
-	}
+	frames, last = pg.FramesAfter(found, after)
 	return frames, last, nil
 }
 
