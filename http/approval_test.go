@@ -12,6 +12,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
@@ -277,10 +278,7 @@ func TestATurnUsesOnlyTheToolsThatItsRequestAllows(t *testing.T) {
 // storeApproval stores a pending approval of a turn that has ended, and returns its identifier.
 func storeApproval(w *world, turn string) string {
 	w.t.Helper()
-	var id protocol.TurnID
-	if err := id.UnmarshalText([]byte(turn)); err != nil {
-		w.t.Fatal(err)
-	}
+	id := idtest.Parse[protocol.TurnID](w.t, turn)
 	approval := protocol.DeriveApprovalID(id, 1)
 	w.database.Admin(w.t, `
 		insert into approvals (account_id, approval_id, turn_id, conversation_id, body, tool_name, resource, definition, created_at, expires_at)

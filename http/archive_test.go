@@ -21,6 +21,7 @@ import (
 	"turnstone/persistence/imports"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -184,7 +185,7 @@ func everything(t *testing.T, w *world) *user {
 		{"type":"tool","part_id":"%[1]s","tool_id":"tl_01h2xcejqtf2nbrexx3vqjhp41","tool_name":"search_files","kind":"files","title":"Search","input":{"q":"moon"},"state":"succeeded","output":"[1] The moon.",
 			"sources":[{"number":1,"file_id":"%[2]s","title":"a.txt","size":9}],"duration_ms":12},
 		{"type":"text","part_id":"%[1]s","text":"The moon [1].","citations":[{"index":1,"title":"a.txt","marker":"[1]","file_id":"%[2]s","offset":0,"length":9},{"index":2,"title":"web","url":"https://example.org/"}]},
-		{"type":"code","part_id":"%[1]s","language":"日本","filename":"a.go","code":"","truncated":true}]`, protocol.NewPartID(), kept[0].FileID), mustMessage(t, answer))
+		{"type":"code","part_id":"%[1]s","language":"日本","filename":"a.go","code":"","truncated":true}]`, protocol.NewPartID(), kept[0].FileID), idtest.Parse[protocol.MessageID](t, answer))
 
 	// The queue of follow-ups.
 	for n, state := range []string{"started", "cancelled", "held", "held"} {
@@ -223,14 +224,6 @@ func everything(t *testing.T, w *world) *user {
 		w.database.Admin(t, fmt.Sprintf(`update %s set created_at = created_at - interval '40 days' where account_id = $1`, table), u.account.AccountID)
 	}
 	return u
-}
-
-func mustMessage(t *testing.T, text string) (id protocol.MessageID) {
-	t.Helper()
-	if err := id.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return id
 }
 
 func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 	"turnstone/protocol/turnlog"
 )
 
@@ -87,10 +88,7 @@ func (e *uncancellableTurn) state() protocol.TurnState {
 // purge purges the conversation and checks that no message, turn or turn event is left.
 func (e *uncancellableTurn) purge() {
 	e.t.Helper()
-	var id protocol.ConversationID
-	if err := id.UnmarshalText([]byte(e.conversation)); err != nil {
-		e.t.Fatal(err)
-	}
+	id := idtest.Parse[protocol.ConversationID](e.t, e.conversation)
 	if done, err := e.DB.Conversations.PurgeConversation(e.t.Context(), e.account.AccountID, id, 1000); !done || err != nil {
 		e.t.Fatalf("purging the conversation: done %v, error %v", done, err)
 	}
@@ -114,10 +112,7 @@ func TestADeletionDoesNotWaitForItsTurnButThePurgeDoes(t *testing.T) {
 	}
 	e.expect(404, "DELETE", path, nil)
 	e.chat(404, "queue", "too late", "late")
-	var id protocol.ConversationID
-	if err := id.UnmarshalText([]byte(e.conversation)); err != nil {
-		t.Fatal(err)
-	}
+	id := idtest.Parse[protocol.ConversationID](t, e.conversation)
 	if _, err := e.DB.Conversations.PurgeConversation(t.Context(), e.account.AccountID, id, 1000); protocol.CodeOf(err) != protocol.CodeTurnInProgress {
 		t.Errorf("purging a conversation with a live turn: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 // endingTurns ends a turn in the database when the turn is cancelled.
@@ -132,11 +133,7 @@ func (u *user) storeMessages(conversation string, texts ...string) []string {
 
 func (u *user) parse(conversation string) protocol.ConversationID {
 	u.t.Helper()
-	var id protocol.ConversationID
-	if err := id.UnmarshalText([]byte(conversation)); err != nil {
-		u.t.Fatal(err)
-	}
-	return id
+	return idtest.Parse[protocol.ConversationID](u.t, conversation)
 }
 
 // liveTurn stores a running turn of a conversation, with a log of the payloads, and returns its identifier.

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 // sharedArtifacts is a conversation with a page, a table and another artifact, and a share that carries the first two. The answer
@@ -40,18 +41,9 @@ func shareArtifacts(t *testing.T) *sharedArtifacts {
 	w.database.Admin(t, `update messages set parts = (select json_agg(part) from (
 			select value as part from json_array_elements(parts)
 			union all select json_build_object('type', 'artifact', 'part_id', $2::text, 'artifact_id', id, 'version', 1, 'kind', 'html', 'title', 'canary-title') from unnest($3::text[]) id) p)
-		where message_id = $1`, messageID(t, s.messages[1]), protocol.NewPartID().String(), []string{s.shown.ArtifactID.String(), s.other.ArtifactID.String()})
+		where message_id = $1`, idtest.Parse[protocol.MessageID](t, s.messages[1]), protocol.NewPartID().String(), []string{s.shown.ArtifactID.String(), s.other.ArtifactID.String()})
 	s.share()
 	return s
-}
-
-func messageID(t *testing.T, message string) protocol.MessageID {
-	t.Helper()
-	var id protocol.MessageID
-	if err := id.UnmarshalText([]byte(message)); err != nil {
-		t.Fatal(err)
-	}
-	return id
 }
 
 func (s *sharedArtifacts) share() {

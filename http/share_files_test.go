@@ -15,15 +15,13 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 // attach makes files those of a stored message.
 func (u *user) attach(message string, attached ...*protocol.File) {
 	u.t.Helper()
-	var id protocol.MessageID
-	if err := id.UnmarshalText([]byte(message)); err != nil {
-		u.t.Fatal(err)
-	}
+	id := idtest.Parse[protocol.MessageID](u.t, message)
 	for _, file := range attached {
 		u.database.Admin(u.t, `update messages set attachments = attachments || $2::uuid where message_id = $1`, id, file.FileID)
 		u.database.Admin(u.t, `insert into message_files (account_id, message_id, file_id) values ($1, $2, $3)`, u.account.AccountID, id, file.FileID)

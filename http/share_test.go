@@ -19,6 +19,7 @@ import (
 
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 // sharedToken returns the token and the page of a created share.
@@ -247,10 +248,7 @@ func TestAShareExposesOnlyItsTarget(t *testing.T) {
 	u.do(201, "POST", path+"/usage", map[string]any{"kind": "canary-kind", "quantity": 77004, "unit": "canary-unit"})
 	u.do(201, "POST", path+"/branches", map[string]any{"message_id": ids[2], "mode": "edit", "name": "canary-branch"})
 	u.storeMessages(id, "canary-sibling")
-	var answer protocol.MessageID
-	if err := answer.UnmarshalText([]byte(ids[1])); err != nil {
-		t.Fatal(err)
-	}
+	answer := idtest.Parse[protocol.MessageID](t, ids[1])
 	s.database.Admin(t, privatePartsSQL, answer, protocol.NewPartID().String(), "tl_01k0000000e1g80000000000zz")
 
 	created := u.do(201, "POST", path+"/shares", map[string]any{"title": "public title", "message_id": ids[1]})

@@ -9,6 +9,7 @@ import (
 
 	"turnstone/http/route"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 // TestEachObjectIsReadAlone checks that the route of one object returns what the list that has it returns, and that an object
@@ -105,10 +106,7 @@ func TestTheTurnsOfAConversationAreListedInPages(t *testing.T) {
 		m.owner.expect(200, "GET", resp.header.Get("Location"), nil).into(t, &turn)
 		want = append(want, turn.TurnID)
 	}
-	var first protocol.TurnID
-	if err := first.UnmarshalText([]byte(m.mine["turn_id"])); err != nil {
-		t.Fatal(err)
-	}
+	first := idtest.Parse[protocol.TurnID](t, m.mine["turn_id"])
 	want = append([]protocol.TurnID{first}, want...)
 	slices.Reverse(want)
 	var got []protocol.TurnID

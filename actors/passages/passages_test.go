@@ -8,23 +8,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"turnstone/actors/passages/passagestest"
 	"turnstone/protocol"
 )
 
-// pages returns a text of n pages and its blocks. say returns what a page says.
-func pages(n int, say func(page int) string) (string, []protocol.TextBlock) {
-	var text strings.Builder
-	var blocks []protocol.TextBlock
-	for page := 1; page <= n; page++ {
-		body := say(page) + "\n"
-		blocks = append(blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: page, Offset: text.Len(), Length: len(body)})
-		text.WriteString(body)
-	}
-	return text.String(), blocks
-}
-
 func TestPassagesCoverTheText(t *testing.T) {
-	paged, blocks := pages(5, func(page int) string { return strings.Repeat(fmt.Sprintf("Page %d has a sentence. ", page), 100) })
+	paged, blocks := passagestest.Pages(5, func(page int) string { return strings.Repeat(fmt.Sprintf("Page %d has a sentence. ", page), 100) })
 	for name, c := range map[string]struct {
 		text   string
 		blocks []protocol.TextBlock
@@ -64,7 +53,7 @@ func allocated(f func()) uint64 {
 
 func TestThePassagesThatAnswerTheQuestionAreChosen(t *testing.T) {
 	filler := strings.Repeat("The harbour master keeps the book of the harbour and the ships of the season. ", 20)
-	text, blocks := pages(300, func(page int) string {
+	text, blocks := passagestest.Pages(300, func(page int) string {
 		switch page {
 		case 217:
 			return filler + "\n\nThe spring tide of Saint-Malo rises by twelve metres.\n\n" + filler

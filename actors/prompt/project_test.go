@@ -4,25 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/passages/passagestest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// pages returns a text of n pages and its blocks. say returns what a page says.
-func pages(n int, say func(page int) string) (string, []protocol.TextBlock) {
-	var text strings.Builder
-	var blocks []protocol.TextBlock
-	for page := 1; page <= n; page++ {
-		body := say(page) + "\n"
-		blocks = append(blocks, protocol.TextBlock{Kind: protocol.BlockPage, Page: page, Offset: text.Len(), Length: len(body)})
-		text.WriteString(body)
-	}
-	return text.String(), blocks
-}
-
 func TestTheFilesOfTheProjectThatAnswerTheQuestionAreShown(t *testing.T) {
 	store := memory{}
-	text, blocks := pages(300, func(page int) string {
+	text, blocks := passagestest.Pages(300, func(page int) string {
 		if page == 217 {
 			return "The spring tide of Saint-Malo rises by twelve metres."
 		}

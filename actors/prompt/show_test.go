@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"turnstone/actors/passages"
+	"turnstone/actors/passages/passagestest"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
@@ -88,7 +89,7 @@ func texts(messages []turnlog.HistoryMessage) (all []string) {
 func TestFilesAreShownInTheLastMessageThatHasThem(t *testing.T) {
 	store := memory{}
 	notes := store.add("notes.txt", "Tides come.")
-	paged, blocks := pages(2, func(page int) string { return []string{"Ebb", "Flow"}[page-1] })
+	paged, blocks := passagestest.Pages(2, func(page int) string { return []string{"Ebb", "Flow"}[page-1] })
 	report := store.add(`a "report".pdf`, "Title\n"+paged, protocol.TextBlock{Kind: protocol.BlockPage, Page: 1, Offset: 6, Length: 4}, protocol.TextBlock{Kind: protocol.BlockPage, Page: 2, Offset: 10, Length: 5})
 	gone := protocol.DeriveFileID(protocol.NewUploadID())
 	history := []turnlog.HistoryMessage{says("one", notes, gone), says("two"), says("three", report, notes)}
@@ -182,7 +183,7 @@ func TestOnlyTheNewestFilesAreShown(t *testing.T) {
 }
 
 func TestOnlyPagesThatAreShownCanBeCited(t *testing.T) {
-	text, blocks := pages(300, func(page int) string {
+	text, blocks := passagestest.Pages(300, func(page int) string {
 		if page == 217 {
 			return "The lighthouse is high."
 		}

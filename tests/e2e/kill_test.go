@@ -19,7 +19,6 @@ import (
 	"turnstone/protocol/clock"
 	"turnstone/protocol/verify"
 	"turnstone/providers/model/modeltest"
-	"turnstone/providers/model/scripted"
 )
 
 const (
@@ -85,8 +84,7 @@ func (r recovery) environment(t *testing.T) []string {
 // applied, a prefix of that passage, an acknowledgement and the whole passage again. If the answer was cut while the
 // input was pending, the prefix may end anywhere.
 func checkContinuedAnswer(parts []string, _, applied string) error {
-	script, _ := scripted.Parse(killDirective)
-	said, passage := strings.Join(parts, ""), script.Text()
+	said, passage := strings.Join(parts, ""), sitetest.ScriptedText(killDirective)
 	if applied != "" {
 		var whole bool
 		if said, whole = strings.CutSuffix(said, "Taking into account: "+applied+"\n\n"+passage); !whole || !strings.HasPrefix(passage, said) {

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 )
 
 const corruptLogSQL = `
@@ -20,7 +21,7 @@ where turn_id = $1 and first_sequence = (select min(first_sequence) from turn_ev
 // corruptLog makes the log of a live turn unreadable. It damages a row that the turn's readers have already seen.
 func corruptLog(t *testing.T, s *sitetest.Site, turn string) {
 	t.Helper()
-	changed, err := superuser(t, s).Exec(t.Context(), corruptLogSQL, protocol.NodeID(turnOfText(t, turn)).String())
+	changed, err := superuser(t, s).Exec(t.Context(), corruptLogSQL, protocol.NodeID(idtest.Parse[protocol.TurnID](t, turn)).String())
 	if err != nil || changed.RowsAffected() != 1 {
 		t.Fatalf("%d rows were damaged: %v", changed.RowsAffected(), err)
 	}
@@ -85,7 +86,7 @@ func TestATurnWhoseLogIsUnreadableFailsAtTheThirdAdoptionAndFreesItsConversation
 		t.Errorf("the turn ended %s, %+v", end.Status, end.Error)
 	}
 	var adoptions int
-	row := superuser(t, s).QueryRow(t.Context(), `select adoptions from turns where turn_id = $1`, protocol.NodeID(turnOfText(t, live.Turn)).String())
+	row := superuser(t, s).QueryRow(t.Context(), `select adoptions from turns where turn_id = $1`, protocol.NodeID(idtest.Parse[protocol.TurnID](t, live.Turn)).String())
 	if err := row.Scan(&adoptions); err != nil || adoptions != 3 {
 		t.Errorf("%d adoptions, %v", adoptions, err)
 	}

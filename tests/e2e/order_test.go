@@ -10,6 +10,7 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/idtest"
 	"turnstone/providers/embedded"
 )
 
@@ -58,14 +59,6 @@ func (l *lockedRow) release() {
 	}
 }
 
-func turnOfText(t *testing.T, text string) (id protocol.TurnID) {
-	t.Helper()
-	if err := id.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
 // TestNothingIsSeenOrAcknowledgedBeforeItIsDurable checks that while the row of a live turn is locked, no reader sees
 // further events and no command is acknowledged. Once the row is free, the outcome of the commands can be read.
 func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
@@ -79,7 +72,7 @@ func TestNothingIsSeenOrAcknowledgedBeforeItIsDurable(t *testing.T) {
 	ended := u.FollowInBackground(t, live)
 	var next int64
 	over := u.Ledger.Plan()
-	row := lockRow(t, s, &next, `select next_sequence from turns where turn_id = $1 for update`, protocol.NodeID(turnOfText(t, turn)))
+	row := lockRow(t, s, &next, `select next_sequence from turns where turn_id = $1 for update`, protocol.NodeID(idtest.Parse[protocol.TurnID](t, turn)))
 
 	for _, body := range []map[string]any{sitetest.SteeringBody(turn, "while-locked", "half done", "next_step"), sitetest.CancelBody(turn)} {
 		u.Do(t, http.MethodPost, "/chat/steering", body).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)

@@ -16,19 +16,10 @@ import (
 	"turnstone/providers/embedded"
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/model/modeltest"
-	"turnstone/providers/model/scripted"
 )
 
 // reconnectTime is the reconnection time that every stream requests.
 const reconnectTime = 2 * time.Second
-
-// longTurn streams for about three seconds.
-const longTurn = "[[script tokens=150 ttft=0 interval=20ms]]"
-
-func longText() string {
-	script, _ := scripted.Parse(longTurn)
-	return script.Text()
-}
 
 func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) {
 	s := sitetest.NewSite(t)
@@ -50,10 +41,10 @@ func TestWithoutPostgresNothingIsHalfDoneAndTurnsGoOnWhenItIsBack(t *testing.T) 
 func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres, inject func(context.Context) error) {
 	u := sitetest.NewUser(t, s.Base)
 	idle, long, steered := u.NewConversation(t), u.NewConversation(t), u.NewConversation(t)
-	first := u.Chat(t, sitetest.NewChatBody(longTurn).In(long))
+	first := u.Chat(t, sitetest.NewChatBody(sitetest.LongTurn).In(long))
 	first.AwaitKind(t, "answer.delta")
 	ended := u.FollowInBackground(t, first)
-	other := u.Chat(t, sitetest.NewChatBody(longTurn).In(steered))
+	other := u.Chat(t, sitetest.NewChatBody(sitetest.LongTurn).In(steered))
 	other.AwaitKind(t, "answer.delta")
 	otherEnded := u.FollowInBackground(t, other)
 
@@ -89,7 +80,7 @@ func withoutPostgres(t *testing.T, s *sitetest.Site, postgres *embedded.Postgres
 	sitetest.AwaitEnd(t, ended)
 	sitetest.AwaitEnd(t, otherEnded)
 	over()
-	u.WantCompleted(t, first.Turn, long, longText())
+	u.WantCompleted(t, first.Turn, long, sitetest.ScriptedText(sitetest.LongTurn))
 	wantUntouched(t, u, 3)
 	settleSteering(t, u, other.Turn, steered, "half-done")
 }
@@ -146,7 +137,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 	} {
 		t.Run(outage.name, func(t *testing.T) {
 			conversation := u.NewConversation(t)
-			live := u.Chat(t, sitetest.NewChatBody(longTurn).In(conversation))
+			live := u.Chat(t, sitetest.NewChatBody(sitetest.LongTurn).In(conversation))
 			live.AwaitKind(t, "answer.delta")
 			over := u.Ledger.Plan()
 			if err := outage.inject(sitetest.Within(t, sitetest.HangGuard)); err != nil {
@@ -179,7 +170,7 @@ func TestWithoutRedisProtectedRoutesRefuseAndTurnsDoNotNotice(t *testing.T) {
 				return u.Do(t, http.MethodPut, "/conversations/"+conversation+"/title", map[string]string{"title": "Protected"}).Status == http.StatusOK
 			})
 			over()
-			u.WantCompleted(t, live.Turn, conversation, longText())
+			u.WantCompleted(t, live.Turn, conversation, sitetest.ScriptedText(sitetest.LongTurn))
 			if page := u.Page(t, conversation); page.Title != "Protected" || len(page.FollowUps) != 0 {
 				t.Errorf("%q with %d follow-ups", page.Title, len(page.FollowUps))
 			}
@@ -237,7 +228,7 @@ func TestADrainHandsTheTurnAndItsReadersOverToTheNextProcess(t *testing.T) {
 	p := s.Start()
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	started := u.Chat(t, sitetest.NewChatBody(longTurn).In(conversation))
+	started := u.Chat(t, sitetest.NewChatBody(sitetest.LongTurn).In(conversation))
 	started.AwaitKind(t, "answer.delta")
 	resumed, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), started.Turn, 2, "")
 	if err != nil || refused != nil {
@@ -265,7 +256,7 @@ func TestADrainHandsTheTurnAndItsReadersOverToTheNextProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	over()
-	events := u.WantCompleted(t, started.Turn, conversation, longText())
+	events := u.WantCompleted(t, started.Turn, conversation, sitetest.ScriptedText(sitetest.LongTurn))
 	if sitetest.CountKind(events, "turn.recovering") != 1 {
 		t.Errorf("%d takeovers, want 1", sitetest.CountKind(events, "turn.recovering"))
 	}

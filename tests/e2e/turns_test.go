@@ -95,7 +95,7 @@ func busy(t *testing.T, s *sitetest.Site) {
 func sameKey(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	body := sitetest.NewChatBody(longTurn).In(conversation)
+	body := sitetest.NewChatBody(sitetest.LongTurn).In(conversation)
 	first := u.Chat(t, body, "Idempotency-Key", "one-turn")
 	first.AwaitKind(t, "answer.delta")
 	again := u.Chat(t, body, "Idempotency-Key", "one-turn")
@@ -174,7 +174,7 @@ func resume(t *testing.T, s *sitetest.Site) {
 func snapshot(t *testing.T, s *sitetest.Site) {
 	u := sitetest.NewUser(t, s.Base)
 	conversation := u.NewConversation(t)
-	live := u.Live(t, conversation, longTurn)
+	live := u.Live(t, conversation, sitetest.LongTurn)
 	from := func() (*protocol.TurnSnapshot, []sitetest.Event, *protocol.TurnFinished) {
 		t.Helper()
 		reader, refused, err := u.Follow(sitetest.Within(t, sitetest.HangGuard), live.Turn, 0, "?mode=snapshot")
@@ -194,7 +194,7 @@ func snapshot(t *testing.T, s *sitetest.Site) {
 		return shown, events, end
 	}
 	shown, events, _ := from()
-	if said := strings.Join(sitetest.Texts(shown.Message.Parts), ""); said == "" || !strings.HasPrefix(longText(), said) || shown.Message.Status != protocol.MessageStreaming {
+	if said := strings.Join(sitetest.Texts(shown.Message.Parts), ""); said == "" || !strings.HasPrefix(sitetest.ScriptedText(sitetest.LongTurn), said) || shown.Message.Status != protocol.MessageStreaming {
 		t.Errorf("the message so far is %s: %q", shown.Message.Status, said)
 	}
 	for _, e := range events {
@@ -207,7 +207,7 @@ func snapshot(t *testing.T, s *sitetest.Site) {
 	}
 	live.ReadToEnd(t)
 	shown, events, end := from()
-	if len(events) != 1 || shown.CoversSequence != end.LastSequence-1 || strings.Join(sitetest.Texts(shown.Message.Parts), "") != longText() {
+	if len(events) != 1 || shown.CoversSequence != end.LastSequence-1 || strings.Join(sitetest.Texts(shown.Message.Parts), "") != sitetest.ScriptedText(sitetest.LongTurn) {
 		t.Errorf("the snapshot of a finished turn covers %d of %d, and %d events follow", shown.CoversSequence, end.LastSequence, len(events))
 	}
 }

@@ -13,19 +13,10 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/client"
 	"turnstone/protocol/clock"
-	"turnstone/providers/model/scripted"
 )
 
 // want lists the statuses that a cell allows.
 type want []int
-
-// longTurn streams for about three seconds, which is longer than a short fault.
-const longTurn = "[[script tokens=150 ttft=0 interval=20ms]]"
-
-func longText() string {
-	script, _ := scripted.Parse(longTurn)
-	return script.Text()
-}
 
 // row is one fault of one link, tested with a user of its own.
 type row struct {
@@ -59,7 +50,7 @@ func newRow(t *testing.T, site *sitetest.Site, r *report, link, fault string) *r
 // startLiveTurn starts the live turn and follows it twice.
 func (w *row) startLiveTurn() {
 	w.t.Helper()
-	first := w.Chat(w.t, sitetest.NewChatBody(longTurn).In(w.liveConversation))
+	first := w.Chat(w.t, sitetest.NewChatBody(sitetest.LongTurn).In(w.liveConversation))
 	first.AwaitKind(w.t, "answer.delta")
 	w.turn = first.Turn
 	second, refused, err := w.FollowAgain(sitetest.Within(w.t, sitetest.HangGuard), w.turn, 0, "")
@@ -220,7 +211,7 @@ func (w *row) wholeTurn() {
 	for _, ended := range w.ended {
 		sitetest.AwaitEnd(w.t, ended)
 	}
-	w.WantCompleted(w.t, w.turn, w.liveConversation, longText())
+	w.WantCompleted(w.t, w.turn, w.liveConversation, sitetest.ScriptedText(sitetest.LongTurn))
 }
 
 // checkWrites checks the writes during the fault: each was stored completely or not at all, and is stored exactly once

@@ -62,7 +62,7 @@ func (u *User) WantCompleted(t *testing.T, turn, conversation, text string) []Ev
 	if got := strings.Join(Texts(read.Parts), ""); read.End.Status != protocol.TurnCompleted || got != text || read.ConversationID.String() != conversation {
 		t.Errorf("the turn of %s ended %s (%+v) with the text %q", read.ConversationID, read.End.Status, read.End.Error, got)
 	}
-	return eventsOf(read)
+	return eventsOf(read.Events)
 }
 
 // Readiness reads /ready on the internal listener.

@@ -155,17 +155,9 @@ func (s *Stream) ReadToEnd(t *testing.T) (events []Event, end *protocol.TurnFini
 }
 
 // Rest reads to the end of the body, which must be turn.finished.
-func (s *Stream) Rest() (events []Event, err error) {
-	for {
-		e, err := s.Next()
-		if errors.Is(err, io.EOF) && s.Finished() {
-			return events, nil
-		}
-		if err != nil {
-			return events, err
-		}
-		events = append(events, e)
-	}
+func (s *Stream) Rest() ([]Event, error) {
+	events, err := s.Stream.Rest()
+	return eventsOf(events), err
 }
 
 // Watch follows a turn as an EventSource does, through any number of broken connections, until it has seen
@@ -228,12 +220,12 @@ func (u *User) ReadTurn(t *testing.T, turn string) *verify.Turn {
 func (u *User) WholeLog(t *testing.T, turn string) ([]Event, *protocol.TurnFinished) {
 	t.Helper()
 	read := u.ReadTurn(t, turn)
-	return eventsOf(read), read.End
+	return eventsOf(read.Events), read.End
 }
 
-func eventsOf(turn *verify.Turn) []Event {
-	events := make([]Event, len(turn.Events))
-	for i, e := range turn.Events {
+func eventsOf(of []client.Event) []Event {
+	events := make([]Event, len(of))
+	for i, e := range of {
 		events[i] = Event{e}
 	}
 	return events
