@@ -13,6 +13,9 @@ import (
 // TimeFormat is the only time format on the wire: RFC 3339 in UTC with milliseconds.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
+// Millis returns a time as TimeFormat shows it: in UTC, truncated to milliseconds.
+func Millis(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
+
 // eventSize is about the size of an encoded event, in bytes.
 const eventSize = 256
 

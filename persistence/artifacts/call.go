@@ -42,7 +42,7 @@ func (s *Store) WriteByCall(ctx context.Context, w *turnlog.ArtifactWrite) (writ
 		if written, err = earlier(ctx, tx, w); err != nil || written != nil {
 			return err
 		}
-		if err := checkProject(ctx, tx, w.AccountID, locked.ProjectID); err != nil {
+		if err := checkWritable(ctx, tx, w.AccountID, locked.ProjectID); err != nil {
 			return err
 		}
 		written, err = s.writeByCall(ctx, tx, w)

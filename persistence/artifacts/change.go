@@ -117,7 +117,7 @@ func (s *Store) change(ctx context.Context, account protocol.AccountID, change *
 		if changed = &current.Artifact; same {
 			return nil
 		}
-		if err := checkProject(ctx, tx, account, locked.ProjectID); err != nil {
+		if err := checkWritable(ctx, tx, account, locked.ProjectID); err != nil {
 			return err
 		}
 		changed, err = s.add(ctx, tx, account, current, d)
@@ -126,8 +126,8 @@ func (s *Store) change(ctx context.Context, account protocol.AccountID, change *
 	return changed, err
 }
 
-// checkProject returns an error if a project is read-only; nil is no project.
-func checkProject(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id *protocol.ProjectID) error {
+// checkWritable returns an error if a project is read-only; nil is no project.
+func checkWritable(ctx context.Context, tx *pg.Tx, account protocol.AccountID, id *protocol.ProjectID) error {
 	if id == nil {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (s *Store) CheckReport(ctx context.Context, account protocol.AccountID, con
 
 // checkRoom returns an error if a conversation takes no further artifact.
 func (s *Store) checkRoom(ctx context.Context, tx *pg.Tx, account protocol.AccountID, locked *conversations.LockedConversation, conversation protocol.ConversationID) error {
-	if err := checkProject(ctx, tx, account, locked.ProjectID); err != nil {
+	if err := checkWritable(ctx, tx, account, locked.ProjectID); err != nil {
 		return err
 	}
 	var count int

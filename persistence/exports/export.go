@@ -83,7 +83,7 @@ func (e *Export) WriteArchive(to io.Writer) error {
 	return errors.Join(archive.finish(manifest), buffered.Flush())
 }
 
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+func now() time.Time { return protocol.Millis(time.Now()) }
 
 // Document is one conversation that is ready to be written. Title and Temporary describe it.
 type Document struct {

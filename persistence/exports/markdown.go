@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 )
 
 // writeMarkdown writes the path of the active branch, then the messages of each other branch that this path does not
@@ -53,11 +54,8 @@ func (m *markdown) printf(format string, args ...any) {
 	}
 }
 
-// oneLine makes a name fit into a heading.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 func (m *markdown) head(page *protocol.ConversationPage) {
-	title := oneLine(page.Title)
+	title := foreign.OneLine(page.Title)
 	if title == "" {
 		title = "Untitled conversation"
 	}
@@ -71,7 +69,7 @@ func (m *markdown) head(page *protocol.ConversationPage) {
 func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (m *markdown) branch(b *protocol.Branch) {
-	name := oneLine(b.Name)
+	name := foreign.OneLine(b.Name)
 	if name == "" {
 		name = "Branch"
 	} else {
@@ -85,14 +83,14 @@ func (m *markdown) branch(b *protocol.Branch) {
 
 // artifact writes the newest version of an artifact. A document is Markdown, as the texts of messages.
 func (m *markdown) artifact(a *protocol.ExportedArtifact) error {
-	m.printf("\n---\n\n# Artifact: %s\n\n- Version: %d\n- Changed: %s\n", oneLine(a.Title), a.Version, minute(a.CreatedAt))
+	m.printf("\n---\n\n# Artifact: %s\n\n- Version: %d\n- Changed: %s\n", foreign.OneLine(a.Title), a.Version, minute(a.CreatedAt))
 	if a.Kind == protocol.ArtifactDocument {
 		m.printf("\n%s\n", a.Content)
 		return m.err
 	}
 	language := fences[a.Kind]
 	if a.Language != nil {
-		language = oneLine(*a.Language)
+		language = foreign.OneLine(*a.Language)
 	}
 	m.fenced(language, a.Content)
 	return m.err
@@ -125,13 +123,13 @@ func (m *markdown) part(p *protocol.Part) {
 	switch p.Type {
 	case protocol.PartCode:
 		if p.Filename != "" {
-			m.printf("\n`%s`\n", oneLine(p.Filename))
+			m.printf("\n`%s`\n", foreign.OneLine(p.Filename))
 		}
-		m.fenced(oneLine(p.Language), p.Code)
+		m.fenced(foreign.OneLine(p.Language), p.Code)
 	case protocol.PartReasoning:
 		m.printf("\n> %s\n", strings.ReplaceAll(p.Text, "\n", "\n> "))
 	case protocol.PartTool:
-		m.printf("\n**Tool: %s** (%s)\n", oneLine(p.Title), p.State)
+		m.printf("\n**Tool: %s** (%s)\n", foreign.OneLine(p.Title), p.State)
 		var input bytes.Buffer
 		if json.Indent(&input, p.Input, "", "  ") == nil && input.Len() > 0 {
 			m.fenced("json", input.String())
@@ -140,7 +138,7 @@ func (m *markdown) part(p *protocol.Part) {
 			m.fenced("", p.Output)
 		}
 	case protocol.PartNotice:
-		m.printf("\n*%s*\n", oneLine(p.Text))
+		m.printf("\n*%s*\n", foreign.OneLine(p.Text))
 	default:
 		m.printf("\n%s\n", p.Text)
 	}

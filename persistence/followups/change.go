@@ -47,7 +47,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 		return nil, nil, err
 	}
 	if change.State == protocol.FollowUpQueued {
-		if err := checkProject(ctx, tx, &change.Queue, locked); err != nil {
+		if err := lockActiveProject(ctx, tx, &change.Queue, locked); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -33,7 +33,7 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp, o
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkProject(ctx, tx, &f.Queue, locked); err != nil {
+	if err := lockActiveProject(ctx, tx, &f.Queue, locked); err != nil {
 		return nil, nil, err
 	}
 	batch := &pgx.Batch{}

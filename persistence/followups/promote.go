@@ -57,7 +57,7 @@ func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.Follo
 	case item.State == protocol.FollowUpCancelled:
 		return nil, nil, nil, protocol.Conflict(protocol.CodeConflict, item, "The follow-up was cancelled.")
 	}
-	if err := checkProject(ctx, tx, &promotion.Queue, locked); err != nil {
+	if err := lockActiveProject(ctx, tx, &promotion.Queue, locked); err != nil {
 		return nil, nil, nil, err
 	}
 	if promotion.Interrupt {

@@ -58,9 +58,9 @@ func lockFollowUp(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, id proto
 	return locked, item, err
 }
 
-// checkProject returns an error unless the queue may continue: its conversation has no project, or an active one. It locks
-// the project, so that an archive holds what the caller queues.
-func checkProject(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, locked *conversations.LockedConversation) error {
+// lockActiveProject locks the project of a conversation, so that an archive holds what the caller queues. It returns an error unless
+// the queue may continue: there is no project, or it is active.
+func lockActiveProject(ctx context.Context, tx *pg.Tx, queue *turnlog.Queue, locked *conversations.LockedConversation) error {
 	if locked.ProjectID == nil {
 		return nil
 	}

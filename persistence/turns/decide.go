@@ -178,7 +178,7 @@ func (c *startConversation) checkHead(expected *turnlog.ExpectedHead) error {
 func choose(start *turnlog.Start, f *startFacts) (*turnPlan, error) {
 	c := &f.conversation
 	p := &turnPlan{
-		account: start.AccountID, at: millis(start.At), input: start.Input, attachments: start.Attachments, tools: start.Tools,
+		account: start.AccountID, at: protocol.Millis(start.At), input: start.Input, attachments: start.Attachments, tools: start.Tools,
 		requested: firstProfile(&start.Profile, c.profile, f.project.defaultProfile, f.defaultProfile),
 		branch:    c.branch, parent: c.head, depth: c.headDepth, previous: c.headProfile,
 		newConversation: start.ConversationID == nil, temporary: start.Temporary, instructions: f.instructions, project: &f.project, session: start.SessionID,

@@ -243,7 +243,7 @@ func (f *turnFinish) queue(batch *pgx.Batch) error {
 	}
 	args := pgx.NamedArgs{
 		"account": f.AccountID, "turn": f.TurnID, "conversation": f.Spec.ConversationID, "answer": f.Spec.AssistantMessageID,
-		"state": string(f.State), "first": f.First, "last": f.Last, "epoch": f.Epoch, "frames": f.Frames, "at": millis(f.At),
+		"state": string(f.State), "first": f.First, "last": f.Last, "epoch": f.Epoch, "frames": f.Frames, "at": protocol.Millis(f.At),
 		"stop_reason": string(f.StopReason), "usage": usage, "error": f.Error, "raw_bytes": f.replay.rawBytes, "replay": f.replay.compressed,
 		"block_ends": f.replay.ends, "block_offsets": f.replay.offsets,
 		"status": string(f.Status), "parts": parts, "model": nullable(f.ModelID), "profile": nullable(string(f.Spec.Routing.Profile)),
@@ -271,7 +271,7 @@ func nullable(text string) *string {
 // queueFollowUps stores returned steering inputs as held follow-ups. If this end stops the queue, it also cancels the
 // queued items, or holds those that do not interrupt this turn.
 func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
-	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": millis(f.At)}
+	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": protocol.Millis(f.At)}
 	Park(batch, f.AccountID, f.Spec.ConversationID, f.At, f.Parked)
 	settles := f.next != nil && (f.DropQueue || f.PauseQueue)
 	switch {
@@ -294,7 +294,7 @@ func Park(batch *pgx.Batch, account protocol.AccountID, conversation protocol.Co
 	for i, input := range inputs {
 		ids[i], texts[i] = input.FollowUpID, input.Text
 	}
-	batch.Queue(parkSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": millis(at), "parked": ids, "texts": texts})
+	batch.Queue(parkSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": protocol.Millis(at), "parked": ids, "texts": texts})
 	batch.Queue(TouchQueueSQL, account, conversation)
 }
 

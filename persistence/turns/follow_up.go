@@ -61,7 +61,7 @@ func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFol
 	}
 	item := &protocol.FollowUp{
 		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
-		Tools: f.Tools, Position: last + 1, Version: 1, CreatedAt: millis(f.At),
+		Tools: f.Tools, Position: last + 1, Version: 1, CreatedAt: protocol.Millis(f.At),
 	}
 	if f.Profile != "" {
 		item.Profile = &f.Profile

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -236,9 +235,6 @@ func userText(parts []protocol.Part) string {
 func textParts(text string) []protocol.Part {
 	return []protocol.Part{{Type: protocol.PartText, PartID: protocol.NewPartID(), Text: text}}
 }
-
-// millis returns a time in UTC, truncated to milliseconds, the precision that clients see.
-func millis(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
 
 const turnAccountSQL = `select account_id from turns where turn_id = $1`
 

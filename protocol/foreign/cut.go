@@ -34,6 +34,9 @@ func Prefix(text string, limit int) string {
 	return text[:limit]
 }
 
+// OneLine returns a text with a space for each run of white space, also for its line breaks.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // Close returns the beginning of a text with frames, with the end of a frame that was cut off.
 func Close(text string) string {
 	for _, tag := range []string{File, Instructions, Result, WebPage, Artifact} {

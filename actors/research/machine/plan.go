@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
 	"turnstone/protocol/turnlog"
 )
@@ -47,7 +48,7 @@ func (b *Batch) addQuestions(texts []string, limit int) bool {
 }
 
 // planned returns a text as a question of the plan.
-func planned(text string) string { return clip(oneLine(text), maxQuestion) }
+func planned(text string) string { return clip(foreign.OneLine(text), maxQuestion) }
 
 // asks reports whether the plan has a question, also a struck one.
 func (m *Machine) asks(text string) bool {

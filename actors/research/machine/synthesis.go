@@ -7,6 +7,7 @@ import (
 
 	"turnstone/actors/research/evidence"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
 )
 
@@ -217,7 +218,7 @@ const quoteStart, quoteEnd = "\ue000", "\ue001" // for private use
 
 // hold returns what stands for a text until restore.
 func (q *quotes) hold(text string) string {
-	q.texts = append(q.texts, strings.NewReplacer("[", "(", "]", ")").Replace(oneLine(text)))
+	q.texts = append(q.texts, strings.NewReplacer("[", "(", "]", ")").Replace(foreign.OneLine(text)))
 	return fmt.Sprintf("%s%d%s", quoteStart, len(q.texts)-1, quoteEnd)
 }
 
@@ -324,7 +325,7 @@ func (b *Batch) listSources(words *reportWords) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n## %s\n\n", words.sources)
 	for _, s := range cited {
-		fmt.Fprintf(&out, "%d. %s", *s.Number, escape(oneLine(s.Title)))
+		fmt.Fprintf(&out, "%d. %s", *s.Number, escape(foreign.OneLine(s.Title)))
 		if s.URL != nil {
 			fmt.Fprintf(&out, " <%s>", *s.URL)
 		}
@@ -387,9 +388,6 @@ func demote(markdown string) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// oneLine returns a text without line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // escape returns a text that Markdown shows as it is.
 func escape(text string) string {

@@ -173,7 +173,7 @@ func (w *Worker) read(ctx context.Context, spec *researchlog.Spec, step *researc
 	page := &researchlog.Page{
 		Title: clean(document.Title, 400), URL: document.URL, Canonical: clean(document.Canonical, 2000), Author: clean(document.Author, 200),
 		DOI:    cmp.Or(evidence.DOI(document.URL), evidence.DOI(document.DOI)),
-		SHA256: hash, Fingerprint: print, AccessedAt: time.Now().UTC().Truncate(time.Millisecond),
+		SHA256: hash, Fingerprint: print, AccessedAt: protocol.Millis(time.Now()),
 	}
 	if page.DOI == "" {
 		page.DOI = evidence.DOI(text[:min(len(text), 2000)])

@@ -26,9 +26,6 @@ func (a *approval) pending() bool { return a.Decision == nil }
 // defaultApprovalLifetime is the time after which an approval expires, for a turn whose specification names none.
 const defaultApprovalLifetime = 24 * time.Hour
 
-// millis returns a time in UTC, truncated to milliseconds, the precision that clients see.
-func millis(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
-
 // approvalOf returns the approval with an identifier; nil if the turn has none.
 func (m *Machine) approvalOf(id protocol.ApprovalID) *approval {
 	for _, a := range m.approvals {

@@ -17,7 +17,7 @@ func (m *Batch) ask(call *toolCall, plan *policy.Plan) {
 		lifetime = defaultApprovalLifetime
 	}
 	request.ApprovalID = protocol.DeriveApprovalID(m.spec.TurnID, call.number)
-	request.ExpiresAt = millis(m.Now.Add(lifetime))
+	request.ExpiresAt = protocol.Millis(m.Now.Add(lifetime))
 	m.moveTool(call, protocol.ToolNeedsApproval)
 	m.emit(&protocol.ApprovalRequested{PartID: call.part, ToolID: call.id, Approval: request})
 	m.record(turnlog.RecordApproval, request.ApprovalID.String(), turnlog.ApprovalRecord{
@@ -27,7 +27,7 @@ func (m *Batch) ask(call *toolCall, plan *policy.Plan) {
 			ToolID: call.id, ToolName: call.name, Source: "builtin", Action: request.Action, Summary: request.Summary, Risk: request.Risk,
 			Reversibility: request.Reversibility, Effects: request.Effects, Scope: request.Scope, Reasons: request.Reasons, Marked: request.Marked,
 			Input: request.Input, InputDigest: request.InputDigest, Options: request.Options,
-			CreatedAt: millis(m.Now), ExpiresAt: request.ExpiresAt,
+			CreatedAt: protocol.Millis(m.Now), ExpiresAt: request.ExpiresAt,
 		},
 		Definition: plan.Definition,
 	})
@@ -88,7 +88,7 @@ func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
 		session = c.Session.UUID()
 	}
 	m.record(turnlog.RecordDecision, c.ApprovalID.String(), turnlog.DecisionRecord{
-		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Session: session, Hash: c.Hash, At: millis(m.Now),
+		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Session: session, Hash: c.Hash, At: protocol.Millis(m.Now),
 	})
 	if c.Decision == protocol.RejectCall {
 		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)
@@ -159,7 +159,7 @@ func (m *Batch) expire() {
 func (m *Batch) resolve(a *approval, call *toolCall, decision protocol.Decision, by protocol.DecidedBy) {
 	m.emit(&protocol.ApprovalResolved{PartID: call.part, ToolID: call.id, ApprovalID: a.ApprovalID, Decision: decision, By: by})
 	m.record(turnlog.RecordDecision, a.ApprovalID.String(), turnlog.DecisionRecord{
-		ID: a.ApprovalID.UUID(), Decision: decision, By: by, At: millis(m.Now),
+		ID: a.ApprovalID.UUID(), Decision: decision, By: by, At: protocol.Millis(m.Now),
 	})
 }
 

@@ -250,7 +250,7 @@ func TestAnApprovalThatNobodyDecidesExpiresAndTheTurnGoesOn(t *testing.T) {
 	m.Now = time.Now()
 	call := ask(m, "send", `{"n":1}`)[0]
 	until, parks := m.Parks()
-	if !parks || !until.Equal(millis(m.Now.Add(defaultApprovalLifetime))) || m.state != protocol.TurnRequiresAction {
+	if !parks || !until.Equal(protocol.Millis(m.Now.Add(defaultApprovalLifetime))) || m.state != protocol.TurnRequiresAction {
 		t.Fatalf("the turn is %s and parks until %s: %v", m.state, until, parks)
 	}
 	m.take()

@@ -67,7 +67,7 @@ func tryRoute(ctx context.Context, model *open.Routed, route routing.Route) find
 		called, err := complete(ctx, model, request)
 		switch {
 		case err != nil:
-			f.notes = append(f.notes, fmt.Sprintf(`with a tool it failed; set "tools": false if the model has none: %s`, oneLine(err)))
+			f.notes = append(f.notes, fmt.Sprintf(`with a tool it failed; set "tools": false if the model has none: %s`, errorLine(err)))
 		case called:
 			f.notes = append(f.notes, "it calls tools")
 		default:
@@ -92,4 +92,5 @@ func complete(ctx context.Context, model llm.Model, request llm.Request) (called
 	return called, err
 }
 
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// errorLine returns the text of an error without line breaks.
+func errorLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

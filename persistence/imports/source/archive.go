@@ -123,7 +123,7 @@ func (d *decoder) artifact(now time.Time) (v *Artifact, valid bool, err error) {
 		Kind: protocol.ArtifactKind(from.Kind), Version: from.Version, CreatedBy: protocol.ArtifactAuthor(from.CreatedBy), CreatedAt: bounded(from.CreatedAt.Time, now, now),
 		Content: strings.ReplaceAll(string(from.Content), "\x00", "\uFFFD"),
 	}
-	v.Title, _ = oneLine(string(from.Title), protocol.MaxTitle)
+	v.Title, _ = shortLine(string(from.Title), protocol.MaxTitle)
 	if language := strings.ReplaceAll(clipRunes(string(from.Language), protocol.MaxArtifactLanguage), "\x00", ""); language != "" {
 		v.Language = &language
 	}
@@ -307,7 +307,7 @@ func (a *ownArchive) project(d *decoder) error {
 		return a.problem(protocol.ImportUnreadable, "", "It is not a project.")
 	}
 	var cut bool
-	if p.Name, cut = oneLine(string(from.Name), protocol.MaxTitle); p.Name == "" {
+	if p.Name, cut = shortLine(string(from.Name), protocol.MaxTitle); p.Name == "" {
 		p.Name = unnamedProject
 	}
 	if cut {

@@ -130,14 +130,15 @@ func (c *Conversation) citeRanges(p *protocol.Part, old []oldReference) {
 func cmpText(texts ...text) string {
 	for _, t := range texts {
 		if t != "" {
-			return oneLineOf(string(t))
+			return titleLine(string(t))
 		}
 	}
 	return ""
 }
 
-func oneLineOf(text string) string {
-	line, _ := oneLine(text, protocol.MaxTitle)
+// titleLine returns a text as a line that is short enough for a title.
+func titleLine(text string) string {
+	line, _ := shortLine(text, protocol.MaxTitle)
 	return line
 }
 
@@ -210,7 +211,7 @@ func (r *resolving) cite(title, address string) string {
 		number = len(r.part.Citations) + 1
 		r.numbers[key] = number
 		if title == "" {
-			title = oneLineOf(address)
+			title = titleLine(address)
 		}
 		r.part.Citations = append(r.part.Citations, protocol.Citation{Index: number, Title: title, URL: protocol.WebAddress(address), Marker: marker(number)})
 	}

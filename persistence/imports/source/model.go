@@ -364,15 +364,15 @@ func (c *Conversation) finishOwn(now time.Time) {
 
 // line returns a text as one line of at most limit characters.
 func (c *Conversation) line(text string, limit int) string {
-	clean, cut := oneLine(text, limit)
+	clean, cut := shortLine(text, limit)
 	if cut {
 		c.note(protocol.ImportTitleCut, 1)
 	}
 	return clean
 }
 
-// oneLine returns a text as one line of at most limit characters, and whether it was longer.
-func oneLine(text string, limit int) (clean string, cut bool) {
+// shortLine returns a text as one line of at most limit characters, and whether it was longer.
+func shortLine(text string, limit int) (clean string, cut bool) {
 	const most = 16 // bytes of a character with the white space around it
 	short := foreign.Prefix(text, most*limit)
 	cut = len(short) < len(text)

@@ -43,7 +43,7 @@ func (c *Conversation) write(id string, v *Artifact) *protocol.Part {
 	v.Version = count + 1
 	c.written.versions[v.ID] = v.Version
 	c.cleanText(&v.Content)
-	if v.Title = oneLineOf(v.Title); v.Title == "" {
+	if v.Title = titleLine(v.Title); v.Title == "" {
 		v.Title = untitled
 	}
 	if v.Kind != protocol.ArtifactCode {
