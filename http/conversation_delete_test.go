@@ -15,7 +15,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// uncancellableModel is a model that starts an answer and ignores cancellation. It stops when the channel is closed.
+// uncancellableModel is a model that starts an answer and, against the contract of llm.Model, ignores cancellation. It stops when the
+// channel is closed.
 type uncancellableModel chan struct{}
 
 func (s uncancellableModel) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk) error) error {

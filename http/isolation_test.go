@@ -38,6 +38,7 @@ import (
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/providers/embedded/embeddedtest"
+	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
 
@@ -408,25 +409,18 @@ type echoingModel struct{ llm.Model }
 
 func (m echoingModel) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	last := request.Messages[len(request.Messages)-1]
-	if last.Role != "user" || !strings.Contains(last.Text, wantsTool) {
+	if last.Role != "user" || !strings.Contains(last.Text, wantsTool) || request.WithoutCalls {
 		return m.Model.Stream(ctx, request, emit)
 	}
 	input, err := json.Marshal(map[string]string{"expression": "6*7 " + last.Text})
 	if err != nil {
 		return err
 	}
-	for _, chunk := range []llm.Chunk{
+	return modeltest.Emit(ctx, emit, append([]llm.Chunk{
 		{Kind: llm.ChunkReasoning, Text: "The message is: " + last.Text},
 		{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "call-1", Name: "calculate", Input: input}},
 		{Kind: llm.ChunkOpaque, Opaque: input},
-		{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 1, OutputTokens: 1}},
-		{Kind: llm.ChunkStop, Stop: llm.StopToolCalls},
-	} {
-		if err := emit(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
+	}, modeltest.Ended(llm.StopToolCalls)...)...)
 }
 
 // attackLive starts a long turn of a side. While the turn is live, the other account tries everything that can be done

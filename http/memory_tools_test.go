@@ -15,6 +15,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
+	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
 )
 
@@ -43,22 +44,14 @@ func (m *callingModel) Stream(ctx context.Context, request llm.Request, emit fun
 		m.results = append(m.results, last)
 	}
 	m.mu.Unlock()
-	if request.Step > len(m.calls) {
+	if request.Step > len(m.calls) || request.WithoutCalls {
 		return m.Model.Stream(ctx, request, emit)
 	}
 	if hook := m.before[request.Step]; hook != nil {
 		hook()
 	}
-	for _, chunk := range []llm.Chunk{
-		{Kind: llm.ChunkToolCall, ToolCall: m.calls[request.Step-1]},
-		{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 1, OutputTokens: 1}},
-		{Kind: llm.ChunkStop, Stop: llm.StopToolCalls},
-	} {
-		if err := emit(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
+	call := llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: m.calls[request.Step-1]}
+	return modeltest.Emit(ctx, emit, append([]llm.Chunk{call}, modeltest.Ended(llm.StopToolCalls)...)...)
 }
 
 // turn returns what a turn with calls was offered in each step, and the results of the calls.

@@ -12,6 +12,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
+	"turnstone/providers/model/modeltest"
 )
 
 // project creates a project and returns its identifier.
@@ -246,14 +247,11 @@ type recordingModel struct {
 	requests []llm.Request // guarded by mu
 }
 
-func (m *recordingModel) Stream(_ context.Context, request llm.Request, emit func(llm.Chunk) error) error {
+func (m *recordingModel) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
 	m.mu.Lock()
 	m.requests = append(m.requests, request)
 	m.mu.Unlock()
-	if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "fine"}); err != nil {
-		return err
-	}
-	return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	return modeltest.Emit(ctx, emit, modeltest.Answer("fine")...)
 }
 
 func (*recordingModel) Continues() bool { return true }

@@ -31,6 +31,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
+	"turnstone/providers/model/modeltest"
 )
 
 // testTimeout limits the wait for an expected event.
@@ -110,9 +111,9 @@ func (d dictatedModel) Stream(ctx context.Context, _ llm.Request, emit func(llm.
 		select {
 		case text, more := <-d:
 			if !more {
-				return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+				return modeltest.Emit(ctx, emit, modeltest.Ended(llm.StopEndTurn)...)
 			}
-			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: text}); err != nil {
+			if err := modeltest.Emit(ctx, emit, llm.Chunk{Kind: llm.ChunkText, Text: text}); err != nil {
 				return err
 			}
 		case <-ctx.Done():

@@ -68,9 +68,18 @@ func Run(t *testing.T, subject Subject) {
 		"concurrent calls":                       testConcurrent,
 		"readiness":                              testReady,
 		"configured headers in every request":    testHeaders,
+		"the rules of every model":               testRules,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, subject) })
 	}
+}
+
+func testRules(t *testing.T, subject Subject) {
+	RunModel(t, "What is a turnstone?", func(t *testing.T) llm.Model {
+		t.Helper()
+		_, provider := start(t, subject, steps(Step{Text: []string{"A bird."}}), model.Options{})
+		return provider
+	})
 }
 
 // Collect streams an answer and checks the rules for every answer: chunks come from one goroutine (the race detector
