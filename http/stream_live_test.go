@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/node"
 	"turnstone/actors/routing"
@@ -36,71 +36,6 @@ import (
 
 // testTimeout limits the wait for an expected event.
 const testTimeout = clocktest.HangGuard
-
-// memoryTurns is a store for one turn, in memory. It stores only the log of the turn.
-type memoryTurns struct {
-	turn.Store // nil: the methods that are not defined here are not called
-	turn.Ownership
-
-	// Guarded by mu.
-	mu     sync.Mutex
-	frames []byte // the log
-	last   int64  // the last sequence in frames
-	over   bool   // the turn is finished
-}
-
-func (m *memoryTurns) StartTurn(_ context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
-	spec := &turnlog.Spec{
-		AccountID: start.AccountID, TurnID: protocol.NewTurnID(), ConversationID: protocol.NewConversationID(), BranchID: protocol.NewBranchID(),
-		UserMessageID: protocol.NewMessageID(), AssistantMessageID: protocol.NewMessageID(), Requested: protocol.ProfileBalanced, Input: start.Input, CreatedAt: time.Now(),
-	}
-	begin, err := on.Begin(spec)
-	m.add(begin.Frames, begin.Last)
-	return &turnlog.StartResult{Spec: spec, Begin: begin}, err
-}
-
-func (m *memoryTurns) add(frames []byte, last int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.frames, m.last = append(m.frames, frames...), last
-}
-
-func (m *memoryTurns) Append(batch *turnlog.Append, done func(error)) {
-	m.add(batch.Frames, batch.Last)
-	done(nil)
-}
-
-func (m *memoryTurns) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog.Runner) (*turnlog.Started, error) {
-	m.add(finish.Frames, finish.Last)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.over = true
-	return nil, nil //nolint:nilnil // no turn is started from a follow-up
-}
-
-func (m *memoryTurns) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]turnlog.HistoryMessage, bool, error) {
-	return nil, false, nil
-}
-
-func (m *memoryTurns) TurnHead(context.Context, protocol.AccountID, protocol.TurnID) (turnlog.Head, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	head := turnlog.Head{State: protocol.TurnRunning, LastSequence: m.last}
-	if m.over {
-		head.State = protocol.TurnCompleted
-	}
-	return head, nil
-}
-
-func (m *memoryTurns) TurnFrames(_ context.Context, _ protocol.AccountID, _ protocol.TurnID, after int64, _ int) ([]byte, int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return bytes.Clone(protocol.SkipFrames(m.frames, after)), max(after, m.last), nil
-}
-
-func (m *memoryTurns) TurnRecord(context.Context, protocol.AccountID, protocol.TurnID, string, string) (*turnlog.Record, error) {
-	return nil, nil //nolint:nilnil // there is no record
-}
 
 // dictatedModel is a model that emits each text that the test sends to the channel, and ends its answer when the
 // channel is closed.
@@ -141,7 +76,7 @@ type streamServer struct {
 func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
-	store, model := &memoryTurns{}, make(dictatedModel)
+	store, model := actorstest.NewMemory(), make(dictatedModel)
 	s := &streamServer{t: t, model: model, logged: logged, caller: &auth.Caller{SessionID: protocol.NewSessionID()}}
 	server, err := newServer(Config{
 		Log: zap.New(core), Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
@@ -158,6 +93,7 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 		Node: process.Host(), Store: store, Log: store, Ownership: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
 	})
 	process.Attach(s.node.Load, s.node)
+	t.Cleanup(store.Appends.Wait)
 	t.Cleanup(process.Stop)
 	started, err := s.node.StartTurn(t.Context(), &turnlog.Start{AccountID: s.caller.AccountID, Input: "speak"})
 	if err != nil {

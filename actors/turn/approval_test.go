@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
@@ -32,7 +33,7 @@ func sendingModel() *script {
 
 // approvalHost returns a node that adopts only when the test asks it to. Its model calls a tool that needs an approval; runs counts
 // the runs of the tool.
-func approvalHost(t *testing.T, store *memory) (n *testNode, runs *atomic.Int32) {
+func approvalHost(t *testing.T, store *actorstest.Memory) (n *testNode, runs *atomic.Int32) {
 	t.Helper()
 	runs = &atomic.Int32{}
 	tool := &probe{spec: toolbox.Spec{Name: "send", Kind: "connector", Title: "Send", Effect: protocol.EffectSend, Risk: protocol.RiskMedium}, run: func() (string, error) {
@@ -47,12 +48,12 @@ func isWaiting(p protocol.Payload) bool {
 	return is && state.State == protocol.TurnRequiresAction
 }
 
-// decision returns a command that decides on the only approval of a turn.
-func (s *memory) decision(t *testing.T, spec *turnlog.Spec, decision protocol.Decision) *machine.Command {
+// decisionOn returns a command that decides on the only approval of a turn.
+func decisionOn(t *testing.T, s *actorstest.Memory, spec *turnlog.Spec, decision protocol.Decision) *machine.Command {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, record := range s.turns[spec.TurnID].records {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	for _, record := range s.Turns[spec.TurnID].Records {
 		var body turnlog.ApprovalRecord
 		if record.Kind == turnlog.RecordApproval && json.Unmarshal(record.Body, &body) == nil {
 			return &machine.Command{
@@ -68,7 +69,7 @@ func (s *memory) decision(t *testing.T, spec *turnlog.Spec, decision protocol.De
 func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { <-time.After(time.Minute) }) // ends the remaining timers of the actor system
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n, runs := approvalHost(t, store)
 		var specs []*turnlog.Spec
 		for range 50 {
@@ -87,7 +88,7 @@ func TestATurnThatWaitsForAnApprovalHasNoActor(t *testing.T) {
 		<-time.After(20 * time.Hour) // much longer than the deadline of a turn
 		for i, spec := range specs[:3] {
 			decision := []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall, protocol.ApproveForConversation}[i]
-			c := store.decision(t, spec, decision)
+			c := decisionOn(t, store, spec, decision)
 			first, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, c)
 			if err != nil {
 				t.Fatalf("%s: %v", decision, err)
@@ -125,7 +126,7 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { <-time.After(time.Minute) })
 		const limit, turns = 2, 7
-		store := newMemory()
+		store := actorstest.NewMemory()
 		var inside, most atomic.Int32
 		proceed := make(chan struct{})
 		calling := sendingModel().play
@@ -151,7 +152,7 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 		}
 		<-time.After(2 * parkDelay)
 		for _, spec := range specs {
-			if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, store.decision(t, spec, protocol.ApproveOnce)); err != nil {
+			if _, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, decisionOn(t, store, spec, protocol.ApproveOnce)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -180,7 +181,7 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 func TestAWaitingTurnCanBeSteeredAndCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { <-time.After(time.Minute) })
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n, runs := approvalHost(t, store)
 		spec := startTurn(t, n, "hi")
 		read(t, n, spec, 0, isWaiting)
@@ -233,7 +234,7 @@ func TestAnOutwardCallIsComparedWithWhatWasReadBeforeItWasWritten(t *testing.T) 
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "ok"})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	n := registered(t, newMemory(), model, func(c *testConfig) { c.Tools = tools })
+	n := registered(t, actorstest.NewMemory(), model, func(c *testConfig) { c.Tools = tools })
 	frames := string(read(t, n, startTurn(t, n, "hi"), 0, isWaiting))
 	if searches.Load() != 1 || strings.Count(frames, "approval.requested") != 1 {
 		t.Errorf("%d searches ran before the first approval: %s", searches.Load(), frames)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
@@ -55,7 +56,7 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				t.Cleanup(func() { <-time.After(time.Minute) }) // on the fake clock: ends the remaining timers of the actor system
 				gate := make(chan struct{})
 				hang := func() (string, error) { <-gate; return "much too late", nil }
-				store := newMemory()
+				store := actorstest.NewMemory()
 				n := startNode(t, store, hangingModel(c.call, gate), func(config *testConfig) {
 					config.Tools = catalogue(t,
 						&probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: hang},
@@ -75,7 +76,7 @@ func TestCancellingLastsAtMostFiveSecondsWhateverIgnoresTheCancel(t *testing.T) 
 				if took := time.Since(began); took > maxCancelling {
 					t.Errorf("the turn was cancelling for %s, want at most %s", took, maxCancelling)
 				}
-				if end := store.turns[spec.TurnID].finishes; len(end) != 1 || end[0].State != protocol.TurnCancelled {
+				if end := store.Turns[spec.TurnID].Finishes; len(end) != 1 || end[0].State != protocol.TurnCancelled {
 					t.Errorf("the ends of the turn: %+v, want one with the state cancelled", end)
 				}
 				if got := endsOfTools(t, all); len(got) != len(c.tools) || got["look"] != c.tools["look"] || got["write"] != c.tools["write"] {
@@ -102,7 +103,7 @@ func TestATurnRunsAtMostEightToolsAtTheSameTime(t *testing.T) {
 		}}
 		var started atomic.Int32
 		spec := toolbox.Spec{Name: "write", Kind: "compute", Title: "Write", Effect: protocol.EffectWrite, Own: true, Timeout: 30 * time.Second}
-		n := startNode(t, newMemory(), model, func(config *testConfig) {
+		n := startNode(t, actorstest.NewMemory(), model, func(config *testConfig) {
 			config.Tools = catalogue(t, &probe{spec: spec, run: func() (string, error) {
 				started.Add(1)
 				<-time.After(20 * time.Second)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 )
@@ -34,12 +35,12 @@ func say(s string) llm.Chunk { return llm.Chunk{Kind: llm.ChunkText, Text: s} }
 // endOf runs a turn and returns its parts as "type:text", and its end.
 func endOf(t *testing.T, model *script) (parts string, frames []byte, end *protocol.TurnFinished) {
 	t.Helper()
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	frames = read(t, n, spec, 0, nil)
 	var all []string
-	for _, part := range store.turns[spec.TurnID].finishes[0].Parts {
+	for _, part := range store.Turns[spec.TurnID].Finishes[0].Parts {
 		all = append(all, string(part.Type)+":"+part.Text+part.Kind)
 	}
 	for line := range protocol.FrameLines(frames) {
@@ -77,7 +78,7 @@ func TestARequestThatIsTooLongIsRepeatedShorter(t *testing.T) {
 // A user whose requests are too long must not make those of others shorter.
 func TestARequestThatIsTooLongTeachesNoSize(t *testing.T) {
 	var limits []int
-	n := startNode(t, newMemory(), &script{play: func(_ context.Context, _ int, request llm.Request, _ func(llm.Chunk) error) error {
+	n := startNode(t, actorstest.NewMemory(), &script{play: func(_ context.Context, _ int, request llm.Request, _ func(llm.Chunk) error) error {
 		limits = append(limits, request.MaxOutputTokens)
 		return &llm.Error{Code: protocol.ModelContextExceeded}
 	}}, nil)

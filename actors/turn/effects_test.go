@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"turnstone/actors/actorstest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -44,7 +45,7 @@ func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 		}
 	})
 
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	checkSlot := func() {
 		if len(n.slots) == 0 {
@@ -52,7 +53,7 @@ func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 		}
 	}
 	checkSlotAndSucceed := func() error { checkSlot(); return nil }
-	store.onLoad, store.onRead, store.onFinish = checkSlot, checkSlotAndSucceed, checkSlotAndSucceed
+	store.OnLoad, store.OnRead, store.OnFinish = checkSlot, checkSlotAndSucceed, checkSlotAndSucceed
 	orphan, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
 	if err != nil {
 		t.Fatal(err)

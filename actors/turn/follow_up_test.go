@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
 func TestANewFollowUpStartsItsTurnOnThisNode(t *testing.T) {
-	n := startNode(t, newMemory(), scriptedAnswer("fine"), nil)
+	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("fine"), nil)
 	f := &turnlog.NewFollowUp{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, Content: "next"}
 	item, err := n.CreateFollowUp(t.Context(), f)
 	if err != nil || item.TurnID == nil {
@@ -29,7 +30,7 @@ func TestANewFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 }
 
 func TestAFollowUpThatInterruptsCancelsTheLiveTurn(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "on and on"}); err != nil {
 			return err
@@ -39,7 +40,7 @@ func TestAFollowUpThatInterruptsCancelsTheLiveTurn(t *testing.T) {
 	}}
 	n := startNode(t, store, model, nil)
 	live := startTurn(t, n, "speak")
-	store.interrupted = &live.TurnID
+	store.Interrupted = &live.TurnID
 	promotion := &turnlog.FollowUpPromotion{Queue: turnlog.Queue{AccountID: live.AccountID}, FollowUpID: protocol.NewFollowUpID(), Interrupt: true}
 	for range 2 { // the repeat finds the cancel
 		if item, err := n.PromoteFollowUp(t.Context(), promotion); err != nil || item.FollowUpID != promotion.FollowUpID {

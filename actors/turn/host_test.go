@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -11,16 +12,16 @@ import (
 // TestStalledQueuesAreStartedInTheFirstRound checks that a node starts the queues that its predecessor left, in as many
 // rounds as that takes, and then looks for others only in every seventh round.
 func TestStalledQueuesAreStartedInTheFirstRound(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
-	store.stalled = 2*n.Room() + 1
+	store.Stalled = 2*n.Room() + 1
 	var checks []int
 	for range 2*queueRounds + 3 {
 		adoptOnce(t, n)
-		checks = append(checks, store.queueChecks)
+		checks = append(checks, store.QueueChecks)
 	}
-	if store.stalled != 0 || checks[0] != 1 || checks[2] != 3 {
-		t.Errorf("%d queues are still stalled; checks by round: %v", store.stalled, checks)
+	if store.Stalled != 0 || checks[0] != 1 || checks[2] != 3 {
+		t.Errorf("%d queues are still stalled; checks by round: %v", store.Stalled, checks)
 	}
 	if checks[1+queueRounds] != 3 || checks[2+queueRounds] != 4 || checks[len(checks)-1] != 5 {
 		t.Errorf("checks by round: %v, want one in every %d rounds after the third", checks, queueRounds)
@@ -29,7 +30,7 @@ func TestStalledQueuesAreStartedInTheFirstRound(t *testing.T) {
 
 func TestAFullNodeRefusesNewTurnsAndAdoptsFew(t *testing.T) {
 	const claimLimit, fullClaimLimit = 20, 2
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	n := registered(t, store, gated(words), func(c *testConfig) { c.Capacity, c.MaxLiveTurns = claimLimit+2, 100 })
 	var sizes []int
 	for range claimLimit + 2 {

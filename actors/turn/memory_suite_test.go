@@ -10,8 +10,8 @@ import (
 func TestTheStoreInMemoryPassesTheSuite(t *testing.T) {
 	actorstest.Run(t, func(t *testing.T) (actorstest.Store, protocol.AccountID) {
 		t.Helper()
-		store := newMemory()
-		t.Cleanup(store.wg.Wait)
+		store := actorstest.NewMemory()
+		t.Cleanup(store.Appends.Wait)
 		return store, protocol.NewAccountID()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/cluster"
 	"turnstone/actors/clustertest"
 	"turnstone/actors/llm"
@@ -53,7 +54,7 @@ func newNode(directory node.Directory, c testConfig) *testNode {
 	return &testNode{turns, process}
 }
 
-func startNode(t *testing.T, store *memory, model llm.Model, change func(*testConfig)) *testNode {
+func startNode(t *testing.T, store *actorstest.Memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	n := makeNode(t, store, model, change)
 	if err := n.process.Start(t.Context()); err != nil {
@@ -63,7 +64,7 @@ func startNode(t *testing.T, store *memory, model llm.Model, change func(*testCo
 }
 
 // makeNode returns a node that is not started.
-func makeNode(t *testing.T, store *memory, model llm.Model, change func(*testConfig)) *testNode {
+func makeNode(t *testing.T, store *actorstest.Memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	c := testConfig{Config: Config{
 		Store: store, FollowUps: store, Log: store, Ownership: store, Approvals: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 5,
@@ -75,13 +76,13 @@ func makeNode(t *testing.T, store *memory, model llm.Model, change func(*testCon
 	n := newNode(store, c)
 	t.Cleanup(func() {
 		n.Stop()
-		store.wg.Wait()
+		store.Appends.Wait()
 	})
 	return n
 }
 
 // registered returns a node that is registered and has no keeper: the test calls Adopt.
-func registered(t *testing.T, store *memory, model llm.Model, change func(*testConfig)) *testNode {
+func registered(t *testing.T, store *actorstest.Memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	n := makeNode(t, store, model, change)
 	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.node.ID}); err != nil {
@@ -151,7 +152,7 @@ func isDelta(p protocol.Payload) bool    { _, ok := p.(*protocol.AnswerDelta); r
 func isFinished(p protocol.Payload) bool { _, ok := p.(*protocol.TurnFinished); return ok }
 
 func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := startNode(t, store, scriptedAnswer("Hello ", "there.\n", "```go\n", "x := 1\n", "```\n", "Done."), nil)
 	spec := startTurn(t, n, "hi")
 	live := read(t, n, spec, 0, nil)
@@ -159,8 +160,8 @@ func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
 		!strings.HasSuffix(kinds(live), "turn.state turn.finished") {
 		t.Errorf("events: %s", kinds(live))
 	}
-	stored := store.turns[spec.TurnID]
-	if !bytes.Equal(live, stored.frames) {
+	stored := store.Turns[spec.TurnID]
+	if !bytes.Equal(live, stored.Frames) {
 		t.Error("the frames that a reader got differ from the stored frames")
 	}
 	if again := read(t, n, spec, 0, nil); !bytes.Equal(again, live) {
@@ -169,16 +170,16 @@ func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
 	if tail := read(t, n, spec, 5, nil); !bytes.Equal(tail, protocol.SkipFrames(live, 5)) {
 		t.Error("the frames after resuming at 5 differ from the live frames")
 	}
-	parts := stored.finishes[0].Parts
+	parts := stored.Finishes[0].Parts
 	if len(parts) != 3 || parts[0].Text != "Hello there.\n" || parts[1].Code != "x := 1\n" || parts[1].Language != "go" || parts[2].Text != "Done." {
 		t.Errorf("the parts of the message: %+v", parts)
 	}
 }
 
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	held := make(chan func(), 16)
-	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
 		held <- func() { done(commit()) }
 	}
 	proceed := make(chan struct{})
@@ -204,7 +205,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 }
 
 func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	stopped := make(chan struct{})
 	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}); err != nil {
@@ -216,7 +217,7 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	}}
 	var mu sync.Mutex
 	var acknowledged bool
-	store.onAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
 		if len(batch.Records) > 0 && batch.Records[0].Kind == turnlog.RecordCancel {
 			mu.Lock()
 			if acknowledged {
@@ -253,7 +254,7 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 }
 
 func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	proceed := make(chan struct{})
 	model := &script{}
 	model.play = func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
@@ -289,7 +290,7 @@ func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
 }
 
 func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
@@ -303,12 +304,12 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 	tool := &probe{spec: toolbox.Spec{Name: "probe", Kind: "compute", Title: "Probe", Effect: protocol.EffectRead}}
 	n := startNode(t, store, model, func(c *testConfig) { c.Tools = catalogue(t, tool) })
 	tool.run = func() (string, error) {
-		for _, turn := range store.turns {
-			store.mu.Lock()
-			if !bytes.Contains(turn.frames, []byte(`"type":"tool.state"`)) {
+		for _, turn := range store.Turns {
+			store.Mu.Lock()
+			if !bytes.Contains(turn.Frames, []byte(`"type":"tool.state"`)) {
 				t.Error("the tool ran before its intent was stored")
 			}
-			store.mu.Unlock()
+			store.Mu.Unlock()
 		}
 		return "42", nil
 	}
@@ -349,7 +350,7 @@ func (p *probe) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
 }
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
-	n := startNode(t, newMemory(), scriptedAnswer("fine"), nil)
+	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("fine"), nil)
 	change := &turnlog.FollowUpChange{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
 	item, err := n.ChangeFollowUp(t.Context(), change)
 	if err != nil || item.TurnID == nil {
@@ -367,7 +368,7 @@ func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 }
 
 func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	hold := make(chan struct{})
 	model := &script{continues: false}
 	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
@@ -387,9 +388,9 @@ func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 	a := startNode(t, store, model, nil)
 	spec := startTurn(t, a, "hi")
 	seen := read(t, a, spec, 0, isDelta)
-	store.mu.Lock()
+	store.Mu.Lock()
 	store.Kill(a.node.ID) // the node itself does not know this yet
-	store.mu.Unlock()
+	store.Mu.Unlock()
 	b := startNode(t, store, model, nil)
 	whole := read(t, b, spec, 0, nil)
 	close(hold)
@@ -402,14 +403,14 @@ func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 	if got := kinds(whole); !strings.Contains(got, "turn.recovering turn.state turn.state answer.started") || strings.Count(got, "turn.finished") != 1 {
 		t.Errorf("events: %s", got)
 	}
-	parts := store.turns[spec.TurnID].finishes[0].Parts
+	parts := store.Turns[spec.TurnID].Finishes[0].Parts
 	if len(parts) != 1 || parts[0].Text != "attempt 2 " {
 		t.Errorf("the message still contains the superseded part: %+v", parts)
 	}
 }
 
 func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	model := &script{continues: true}
 	model.play = func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
@@ -425,16 +426,16 @@ func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
-	parts := store.turns[spec.TurnID].finishes[0].Parts
+	parts := store.Turns[spec.TurnID].Finishes[0].Parts
 	if len(parts) != 1 || parts[0].Text != "one two three" || parts[0].Truncated {
 		t.Errorf("parts %+v of %s", parts, kinds(all))
 	}
 }
 
 func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	var once sync.Once
-	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
 		fail := false
 		once.Do(func() { fail = true })
 		if fail {
@@ -462,7 +463,7 @@ func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
 }
 
 func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	started, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "hi"}, turnlog.Runner{
 		NodeID: protocol.NewNodeID(), Begin: n.starter.Begin,
@@ -471,7 +472,7 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	reading, proceed := make(chan struct{}, 8), make(chan struct{})
-	store.onLoad = func() {
+	store.OnLoad = func() {
 		reading <- struct{}{}
 		<-proceed
 	}
@@ -479,8 +480,8 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 		adoptOnce(t, n)
 	}
 	<-reading
-	if turn := store.turns[started.Spec.TurnID]; turn.epoch != 2 {
-		t.Errorf("the turn is in epoch %d, want 2: it was claimed again while it was read", turn.epoch)
+	if turn := store.Turns[started.Spec.TurnID]; turn.Epoch != 2 {
+		t.Errorf("the turn is in epoch %d, want 2: it was claimed again while it was read", turn.Epoch)
 	}
 	close(proceed)
 	if got := kinds(read(t, n, started.Spec, 0, nil)); strings.Count(got, "turn.recovering") != 1 || !strings.HasSuffix(got, "turn.finished") {
@@ -489,7 +490,7 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 }
 
 func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	orphans := 2*n.Room() + 1
 	for range orphans {
@@ -504,15 +505,15 @@ func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if taken := store.taken(); taken != orphans {
+	if taken := store.Taken(); taken != orphans {
 		t.Errorf("%d of %d orphans were taken over", taken, orphans)
 	}
 }
 
 func TestTheEndOfATurnIsRetriedDuringAnOutage(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	failures := 3
-	store.onFinish = func() error {
+	store.OnFinish = func() error {
 		if failures--; failures >= 0 {
 			return &protocol.Error{Code: protocol.CodeUnavailable}
 		}
@@ -521,15 +522,15 @@ func TestTheEndOfATurnIsRetriedDuringAnOutage(t *testing.T) {
 	n := startNode(t, store, scriptedAnswer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
-	if len(store.turns[spec.TurnID].finishes) != 1 || strings.Count(kinds(all), "turn.finished") != 1 {
+	if len(store.Turns[spec.TurnID].Finishes) != 1 || strings.Count(kinds(all), "turn.finished") != 1 {
 		t.Errorf("events: %s", kinds(all))
 	}
 }
 
 func TestATurnWaitsForTheStoreBeforeAModelCall(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	failures := 3
-	store.onRead = func() error {
+	store.OnRead = func() error {
 		if failures--; failures >= 0 {
 			return &protocol.Error{Code: protocol.CodeUnavailable}
 		}
@@ -537,19 +538,19 @@ func TestATurnWaitsForTheStoreBeforeAModelCall(t *testing.T) {
 	}
 	n := startNode(t, store, scriptedAnswer("fine"), nil)
 	spec := startTurn(t, n, "hi")
-	if got := kinds(read(t, n, spec, 0, nil)); store.turns[spec.TurnID].state != protocol.TurnCompleted {
-		t.Errorf("the turn ended %s: %s", store.turns[spec.TurnID].state, got)
+	if got := kinds(read(t, n, spec, 0, nil)); store.Turns[spec.TurnID].State != protocol.TurnCompleted {
+		t.Errorf("the turn ended %s: %s", store.Turns[spec.TurnID].State, got)
 	}
 }
 
 func TestANoticeReportsThatOlderMessagesWereLeftOut(t *testing.T) {
-	store := newMemory()
-	store.history = []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
+	store := actorstest.NewMemory()
+	store.Messages = []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
 	model := scriptedAnswer("fine")
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	got := kinds(read(t, n, spec, 0, nil))
-	parts := store.turns[spec.TurnID].finishes[0].Parts
+	parts := store.Turns[spec.TurnID].Finishes[0].Parts
 	if !strings.Contains(got, "notice answer.started") || len(parts) != 2 || parts[0].Kind != "context_trimmed" {
 		t.Errorf("events: %s, parts: %+v", got, parts)
 	}
@@ -559,7 +560,7 @@ func TestANoticeReportsThatOlderMessagesWereLeftOut(t *testing.T) {
 }
 
 func TestTurnsOfADrainedNodeAreAdopted(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	started := make(chan struct{}, 8)
 	model := &script{continues: true}
 	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
@@ -593,12 +594,12 @@ func TestTurnsOfADrainedNodeAreAdopted(t *testing.T) {
 }
 
 func TestALaggingLogGathersTokensIntoFewChunks(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	const tokens = 2000
 	sent, released := make(chan struct{}), make(chan struct{})
 	first := make(chan func(), 1)
 	var once sync.Once
-	store.onAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(_ *turnlog.Append, commit func() error, done func(error)) {
 		held := false
 		once.Do(func() { held = true; first <- func() { done(commit()) } })
 		if !held {
@@ -622,10 +623,10 @@ func TestALaggingLogGathersTokensIntoFewChunks(t *testing.T) {
 	release()
 	close(released)
 	read(t, n, spec, 0, isFinished)
-	if appends := store.turns[spec.TurnID].appends; appends > 5 {
+	if appends := store.Turns[spec.TurnID].Appends; appends > 5 {
 		t.Errorf("%d appends for %d tokens that arrived while one append was in flight", appends, tokens)
 	}
-	if text := store.turns[spec.TurnID].finishes[0].Parts[0].Text; text != strings.Repeat("token ", tokens) {
+	if text := store.Turns[spec.TurnID].Finishes[0].Parts[0].Text; text != strings.Repeat("token ", tokens) {
 		t.Error("text was lost")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
@@ -21,10 +22,10 @@ import (
 // refuses at the right moment. A failure therefore names the step that is wrong.
 
 // refusingOnce returns a store that reports the first matching batch as fenced and stores all others.
-func refusingOnce(like func(*turnlog.Append) bool) *memory {
-	store := newMemory()
+func refusingOnce(like func(*turnlog.Append) bool) *actorstest.Memory {
+	store := actorstest.NewMemory()
 	var once sync.Once
-	store.onAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
 		refused := false
 		if like(batch) {
 			once.Do(func() { refused = true })
@@ -117,7 +118,7 @@ func TestALiveTurnIsVisibleOnlyToItsAccount(t *testing.T) {
 		}
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
-	n := startNode(t, newMemory(), model, nil)
+	n := startNode(t, actorstest.NewMemory(), model, nil)
 	defer close(proceed)
 	spec := startTurn(t, n, "hi")
 	read(t, n, spec, 0, isDelta)

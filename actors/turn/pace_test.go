@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -242,7 +243,7 @@ func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 }
 
 // busyNode returns a node whose pacer has a high rate and wakes turns only when the test calls serveAll.
-func busyNode(t *testing.T, store *memory, model llm.Model) *testNode {
+func busyNode(t *testing.T, store *actorstest.Memory, model llm.Model) *testNode {
 	t.Helper()
 	n := startNode(t, store, model, nil)
 	p := n.pacer
@@ -284,7 +285,7 @@ func (p *pacer) serveAll() {
 // The first text of a part is shown at once. More text waits. A command does not wait, and the waiting text is stored
 // before it.
 func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	more, proceed := make(chan struct{}), make(chan struct{})
 	model := &script{play: func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call > 1 { // the step of the input
@@ -319,9 +320,9 @@ func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.mu.Lock()
-	stored := bytes.Clone(store.turns[spec.TurnID].frames)
-	store.mu.Unlock()
+	store.Mu.Lock()
+	stored := bytes.Clone(store.Turns[spec.TurnID].Frames)
+	store.Mu.Unlock()
 	text, input := bytes.Index(stored, []byte("second ")), bytes.Index(stored, []byte("use JWT"))
 	if text < 0 || input < text || bytes.Contains(seen, []byte("second ")) {
 		t.Errorf("the text that waited is at byte %d of the log, the input at byte %d; a reader saw %q before", text, input, seen)
@@ -332,9 +333,9 @@ func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
 
 // All text that waited becomes one event, in order, in a deferrable append.
 func TestTextThatWaitedIsOneEvent(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	deferrable := make(chan bool, 16)
-	store.onAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
+	store.OnAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
 		deferrable <- batch.Deferrable
 		done(commit())
 	}

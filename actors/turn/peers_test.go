@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/cluster"
 	"turnstone/actors/clustertest"
 	"turnstone/actors/llm"
@@ -34,7 +35,7 @@ func gated(words <-chan string) *script {
 }
 
 // startCluster starts nodes that can reach one another, on one store.
-func startCluster(t *testing.T, store *memory, model llm.Model, count int) (nodes []*testNode) {
+func startCluster(t *testing.T, store *actorstest.Memory, model llm.Model, count int) (nodes []*testNode) {
 	t.Helper()
 	authority := clustertest.NewAuthority(t)
 	for range count {
@@ -65,7 +66,7 @@ func readText(t *testing.T, r *Reader, text string) (all []byte) {
 }
 
 func TestReadersOfANodeShareOneRelayOfATurnOfAnotherNode(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	nodes := startCluster(t, store, gated(words), 2)
 	owner, other := nodes[0], nodes[1]
 	spec := startTurn(t, owner, "hello")
@@ -88,7 +89,7 @@ func TestReadersOfANodeShareOneRelayOfATurnOfAnotherNode(t *testing.T) {
 		for !r.cursor.Ended {
 			seen[i] = append(seen[i], readNext(t, r)...)
 		}
-		if want := store.turns[spec.TurnID].frames; !bytes.Equal(seen[i], want) {
+		if want := store.Turns[spec.TurnID].Frames; !bytes.Equal(seen[i], want) {
 			t.Errorf("reader %d got\n%s\nwant\n%s", i, seen[i], want)
 		}
 		r.Leave()
@@ -100,7 +101,7 @@ func TestReadersOfANodeShareOneRelayOfATurnOfAnotherNode(t *testing.T) {
 }
 
 func TestCommandsReachATurnOfAnotherNode(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	nodes := startCluster(t, store, gated(words), 2)
 	owner, other := nodes[0], nodes[1]
 	spec := startTurn(t, owner, "hello")
@@ -142,7 +143,7 @@ func TestCommandsReachATurnOfAnotherNode(t *testing.T) {
 
 // A deletion on one node must make the owner ask the store whether the account may still read the turn.
 func TestADeletionOnAnotherNodeEndsTheShortcutOfTheOwner(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	nodes := startCluster(t, store, gated(words), 2)
 	owner, other := nodes[0], nodes[1]
 	spec := startTurn(t, owner, "hello")
@@ -157,7 +158,7 @@ func TestADeletionOnAnotherNodeEndsTheShortcutOfTheOwner(t *testing.T) {
 }
 
 func TestReadersFollowATurnToItsNextOwner(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	nodes := startCluster(t, store, gated(words), 3)
 	spec := startTurn(t, nodes[0], "hello")
 	r := nodes[1].Follow(spec.AccountID, spec.TurnID, 0)
@@ -174,12 +175,12 @@ func TestReadersFollowATurnToItsNextOwner(t *testing.T) {
 	for !r.cursor.Ended {
 		seen = append(seen, readNext(t, r)...)
 	}
-	if want := store.turns[spec.TurnID].frames; !bytes.Equal(seen, want) {
+	if want := store.Turns[spec.TurnID].Frames; !bytes.Equal(seen, want) {
 		t.Errorf("the reader got\n%s\nwant\n%s", seen, want)
 	}
 }
 
-func leaseOf(t *testing.T, store *memory, n *testNode) turnlog.Lease {
+func leaseOf(t *testing.T, store *actorstest.Memory, n *testNode) turnlog.Lease {
 	t.Helper()
 	leases, err := store.Leases(t.Context())
 	if err != nil {
@@ -189,7 +190,7 @@ func leaseOf(t *testing.T, store *memory, n *testNode) turnlog.Lease {
 }
 
 func TestReadersOfADrainingNodeMove(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	nodes := startCluster(t, store, gated(words), 2)
 	spec := startTurn(t, nodes[0], "hello")
 	r := nodes[1].Follow(spec.AccountID, spec.TurnID, 0)
@@ -216,21 +217,21 @@ func TestReadersOfADrainingNodeMove(t *testing.T) {
 }
 
 func TestANodeTakesOverItsShareOfReleasedTurns(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	for range 5 {
 		if _, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if more, err := n.Claim(t.Context(), 3); err != nil || store.taken() != 3 || more {
-		t.Errorf("a share of 3 of 5 turns: %d were taken over, and more are expected: %t, %v", store.taken(), more, err)
+	if more, err := n.Claim(t.Context(), 3); err != nil || store.Taken() != 3 || more {
+		t.Errorf("a share of 3 of 5 turns: %d were taken over, and more are expected: %t, %v", store.Taken(), more, err)
 	}
 }
 
 // What docs/operations.md says of certificates that expire while the cluster runs.
 func TestNodesWhoseCertificatesExpireKeepTheirConnectionsAndTurns(t *testing.T) {
-	store, words := newMemory(), make(chan string)
+	store, words := actorstest.NewMemory(), make(chan string)
 	authority := clustertest.NewAuthority(t)
 	start := func() *testNode {
 		return startNode(t, store, gated(words), func(c *testConfig) { c.Cluster = options(t, authority) })

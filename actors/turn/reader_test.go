@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
@@ -30,7 +31,7 @@ func runsOf(frames ...string) (s *tail.Stream) {
 func TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid(t *testing.T) {
 	valid := true
 	n := hostOf(t, protocol.NewNodeID(), nil, &valid)
-	account, turn := newSpec().AccountID, newSpec().TurnID
+	account, turn := actorstest.NewSpec().AccountID, actorstest.NewSpec().TurnID
 	stream := runsOf("1\n2\n")
 	runIdle(n, account, turn, stream)
 	for _, c := range []struct {
@@ -41,8 +42,8 @@ func TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid(t *testing.T) {
 		{"the owner", n.Follow(account, turn, 0), true},
 		{"the owner, at the end of the stream", n.Follow(account, turn, 2), true},
 		{"the owner, after the end of the stream", n.Follow(account, turn, 3), false},
-		{"another account", n.Follow(newSpec().AccountID, turn, 0), false},
-		{"a turn of another node", n.Follow(account, newSpec().TurnID, 0), false},
+		{"another account", n.Follow(actorstest.NewSpec().AccountID, turn, 0), false},
+		{"a turn of another node", n.Follow(account, actorstest.NewSpec().TurnID, 0), false},
 	} {
 		if got := c.reader.FollowsLocally(); got != c.want {
 			t.Errorf("%s: FollowsLocally is %v, want %v", c.what, got, c.want)

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
@@ -15,14 +16,14 @@ import (
 )
 
 // groupedAppends makes a store complete the appends of many turns together, from one goroutine, as the journal does.
-func groupedAppends(b *testing.B, store *memory) {
+func groupedAppends(b *testing.B, store *actorstest.Memory) {
 	var (
 		mu      sync.Mutex
 		waiting []func()
 		ready   = make(chan struct{}, 1)
 		stopped = make(chan struct{})
 	)
-	store.onAppend = func(_ *turnlog.Append, _ func() error, done func(error)) {
+	store.OnAppend = func(_ *turnlog.Append, _ func() error, done func(error)) {
 		mu.Lock()
 		waiting = append(waiting, func() { done(nil) })
 		mu.Unlock()
@@ -59,7 +60,7 @@ func BenchmarkRelay(b *testing.B) {
 }
 
 func relayTokens(b *testing.B, turns int, change ...func(*testConfig)) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	groupedAppends(b, store)
 	each := b.N/turns + 1
 	began := make(chan chan struct{}, turns)

@@ -6,18 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
 // claimTimes lets the host adopt until the turn was claimed that many times and all these adoptions have ended.
-func claimTimes(t *testing.T, n *testNode, store *memory, turn protocol.TurnID, times int32) {
+func claimTimes(t *testing.T, n *testNode, store *actorstest.Memory, turn protocol.TurnID, times int32) {
 	t.Helper()
 	epoch := func() int32 {
-		store.mu.Lock()
-		defer store.mu.Unlock()
-		return store.turns[turn].epoch
+		store.Mu.Lock()
+		defer store.Mu.Unlock()
+		return store.Turns[turn].Epoch
 	}
 	for epoch() < 1+times {
 		adoptOnce(t, n)
@@ -29,7 +30,7 @@ func claimTimes(t *testing.T, n *testNode, store *memory, turn protocol.TurnID, 
 }
 
 // orphaned stores a turn of a node that has ended, with an open part and a pending input.
-func orphaned(t *testing.T, store *memory, n *testNode) *turnlog.Spec {
+func orphaned(t *testing.T, store *actorstest.Memory, n *testNode) *turnlog.Spec {
 	t.Helper()
 	result, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
 	if err != nil {
@@ -43,29 +44,29 @@ func orphaned(t *testing.T, store *memory, n *testNode) *turnlog.Spec {
 	if _, err := b.Command(newInput("c1", "use JWT")); err != nil {
 		t.Fatal(err)
 	}
-	stored := store.turns[result.Spec.TurnID]
-	frames, err := protocol.AppendEvents(nil, result.Spec.TurnID, stored.last+1, result.Spec.CreatedAt, b.Events)
+	stored := store.Turns[result.Spec.TurnID]
+	frames, err := protocol.AppendEvents(nil, result.Spec.TurnID, stored.Last+1, result.Spec.CreatedAt, b.Events)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored.frames, stored.last, stored.records = append(stored.frames, frames...), stored.last+int64(len(b.Events)), b.Records
+	stored.Frames, stored.Last, stored.Records = append(stored.Frames, frames...), stored.Last+int64(len(b.Events)), b.Records
 	return result.Spec
 }
 
 func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := registered(t, store, scriptedAnswer("fine"), nil)
 	spec := orphaned(t, store, n)
-	store.loadError = errors.New("the log of a turn has a gap")
+	store.LoadError = errors.New("the log of a turn has a gap")
 	claimTimes(t, n, store, spec.TurnID, unreadableAfter-1)
-	if turn := store.turns[spec.TurnID]; turn.state.Terminal() {
-		t.Fatalf("after %d claims the turn is already %s", turn.epoch-1, turn.state)
+	if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
+		t.Fatalf("after %d claims the turn is already %s", turn.Epoch-1, turn.State)
 	}
 	claimTimes(t, n, store, spec.TurnID, unreadableAfter)
 	all := read(t, n, spec, 0, nil)
-	finish := store.turns[spec.TurnID].finishes[0]
-	if store.turns[spec.TurnID].epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
-		t.Errorf("the turn ended in epoch %d as %+v", store.turns[spec.TurnID].epoch, finish)
+	finish := store.Turns[spec.TurnID].Finishes[0]
+	if store.Turns[spec.TurnID].Epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
+		t.Errorf("the turn ended in epoch %d as %+v", store.Turns[spec.TurnID].Epoch, finish)
 	}
 	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Parked) != 1 {
 		t.Errorf("events: %s, parked %+v", kinds(all), finish.Parked)
@@ -76,29 +77,29 @@ func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) 
 }
 
 // claimsOf lets the host adopt three more times and returns the number of claims of a turn.
-func claimsOf(t *testing.T, n *testNode, store *memory, turn protocol.TurnID) int32 {
+func claimsOf(t *testing.T, n *testNode, store *actorstest.Memory, turn protocol.TurnID) int32 {
 	t.Helper()
 	for range 3 {
 		adoptOnce(t, n)
 	}
-	store.mu.Lock()
-	defer store.mu.Unlock()
-	return store.turns[turn].epoch - 1
+	store.Mu.Lock()
+	defer store.Mu.Unlock()
+	return store.Turns[turn].Epoch - 1
 }
 
 func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.T) {
 	for unreadable := int32(1); unreadable < unreadableAfter; unreadable++ {
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n := registered(t, store, scriptedAnswer("fine"), nil)
 		spec := orphaned(t, store, n)
-		store.loadError = errors.New("the log of a turn has a gap")
+		store.LoadError = errors.New("the log of a turn has a gap")
 		claimTimes(t, n, store, spec.TurnID, unreadable)
-		store.mu.Lock()
-		store.loadError = nil
-		store.mu.Unlock()
+		store.Mu.Lock()
+		store.LoadError = nil
+		store.Mu.Unlock()
 		claimTimes(t, n, store, spec.TurnID, unreadable+1)
 		all := read(t, n, spec, 0, nil)
-		finish := store.turns[spec.TurnID].finishes[0]
+		finish := store.Turns[spec.TurnID].Finishes[0]
 		if finish.State != protocol.TurnCompleted || finish.Repaired || strings.Count(kinds(all), "turn.recovering") != 1 {
 			t.Errorf("a turn that was readable after %d claims ended as %s: %s", unreadable, finish.State, kinds(all))
 		}
@@ -111,30 +112,30 @@ func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.
 // Claims by other nodes, and claims after an actor panicked, count too.
 func TestATurnThatWasClaimedOftenEndsAtTheFirstClaimThatCannotReadIt(t *testing.T) {
 	for _, before := range []int32{unreadableAfter - 2, unreadableAfter - 1, unreadableAfter, brokenAfter, withoutPartsAfter} {
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n := registered(t, store, scriptedAnswer("fine"), nil)
 		spec := orphaned(t, store, n)
-		store.loadError = errors.New("the log of a turn has a gap")
-		store.turns[spec.TurnID].epoch = 1 + before
+		store.LoadError = errors.New("the log of a turn has a gap")
+		store.Turns[spec.TurnID].Epoch = 1 + before
 		claimTimes(t, n, store, spec.TurnID, before+1)
 		if before+1 < unreadableAfter {
-			if turn := store.turns[spec.TurnID]; turn.state.Terminal() {
+			if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
 				t.Errorf("claim %d ended the turn", before+1)
 			}
 			continue
 		}
 		read(t, n, spec, 0, nil)
-		turn := store.turns[spec.TurnID]
-		if finish := turn.finishes[0]; turn.epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Repaired || !finish.PauseQueue {
-			t.Errorf("after %d earlier claims the turn ended in epoch %d as %+v", before, turn.epoch, finish)
+		turn := store.Turns[spec.TurnID]
+		if finish := turn.Finishes[0]; turn.Epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Repaired || !finish.PauseQueue {
+			t.Errorf("after %d earlier claims the turn ended in epoch %d as %+v", before, turn.Epoch, finish)
 		}
 	}
 }
 
 func TestATurnWhoseEndTheStoreRefusesIsAdoptedAgain(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	refused := 0
-	store.onFinish = func() error {
+	store.OnFinish = func() error {
 		if refused++; refused > finishAttempts {
 			return nil
 		}
@@ -146,22 +147,22 @@ func TestATurnWhoseEndTheStoreRefusesIsAdoptedAgain(t *testing.T) {
 	if got := strings.Count(kinds(all), "turn.recovering"); got != 1 {
 		t.Errorf("the turn was taken over %d times, want once", got)
 	}
-	if end := store.turns[spec.TurnID]; len(end.finishes) != 1 || end.epoch != 2 {
-		t.Errorf("the turn has %d ends and is in epoch %d, want one end in epoch 2", len(end.finishes), end.epoch)
+	if end := store.Turns[spec.TurnID]; len(end.Finishes) != 1 || end.Epoch != 2 {
+		t.Errorf("the turn has %d ends and is in epoch %d, want one end in epoch 2", len(end.Finishes), end.Epoch)
 	}
 }
 
 func TestAnOperatorEndsATurnThatNoActorCanRun(t *testing.T) {
 	for name, damaged := range map[string]error{"a damaged log": errors.New("damaged"), "a silent owner": nil} {
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n := registered(t, store, scriptedAnswer("fine"), nil)
 		spec := orphaned(t, store, n)
-		store.loadError = damaged
+		store.LoadError = damaged
 		if err := n.ForceCancel(t.Context(), spec.AccountID, spec.TurnID); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		all := string(read(t, n, spec, 0, nil))
-		finish := store.turns[spec.TurnID].finishes[0]
+		finish := store.Turns[spec.TurnID].Finishes[0]
 		if finish.State != protocol.TurnCancelled || !finish.PauseQueue || finish.DropQueue || len(finish.Parked) != 1 {
 			t.Errorf("%s: the turn ended as %+v", name, finish)
 		}

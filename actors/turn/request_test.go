@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -16,17 +17,17 @@ func TestThatMessagesWereLeftOutIsStoredWithTheFirstOutput(t *testing.T) {
 		"after some usage": {{Kind: llm.ChunkUsage, Usage: llm.Usage{InputTokens: 3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := newMemory()
-			store.history = []turnlog.HistoryMessage{{Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
+			store := actorstest.NewMemory()
+			store.Messages = []turnlog.HistoryMessage{{Role: protocol.RoleUser, Status: protocol.MessageComplete, Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
 			var first string // the events of the first append
 			stored := make(chan struct{})
-			store.onAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
+			store.OnAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
 				if first == "" {
 					first = kinds(batch.Frames)
 					defer close(stored)
 				}
 				err := commit()
-				store.wg.Go(func() { done(err) })
+				store.Appends.Go(func() { done(err) })
 			}
 			model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 				for _, chunk := range append(before, llm.Chunk{Kind: llm.ChunkText, Text: "fine"}) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
@@ -43,14 +44,14 @@ func TestTheNextRouteAnswersWhileTheFirstFails(t *testing.T) {
 	} {
 		code := failure.Code
 		var calls []string
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n := startNode(t, store, routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
 			"first": refuses(failure), "second": stops(say("fine")),
 		}), twoRoutes)
 		for range 2 {
 			spec := startTurn(t, n, "hi")
 			frames := string(read(t, n, spec, 0, nil))
-			finish := store.turns[spec.TurnID].finishes[0]
+			finish := store.Turns[spec.TurnID].Finishes[0]
 			if finish.ModelID != "two" || len(finish.Parts) != 1 || finish.Parts[0].Text != "fine" || strings.Count(frames, `"type":"turn.routing"`) != 2 {
 				t.Errorf("%s: by %s: %s", code, finish.ModelID, frames)
 			}
@@ -76,7 +77,7 @@ func TestATurnDoesNotChangeItsRouteAfterItsFirstOutput(t *testing.T) {
 		}
 		return &llm.Error{Code: protocol.ModelUnavailable, Cut: true}
 	}
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := startNode(t, store, routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{"first": cut, "second": stops(say("fine"))}), twoRoutes)
 	spec := startTurn(t, n, "hi")
 	frames := string(read(t, n, spec, 0, nil))
@@ -87,14 +88,14 @@ func TestATurnDoesNotChangeItsRouteAfterItsFirstOutput(t *testing.T) {
 
 func TestEveryRouteThatFailsEndsTheTurn(t *testing.T) {
 	var calls []string
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := startNode(t, store, routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
 		"first": refuses(llm.Error{Code: protocol.ModelCreditUsedUp, Lasting: true}), "second": refuses(llm.Error{Code: protocol.ModelUnauthorized, Lasting: true}),
 	}), twoRoutes)
 	for range 2 {
 		spec := startTurn(t, n, "hi")
 		read(t, n, spec, 0, nil)
-		if err := store.turns[spec.TurnID].finishes[0].Error; err == nil {
+		if err := store.Turns[spec.TurnID].Finishes[0].Error; err == nil {
 			t.Error("the turn did not fail")
 		}
 	}
@@ -112,7 +113,7 @@ func TestABusyProviderIsWaitedForOnlyWithoutAnotherRoute(t *testing.T) {
 		}
 	}
 	var calls []string
-	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
+	n := startNode(t, actorstest.NewMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
 		"first": notes(refuses(llm.Error{Code: protocol.ModelRateLimited})), "second": notes(stops(say("fine"))),
 	}), twoRoutes)
 	read(t, n, startTurn(t, n, "hi"), 0, nil)
@@ -124,7 +125,7 @@ func TestABusyProviderIsWaitedForOnlyWithoutAnotherRoute(t *testing.T) {
 // What a provider answers to the requests of one account does not close its route for the others.
 func TestUnusableAnswersCloseNoRoute(t *testing.T) {
 	var calls []string
-	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
+	n := startNode(t, actorstest.NewMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
 		"first": refuses(llm.Error{Code: protocol.ModelUnavailable, Unusable: true}), "second": stops(say("fine")),
 	}), twoRoutes)
 	for range 4 {
@@ -138,7 +139,7 @@ func TestUnusableAnswersCloseNoRoute(t *testing.T) {
 // A request may be the cause when nothing answers it, for example because it is huge. It does not close a route for others.
 func TestFailuresOfOneAccountCloseTheRouteForItAlone(t *testing.T) {
 	var calls []string
-	n := startNode(t, newMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
+	n := startNode(t, actorstest.NewMemory(), routed(&calls, map[string]func(llm.Request, func(llm.Chunk) error) error{
 		"first": refuses(llm.Error{Code: protocol.ModelUnavailable, Pending: true}), "second": stops(say("fine")),
 	}), twoRoutes)
 	ask := func(account protocol.AccountID) {

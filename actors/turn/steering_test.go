@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -23,7 +24,7 @@ func stalling() *script {
 }
 
 func TestCommandsGetTheirFirstReceiptAfterTheTurnHasEndedAndItsActorIsGone(t *testing.T) {
-	store := newMemory()
+	store := actorstest.NewMemory()
 	n := startNode(t, store, stalling(), nil)
 	spec := startTurn(t, n, "hi")
 	read(t, n, spec, 0, isDelta)
@@ -71,7 +72,7 @@ func TestAnOperatorsCancelHoldsTheQueueAndADeletionDropsIt(t *testing.T) {
 		{protocol.CancelledByDeletion, protocol.CancelTurnAndFollowUps},
 	} {
 		by, want := c.by, c.want
-		store := newMemory()
+		store := actorstest.NewMemory()
 		n := startNode(t, store, stalling(), nil)
 		spec := startTurn(t, n, "hi")
 		read(t, n, spec, 0, isDelta)
@@ -79,7 +80,7 @@ func TestAnOperatorsCancelHoldsTheQueueAndADeletionDropsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := string(read(t, n, spec, 0, nil))
-		finish := store.turns[spec.TurnID].finishes[0]
+		finish := store.Turns[spec.TurnID].Finishes[0]
 		if !strings.Contains(log, fmt.Sprintf(`"by":%q,"scope":%q`, by, want)) || !finish.PauseQueue || finish.DropQueue != (want == protocol.CancelTurnAndFollowUps) {
 			t.Errorf("%s: DropQueue is %v, PauseQueue is %v, the log is %s", by, finish.DropQueue, finish.PauseQueue, log)
 		}

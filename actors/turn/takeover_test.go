@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/node"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -33,7 +34,7 @@ func isRecovering(p protocol.Payload) bool { _, is := p.(*protocol.TurnRecoverin
 func TestATurnOfASilentNodeIsTakenOverInTimeAndNotBeforeItsLeaseHasEnded(t *testing.T) {
 	for offset := time.Duration(0); offset < node.RenewInterval; offset += node.RenewInterval / 20 {
 		inBubble(t, func(t *testing.T) {
-			store, words := newMemory(), make(chan string)
+			store, words := actorstest.NewMemory(), make(chan string)
 			defer close(words)
 			silent := startNode(t, store, gated(words), nil)
 			<-time.After(offset)
@@ -56,7 +57,7 @@ func TestATurnOfASilentNodeIsTakenOverInTimeAndNotBeforeItsLeaseHasEnded(t *test
 func TestADrainReleasesItsTurnsWhenItsGraceIsOver(t *testing.T) {
 	const grace = 25 * time.Second
 	inBubble(t, func(t *testing.T) {
-		store, words := newMemory(), make(chan string)
+		store, words := actorstest.NewMemory(), make(chan string)
 		defer close(words)
 		draining, other := startNode(t, store, gated(words), nil), startNode(t, store, gated(words), nil)
 		spec := startTurn(t, draining, "hi")
@@ -88,13 +89,13 @@ func TestADrainReleasesItsTurnsWhenItsGraceIsOver(t *testing.T) {
 func TestADrainEndsAlthoughNothingIsStored(t *testing.T) {
 	const grace = 25 * time.Second
 	inBubble(t, func(t *testing.T) {
-		store, words := newMemory(), make(chan string)
+		store, words := actorstest.NewMemory(), make(chan string)
 		defer close(words)
 		n := startNode(t, store, gated(words), nil)
 		spec := startTurn(t, n, "hi")
 		words <- "one "
 		read(t, n, spec, 0, isDelta)
-		store.onAppend = func(*turnlog.Append, func() error, func(error)) {}
+		store.OnAppend = func(*turnlog.Append, func() error, func(error)) {}
 		words <- "two "
 		began := time.Now()
 		if err := n.Drain(context.WithoutCancel(t.Context()), grace); err != nil {

@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
@@ -84,7 +85,7 @@ func TestATraceFollowsATurnThroughItsMailboxToItsCallsAndCommits(t *testing.T) {
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
 	}}
 	node := traced(t, recorded, sdktrace.AlwaysSample())
-	n := startNode(t, newMemory(), model, func(c *testConfig) {
+	n := startNode(t, actorstest.NewMemory(), model, func(c *testConfig) {
 		node(c)
 		c.Tools = catalogue(t, &probe{spec: toolbox.Spec{Name: "look", Kind: "compute", Title: "Look", Effect: protocol.EffectRead}, run: func() (string, error) { return "seen", nil }})
 	})
@@ -122,7 +123,7 @@ func TestTheTextOfAnAnswerHasNoSpans(t *testing.T) {
 			}
 			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 		}}
-		n := startNode(t, newMemory(), model, traced(t, recorded, sdktrace.AlwaysSample()))
+		n := startNode(t, actorstest.NewMemory(), model, traced(t, recorded, sdktrace.AlwaysSample()))
 		read(t, n, startTurn(t, n, "Hello"), 0, func(p protocol.Payload) bool {
 			if isDelta(p) {
 				gate <- struct{}{}
@@ -140,7 +141,7 @@ func TestTheTextOfAnAnswerHasNoSpans(t *testing.T) {
 func TestACommandIsASpanOfItsSender(t *testing.T) {
 	recorded := newSpans()
 	gate := make(chan struct{})
-	n := startNode(t, newMemory(), hangingModel(1, gate), traced(t, recorded, sdktrace.AlwaysSample()))
+	n := startNode(t, actorstest.NewMemory(), hangingModel(1, gate), traced(t, recorded, sdktrace.AlwaysSample()))
 	defer close(gate)
 	spec := startTurn(t, n, "Hello")
 	read(t, n, spec, 0, isDelta)
@@ -157,7 +158,7 @@ func TestACommandIsASpanOfItsSender(t *testing.T) {
 
 func TestATurnOfARequestThatIsNotSampledHasNoSpans(t *testing.T) {
 	recorded := newSpans()
-	n := startNode(t, newMemory(), scriptedAnswer("one"), traced(t, recorded, sdktrace.AlwaysSample()))
+	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("one"), traced(t, recorded, sdktrace.AlwaysSample()))
 	other := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, request := other.Start(t.Context(), "request")
 	defer request.End()
