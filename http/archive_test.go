@@ -19,6 +19,7 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence/imports"
+	"turnstone/persistence/imports/importtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/idtest"
@@ -30,6 +31,12 @@ func (w *world) receiveFile(ctx context.Context, spec *uploadlog.Spec, open func
 	spec.CreatedAt = time.Now()
 	spec.ExpiresAt = spec.CreatedAt.Add(time.Hour)
 	return w.Uploads.(*upload.Host).ReceiveFile(ctx, spec, open)
+}
+
+func TestUploadsReceiveTheFilesOfAnImport(t *testing.T) {
+	t.Parallel()
+	w := uploadWorld(t, upload.Config{})
+	importtest.RunReceiver(t, signUp(t, w).account.AccountID, w.receiveFile)
 }
 
 // importArchive imports an export, and returns the import when its job has ended.

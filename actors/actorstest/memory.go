@@ -188,7 +188,7 @@ func (t *MemoryTurn) Head() turnlog.Head {
 	return turnlog.Head{State: t.State, Accepts: t.Accepts, Owner: t.Owner, Epoch: t.Epoch, LastSequence: t.Last, Parked: !t.Parked.IsZero()}
 }
 
-// History implements prompt.Store.
+// History implements prompt.Conversations.
 func (s *Memory) History(context.Context, protocol.AccountID, protocol.ConversationID, protocol.BranchID, protocol.MessageID, int, int) ([]turnlog.HistoryMessage, bool, error) {
 	if s.OnRead != nil {
 		if err := s.OnRead(); err != nil {
@@ -201,7 +201,7 @@ func (s *Memory) History(context.Context, protocol.AccountID, protocol.Conversat
 	return []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "hello"}}}}, false, nil
 }
 
-// Instructions implements prompt.Store.
+// Instructions implements prompt.Conversations.
 func (s *Memory) Instructions(context.Context, *turnlog.Spec) (*turnlog.Instructions, error) {
 	return &turnlog.Instructions{}, nil
 }

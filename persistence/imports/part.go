@@ -26,8 +26,8 @@ import (
 // while the disk has space, into quarantine and through the malware scanner. It returns the session when that has ended. A
 // session with this identifier that an interrupted run has created is continued. open is called at most once.
 //
-// A session that has ended without a file is no error, and its failure says why. The errors are those of the creation of a
-// session, protocol.CodeUnavailable if another attempt may succeed, and those of open and of the reader.
+// A session that has ended without a file is no error, and its failure says why: also when its content cannot be opened or read, if another
+// attempt would not help. The errors are those of the creation of a session, and protocol.CodeUnavailable if another attempt may succeed.
 type ReceiveFile func(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error)
 
 // part imports a project, a version of instructions or a file of an export, unless an earlier run has handled it.

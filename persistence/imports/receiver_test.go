@@ -6,22 +6,27 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"testing"
 
+	"turnstone/persistence/imports/importtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
 
-// fakeReceiver takes the place of the uploads of a node: it stores a content as a file, without a scanner. The tests of
-// package http use the real ones.
+// fakeReceiver takes the place of the uploads of a node: it stores a content as a file, without a scanner. Both pass
+// importtest.RunReceiver.
 type fakeReceiver struct {
 	*storetest.World
 	received int                                    // contents
+	ended    map[protocol.UploadID]*protocol.Upload // sessions
 	refuse   func(*uploadlog.Spec) error            // nil: none
 	fail     func(*uploadlog.Spec) *protocol.Upload // a session that ends without a file; nil: none
 }
 
-func receiver(w *storetest.World) *fakeReceiver { return &fakeReceiver{World: w} }
+func receiver(w *storetest.World) *fakeReceiver {
+	return &fakeReceiver{World: w, ended: map[protocol.UploadID]*protocol.Upload{}}
+}
 
 func (f *fakeReceiver) receive(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
 	f.Helper()
@@ -35,15 +40,34 @@ func (f *fakeReceiver) receive(ctx context.Context, spec *uploadlog.Spec, open f
 			return ended, nil
 		}
 	}
-	content, err := open()
-	if err != nil {
-		return nil, err
+	if ended := f.ended[spec.UploadID]; ended != nil {
+		return ended, nil
 	}
-	defer func() { _ = content.Close() }()
-	text, err := io.ReadAll(content)
+	ended, err := f.store(ctx, spec, open)
+	if err == nil {
+		f.ended[spec.UploadID] = ended
+	}
+	return ended, err
+}
+
+func (f *fakeReceiver) store(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error) {
+	cancelled := func(code protocol.UploadFailureCode, detail string) *protocol.Upload {
+		return &protocol.Upload{State: protocol.UploadCancelled, Failure: &protocol.UploadFailure{Code: code, Detail: detail}}
+	}
+	content, err := open()
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(content)
+		_ = content.Close() // it is only read
+	}
 	sum := sha256.Sum256(text)
-	if err != nil || int64(len(text)) != spec.Size || spec.SHA256 != nil && !bytes.Equal(sum[:], spec.SHA256) {
-		return &protocol.Upload{State: protocol.UploadCancelled, Failure: &protocol.UploadFailure{Code: protocol.UploadHashMismatch, Detail: "The content has another SHA-256 than the upload declares."}}, nil
+	switch {
+	case protocol.CodeOf(err) == protocol.CodeUnavailable:
+		return nil, err
+	case err != nil:
+		return cancelled(protocol.UploadConnectionLost, "The content could not be read to its end."), nil
+	case int64(len(text)) != spec.Size || spec.SHA256 != nil && !bytes.Equal(sum[:], spec.SHA256):
+		return cancelled(protocol.UploadHashMismatch, "The content has another SHA-256 than the upload declares."), nil
 	}
 	f.received++
 	_, err = f.Database.Objects(f.T).Put(ctx, uploadlog.ObjectKey(spec.AccountID, spec.ObjectName), bytes.NewReader(text), spec.Size)
@@ -57,4 +81,9 @@ func (f *fakeReceiver) receive(ctx context.Context, spec *uploadlog.Spec, open f
 		on conflict (account_id) do update set bytes = file_totals.bytes + excluded.bytes, files = file_totals.files + 1`, spec.AccountID, spec.Size)
 	hash := hex.EncodeToString(sum[:])
 	return &protocol.Upload{State: protocol.UploadReady, SHA256: &hash, FileID: &id}, nil
+}
+
+func TestTheStandInForUploadsReceivesFilesAsTheyDo(t *testing.T) {
+	w := storetest.NewWorld(t)
+	importtest.RunReceiver(t, w.Account, receiver(w).receive)
 }
