@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/research/worktest"
 	"turnstone/http/route"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -31,6 +32,9 @@ func (tideWorker) Run(ctx context.Context, spec *researchlog.Spec, step *researc
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	used := protocol.Usage{InputTokens: 100, OutputTokens: 20}
 	switch step.Kind {
 	case researchlog.StepPlan:
@@ -47,6 +51,11 @@ func (tideWorker) Run(ctx context.Context, spec *researchlog.Spec, step *researc
 		return &researchlog.Result{Text: tide + " [1] They occur on Mars too [7].", Usage: used}, nil
 	}
 	return &researchlog.Result{}, nil
+}
+
+func TestTheStandInForTheWorkerKeepsItsContract(t *testing.T) {
+	t.Parallel()
+	worktest.RunWorker(t, tideWorker{})
 }
 
 // researcher is a client with a conversation on a node that runs research tasks.
