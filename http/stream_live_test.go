@@ -70,6 +70,7 @@ type streamServer struct {
 	caller  *auth.Caller
 	turn    protocol.TurnID
 	logged  *observer.ObservedLogs
+	changes clocktest.Changes // streams were opened, or requests have ended
 	service *httptest.Server
 }
 
@@ -79,7 +80,7 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	store, model := actorstest.NewMemory(), make(dictatedModel)
 	s := &streamServer{t: t, model: model, logged: logged, caller: &auth.Caller{SessionID: protocol.NewSessionID()}}
 	server, err := newServer(Config{
-		Log: zap.New(core), Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
+		Log: zap.New(core, zap.Hooks(func(zapcore.Entry) error { s.changes.Notify(); return nil })), Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 	}, func(*Server) []route.Route {
 		return []route.Route{route.Stream("GET", "/turn", "followTurn", "", route.Policy{Public: true}, s.serve)}
 	})
@@ -119,6 +120,7 @@ func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *re
 	defer s.server.streams.Release(r.Context(), s.caller.AccountID)
 	w.Header().Set("X-Turn-Id", s.turn.String())
 	w.Header().Set("Location", "/chat/turns/"+s.turn.String())
+	defer s.changes.Notify()
 	return s.server.streams.Serve(w, r, &sse.Stream{Reader: s.node.Follow(s.caller.AccountID, s.turn, 0)})
 }
 
@@ -149,17 +151,14 @@ func (s *streamServer) slots() int {
 	return maxStreams - free
 }
 
-// until waits until done returns true. what describes the condition.
-func (s *streamServer) until(what string, done func() bool) {
+// drained waits until no connection is taken over, or its end is in progress.
+func (s *streamServer) drained() {
 	s.t.Helper()
-	tick, late := time.NewTicker(5*time.Millisecond), time.After(testTimeout)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-late:
-			s.t.Fatal("timed out waiting until " + what)
-		}
+	ctx, cancel := context.WithTimeout(s.t.Context(), testTimeout)
+	defer cancel()
+	s.server.sse.Close(ctx)
+	if ctx.Err() != nil {
+		s.t.Fatal("a connection is still taken over")
 	}
 }
 
@@ -253,8 +252,11 @@ func TestAStreamIsTheSameOnEveryTransport(t *testing.T) {
 					t.Errorf("%d %v", a.StatusCode, a.Header)
 				}
 			}
-			s.until("every slot is free", func() bool { return s.open() == 0 && s.slots() == 0 })
-			s.until("both requests are in the log", func() bool { return s.logged.FilterMessage("request").Len() == 2 })
+			s.changes.Await(t, "both requests are in the log", func() bool { return s.logged.FilterMessage("request").Len() == 2 })
+			s.drained()
+			if n := s.slots(); n != 0 {
+				t.Errorf("%d slots are occupied", n)
+			}
 			for _, line := range s.logged.FilterMessage("request").All() {
 				fields := line.ContextMap()
 				if fields["route"] != "/turn" || fields["status"] != int64(200) || fields["method"] != "GET" || fields["account"] == nil {
@@ -276,7 +278,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 			if text := a.readAll(); strings.Contains(text, "turn.finished") {
 				t.Errorf("the stream ended with %q", text)
 			}
-			s.until("its slot is free", func() bool { return s.slots() == 0 })
+			s.changes.Await(t, "its slot is free", func() bool { return s.slots() == 0 })
 		})
 	}
 }
@@ -289,7 +291,8 @@ func TestAClientThatDisconnectsReleasesItsSlot(t *testing.T) {
 			a := s.openStream()
 			a.readUntil("turn.started")
 			_ = a.Body.Close()
-			s.until("its slot is free", func() bool { return s.open() == 0 && s.slots() == 0 })
+			s.changes.Await(t, "its slot is free", func() bool { return s.slots() == 0 })
+			s.drained()
 			b := s.openStream()
 			s.emit("still there")
 			b.readUntil("still there")
@@ -310,14 +313,14 @@ func TestOnlyTheSlowReaderIsDisconnected(t *testing.T) {
 			})
 			slow := s.connect(transport.name != transports[0].name)
 			quick := s.openStream()
-			s.until("both streams are open", func() bool { return s.open() == 2 })
+			s.changes.Await(t, "both streams are open", func() bool { return s.open() == 2 })
 			mark, filling := "the end", strings.Repeat("x", 16<<10)
 			for range 64 {
 				s.emit(filling)
 			}
 			s.emit(mark)
 			quick.readUntil(mark)
-			s.until("the slow client was disconnected", func() bool { return s.open() == 1 && s.slots() == 1 })
+			s.changes.Await(t, "the slow client was disconnected", func() bool { return s.slots() == 1 })
 			if text, err := io.ReadAll(slow); err == nil && strings.HasSuffix(string(text), "0\r\n\r\n") {
 				t.Error("the slow client received the last chunk")
 			}
@@ -372,7 +375,7 @@ func TestClosingWaitsForStreamsAndThenEndsThem(t *testing.T) {
 		s.server.CloseStreams(ctx)
 	}()
 	_ = ends.Body.Close()
-	s.until("one client has disconnected", func() bool { return s.open() == 1 })
+	s.changes.Await(t, "one client has disconnected", func() bool { return s.slots() == 1 })
 	select {
 	case <-closed:
 		t.Error("CloseStreams did not wait")

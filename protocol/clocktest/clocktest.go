@@ -1,4 +1,4 @@
-// Package clocktest has the time after which a test gives up. Only tests and packages for tests import it.
+// Package clocktest has the time after which a test gives up, and the signal for which it waits until then. Only tests and packages for tests import it.
 package clocktest
 
 import "time"

@@ -1,0 +1,49 @@
+package clocktest
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// Changes wakes a test that waits for a condition whenever the condition may have changed. Its zero value is ready to use, and any
+// goroutine may call its methods.
+type Changes struct {
+	mu   sync.Mutex
+	next chan struct{} // guarded by mu: closed by the next Notify; nil: no test waits
+}
+
+// Notify wakes the tests that wait.
+func (c *Changes) Notify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+// Job is Notify for a job that has ended; see jobs.Observe.
+func (c *Changes) Job(string, time.Duration, error) { c.Notify() }
+
+// Await waits until a condition holds. It checks the condition at once, and after each Notify.
+func (c *Changes) Await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	late := time.After(HangGuard)
+	for {
+		c.mu.Lock()
+		if c.next == nil {
+			c.next = make(chan struct{})
+		}
+		next := c.next
+		c.mu.Unlock()
+		if holds() {
+			return
+		}
+		select {
+		case <-next:
+		case <-late:
+			t.Fatal("timed out waiting until " + what)
+		}
+	}
+}
