@@ -20,7 +20,6 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/imports"
 	"turnstone/persistence/imports/importtest"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/idtest"
 	"turnstone/protocol/uploadlog"
@@ -240,7 +239,7 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	u := everything(t, w)
 	export := func(u *user) []byte {
 		t.Helper()
-		storetest.Eventually(t, func() bool { return query[int](w, `select count(*) from file_texts where state = 'pending'`)[0] == 0 })
+		w.changes.Await(t, "the texts are read", func() bool { return query[int](w, `select count(*) from file_texts where state = 'pending'`)[0] == 0 })
 		return u.expect(200, "GET", "/account/export", nil).body
 	}
 	archive := export(u)

@@ -23,7 +23,6 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
@@ -298,11 +297,11 @@ func TestADeletedFileLeavesTheLibraryItsProjectsAndTheObjectStore(t *testing.T) 
 	if keys := w.objectKeys("f/"); len(keys) != 2 {
 		t.Errorf("before the purge: %v", keys)
 	}
-	runner, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{})
+	runner, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{Observe: w.changes.Job})
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, func() bool {
+	w.changes.Await(t, "one file is left", func() bool {
 		return len(w.objectKeys("f/")) == 1 && query[int64](w, `select count(*) from files`)[0] == 1
 	})
 	if err := runner.Close(context.WithoutCancel(t.Context())); err != nil {

@@ -17,14 +17,13 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence"
 	"turnstone/persistence/files"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
 // readTexts runs the jobs of the world with a reader of texts until the test ends.
 func (w *world) readTexts(read files.ReadText) {
 	w.t.Helper()
-	jobs, err := w.DB.StartJobs(w.t.Context(), persistence.JobWorkers{ReadText: read})
+	jobs, err := w.DB.StartJobs(w.t.Context(), persistence.JobWorkers{ReadText: read, Observe: w.changes.Job})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func (c *client) text(file *protocol.File, query string) *protocol.TextRange {
 func (c *client) awaitText(file *protocol.File) *protocol.File {
 	c.t.Helper()
 	var now protocol.File
-	storetest.Eventually(c.t, func() bool {
+	c.changes.Await(c.t, "the text is read", func() bool {
 		c.expect(200, "GET", "/files/"+file.FileID.String(), nil).into(c.t, &now)
 		return now.TextState != protocol.TextPending
 	})
@@ -185,7 +184,7 @@ func TestTheTextsOfAnAccountAreLimited(t *testing.T) {
 	}
 	c.do(204, "DELETE", "/files/"+first.FileID.String(), nil) // gives its text back
 	chunks := func() int { return query[int](w, `select count(*) from file_text_chunks`)[0] }
-	storetest.Eventually(t, func() bool { return chunks() == 1 }) // that of the other account
+	w.changes.Await(t, "one text is left", func() bool { return chunks() == 1 }) // that of the other account
 	if file := c.awaitText(c.storeFile("d")); file.TextState != protocol.TextDone || chunks() != 2 {
 		t.Errorf("%+v", file)
 	}
@@ -236,9 +235,7 @@ func TestTheTextOfADeletedFileIsNotRead(t *testing.T) {
 	})
 	c.awaitText(other)
 	c.expect(404, "GET", "/files/"+file.FileID.String()+"/text", nil)
-	storetest.Eventually(t, func() bool {
-		return len(query[string](w, `select kind from river.river_job where kind = 'extract_file' and state <> 'completed'`)) == 0
-	})
+	w.changes.Await(t, "the jobs of both files have run", func() bool { return w.changes.Jobs("extract_file") == 2 })
 }
 
 func TestTheTextOfAFileIsFoundAsSoonAsItIsRead(t *testing.T) {
@@ -362,7 +359,7 @@ func TestAThumbnailStaysWhileAMessageHasItsPicture(t *testing.T) {
 	c.expect(200, "GET", "/files/"+kept.FileID.String()+"/thumbnail", nil)
 	c.expect(404, "GET", "/files/"+deleted.FileID.String()+"/thumbnail", nil)
 	c.expect(204, "DELETE", "/conversations/"+conversation.String(), nil)
-	storetest.Eventually(t, func() bool {
+	w.changes.Await(t, "the thumbnails are deleted", func() bool {
 		if err := w.DB.Files.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func newMailWorld(t *testing.T, change ...func(*testConfig)) *mailWorld {
 	if w.keys, err = auth.NewKeys(w.Secrets); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{SendMail: func(_ context.Context, m *mails.Mail) error {
+	jobs, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{Observe: w.changes.Job, SendMail: func(_ context.Context, m *mails.Mail) error {
 		w.sent <- m
 		return nil
 	}})
@@ -85,7 +85,7 @@ func (w *mailWorld) forgot(email string) (token string) {
 // served waits until every request to reset a password was served.
 func (w *mailWorld) served() {
 	w.t.Helper()
-	storetest.Eventually(w.t, func() bool { return query[int](w.world, `select count(*)::int from password_requests`)[0] == 0 })
+	w.changes.Await(w.t, "the requests are served", func() bool { return query[int](w.world, `select count(*)::int from password_requests`)[0] == 0 })
 }
 
 // refuses checks that a token sets no password, with the response that every such token gets.
@@ -127,7 +127,7 @@ func TestAForgottenPasswordIsResetByMail(t *testing.T) {
 			t.Errorf("the audit has no %s: %v", event, events)
 		}
 	}
-	storetest.Eventually(t, func() bool {
+	w.changes.Await(t, "the mails are sent", func() bool {
 		return query[int](w.world, `select count(*)::int from mails where sent_at is null`)[0] == 0
 	})
 }

@@ -39,6 +39,7 @@ import (
 	"turnstone/persistence/limits"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/providers/embedded/embeddedtest"
 	"turnstone/providers/media"
 	"turnstone/providers/scanner/signatures"
@@ -236,6 +237,7 @@ type world struct {
 	clock    *testClock
 	limiter  *testLimiter
 	database pgtest.Database
+	changes  clocktest.Changes // jobs of the world have ended
 }
 
 // lowCost makes the hash of a password cheap. With the recommended cost and the race detector, each takes 0.2 s.

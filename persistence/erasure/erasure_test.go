@@ -18,6 +18,7 @@ import (
 	"turnstone/persistence/operator"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
@@ -257,12 +258,14 @@ func TestAnErasureLeavesNothingOfTheAccountAndSurvivesACrash(t *testing.T) {
 	}
 	w.Database.Admin(t, `update accounts set erasing_at = now() - interval '1 hour' where account_id = $1`, w.Account)
 	elsewhere := w.Database.Open(t)
+	var changes clocktest.Changes
 	runner, err := elsewhere.StartJobs(t.Context(), persistence.JobWorkers{
-		Cancel: operator.Cancel{Turn: func(context.Context, protocol.AccountID, protocol.TurnID) error { return nil }},
+		Observe: changes.Job,
+		Cancel:  operator.Cancel{Turn: func(context.Context, protocol.AccountID, protocol.TurnID) error { return nil }},
 	})
 	w.Must(err)
 	var report *erasure.Report
-	storetest.Eventually(t, func() bool {
+	changes.Await(t, "the account is erased", func() bool {
 		report, err = w.DB.Erasures.Erasure(t.Context(), id)
 		w.Must(err)
 		return report.FinishedAt != nil

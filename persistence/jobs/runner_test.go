@@ -17,12 +17,15 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 )
 
 func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
 	w := storetest.NewWorld(t)
 	titled := make(chan protocol.ConversationID, 1)
+	var changes clocktest.Changes
 	jobs, err := w.DB.StartJobs(t.Context(), persistence.JobWorkers{
+		Observe: changes.Job,
 		Title: func(_ context.Context, account protocol.AccountID, conversation protocol.ConversationID, turn protocol.TurnID) error {
 			if account != w.Account || turn.IsZero() {
 				t.Errorf("title job for account %v, turn %v", account, turn)
@@ -54,11 +57,11 @@ func TestJobsMakeTitlesPurgeAndExpire(t *testing.T) {
 	if err != nil || live != nil {
 		t.Fatal(live, err)
 	}
-	storetest.Eventually(t, func() bool {
+	changes.Await(t, "the conversation is purged", func() bool {
 		return w.Count(`select count(*) from messages`) == 0 && w.Count(`select count(*) from turns`) == 0
 	})
 	w.Database.Admin(t, `update river.river_job set scheduled_at = now(), state = 'available', attempt = 0, finalized_at = null where kind = 'expire'`)
-	storetest.Eventually(t, func() bool { return w.Count(`select count(*) from idempotency`) == 0 })
+	changes.Await(t, "the responses are deleted", func() bool { return w.Count(`select count(*) from idempotency`) == 0 })
 }
 
 // contentArgs is a job that reads a content.

@@ -14,6 +14,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 )
 
 // world is a database that stores mails.
@@ -21,19 +22,20 @@ type world struct {
 	*storetest.World
 	attempts chan *mails.Mail
 	answers  chan error // of the next attempts; none: success
+	changes  clocktest.Changes
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	database := pgtest.NewDatabase(t)
 	db := database.Open(t, func(c *persistence.Config) { c.Mail = true })
-	return &world{storetest.NewWorldOn(t, database, db), make(chan *mails.Mail, 100), make(chan error, 100)}
+	return &world{World: storetest.NewWorldOn(t, database, db), attempts: make(chan *mails.Mail, 100), answers: make(chan error, 100)}
 }
 
 // start runs the jobs; with mail: those that send mails, too.
 func (w *world) start(mail bool) (stop func()) {
 	w.Helper()
-	workers := persistence.JobWorkers{}
+	workers := persistence.JobWorkers{Observe: w.changes.Job}
 	if mail {
 		workers.SendMail = func(_ context.Context, m *mails.Mail) error {
 			w.attempts <- m
@@ -70,10 +72,18 @@ func (w *world) attempt() *mails.Mail {
 	}
 }
 
-// eventually waits until a statement counts so many rows.
+// eventually waits until a statement counts so many rows, because a job has changed them.
 func (w *world) eventually(sql string, want int) {
 	w.Helper()
-	storetest.Eventually(w.T, func() bool { return w.Count(sql) == want })
+	w.changes.Await(w.T, sql, func() bool { return w.Count(sql) == want })
+}
+
+// wantNoJob checks that no job that sends a mail is left. It is called when the jobs have stopped.
+func (w *world) wantNoJob() {
+	w.Helper()
+	if n := w.Count(`select count(*) from river.river_job where kind = 'send_mail' and state <> 'completed'`); n != 0 {
+		w.Errorf("%d mails would be sent again", n)
+	}
 }
 
 const waiting = `select count(*) from mails where sent_at is null`
@@ -112,12 +122,13 @@ func TestAMailIsSentThreeTimesAtMostToAServerThatDoesNotRespond(t *testing.T) {
 	for range 4 {
 		w.answers <- mails.ErrUnanswered
 	}
-	defer w.start(true)()
+	stop := w.start(true)
 	for range 4 {
 		w.attempt()
 	}
 	w.eventually(`select count(*) from mails where sent_at is not null and unanswered = 3`, 1)
-	w.eventually(`select count(*) from river.river_job where kind = 'send_mail' and state <> 'completed'`, 0)
+	stop()
+	w.wantNoJob()
 	if len(w.attempts) != 0 {
 		t.Error("the mail was sent a fourth time")
 	}
@@ -149,8 +160,8 @@ func TestARefusedMailIsForgottenAtOnce(t *testing.T) {
 	w.insert(protocol.MailPasswordReset, time.Now())
 	w.attempt()
 	w.eventually(`select count(*) from mails`, 0)
-	w.eventually(`select count(*) from river.river_job where kind = 'send_mail' and state <> 'completed'`, 0)
 	stop()
+	w.wantNoJob()
 	if len(w.attempts) != 0 {
 		t.Error("a mail was sent again")
 	}
@@ -168,8 +179,9 @@ func TestNoMailIsSentAfterItExpiredWasWithdrawnOrItsAccountWasDisabled(t *testin
 	}))
 	w.Database.Admin(t, `update accounts set disabled_at = now() where account_id = $1`, disabled)
 	stop := w.start(true)
-	w.eventually(`select count(*) from river.river_job where kind = 'send_mail' and state <> 'completed'`, 0)
+	w.changes.Await(t, "each of the four jobs has run", func() bool { return w.changes.Jobs("send_mail") == 4 })
 	stop()
+	w.wantNoJob()
 	if len(w.attempts) != 0 {
 		t.Errorf("%+v was sent", <-w.attempts)
 	}
@@ -185,7 +197,7 @@ func TestANodeThatSendsNoMailLeavesItToTheOthers(t *testing.T) {
 	w.insert(protocol.MailPasswordReset, time.Now())
 	w.Must(w.DB.Recovery.RequestReset(t.Context(), "nobody@example.com", time.Now(), audit.Requester{}))
 	stop := w.start(false)
-	w.eventually(`select least(count(*), 1) from river.river_job where kind = 'expire' and state = 'completed'`, 1)
+	w.changes.Await(t, "a job has run", func() bool { return w.changes.Jobs("expire") > 0 })
 	stop()
 	if n := w.Count(`select count(*) from river.river_job where kind in ('send_mail', 'request_password_reset') and state = 'available' and attempt = 0`); n != 2 {
 		t.Errorf("%d jobs wait, want 2", n)
