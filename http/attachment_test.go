@@ -543,10 +543,10 @@ func TestAFileStaysWhileAMessageHasIt(t *testing.T) {
 		}
 	}
 	c.expect(204, "DELETE", "/conversations/"+conversation.String(), nil)
-	storetest.Eventually(t, purged(conversation))
+	w.changes.Await(t, "the conversation is purged", purged(conversation))
 	checkReadable()
 	c.expect(204, "DELETE", "/conversations/"+fork.ConversationID.String(), nil)
-	storetest.Eventually(t, purged(fork.ConversationID))
+	w.changes.Await(t, "its copy is purged", purged(fork.ConversationID))
 	if err := w.DB.Files.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

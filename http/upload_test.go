@@ -25,6 +25,7 @@ import (
 	"turnstone/persistence/files"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/uploadlog"
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner/signatures"
@@ -351,9 +352,10 @@ func TestACancelledOrExpiredUploadTakesNoContent(t *testing.T) {
 	}
 	c.send(410, u, "0123456789")
 	c.expect(410, "DELETE", u.Path(), nil)
-	storetest.Eventually(t, func() bool { // the lease round ends the session
-		return strings.Contains(string(c.expect(200, "GET", u.Path()+"/events?after=0", nil, "Accept", "text/event-stream").body), `"state":"expired"`)
-	})
+	// The stream ends with the session, which a lease round ends.
+	if events := c.expect(200, "GET", u.Path()+"/events?after=0", nil, "Accept", "text/event-stream").body; !strings.Contains(string(events), `"state":"expired"`) {
+		t.Errorf("%s", events)
+	}
 	if totals := query[string](w, `select format('%s %s %s %s', bytes, files, reserved, sessions) from file_totals`); !slices.Equal(totals, []string{"0 0 0 0"}) {
 		t.Errorf("%v", totals)
 	}
@@ -491,11 +493,13 @@ func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
 type countingScanner struct {
 	testScanner
 	running atomic.Int64
+	changes clocktest.Changes // of running
 }
 
 func (s *countingScanner) Scan(ctx context.Context, body io.Reader, size int64) (protocol.ScanVerdict, error) {
 	s.running.Add(1)
 	defer s.running.Add(-1)
+	s.changes.Notify()
 	return s.testScanner.Scan(ctx, body, size)
 }
 
@@ -520,7 +524,7 @@ func TestSlowClientsDoNotOccupyTheScanner(t *testing.T) {
 	if status := statusOf(t, last); status != "200" {
 		t.Errorf("the last client gets %s", status)
 	}
-	storetest.Eventually(t, func() bool { return scanner.running.Load() >= limit })
+	scanner.changes.Await(t, "every slot of the scanner is used", func() bool { return scanner.running.Load() >= limit })
 	if running := scanner.running.Load(); running != limit { // that of the last client has ended
 		t.Errorf("%d contents are scanned, want %d", running, limit)
 	}
@@ -631,10 +635,12 @@ func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
 	w := uploadWorld(t, upload.Config{})
 	c := w.client().register("a@example.com")
 	var closed atomic.Int64 // connections
+	var changes clocktest.Changes
 	server := httptest.NewUnstartedServer(w)
 	server.Config.ConnState = func(_ net.Conn, state stdhttp.ConnState) {
 		if state == stdhttp.StateClosed {
 			closed.Add(1)
+			changes.Notify()
 		}
 	}
 	server.Start()
@@ -646,7 +652,7 @@ func TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable(t *testing.T) {
 		conn := c.rawUpload(server.Listener.Addr().String(), u, fmt.Sprintf("Content-Length: %d", len(content)))
 		_, _ = conn.Write(content[:random.IntN(len(content))])
 		_ = conn.Close()
-		storetest.Eventually(t, func() bool { return closed.Load() > n }) // its request has ended
+		changes.Await(t, "the request has ended", func() bool { return closed.Load() > n })
 		if current := c.upload(u); current.State != protocol.UploadPending || current.ReceivedBytes != 0 {
 			t.Fatalf("after cut %d: %+v", n+1, current)
 		}

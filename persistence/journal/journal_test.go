@@ -142,7 +142,7 @@ func TestAppendsAreRetriedDuringAnOutage(t *testing.T) {
 	result := make(chan error, 1)
 	a := turn.Chunk(2)
 	w.Turns.Append(a, func(err error) { result <- err })
-	storetest.Eventually(t, func() bool { return w.Turns.JournalStats().Retries.Load() > 0 })
+	w.Logged.Await(t, "the append is repeated", func() bool { return w.Turns.JournalStats().Retries.Load() > 0 })
 	select {
 	case err := <-result:
 		t.Fatalf("the append returned while the database was down: %v", err)
@@ -238,7 +238,7 @@ func TestClosingTheJournalFailsWaitingAppendsAsUnavailable(t *testing.T) {
 	w.Must(w.Database.Server.Stop(t.Context()))
 	result := make(chan error, 2)
 	w.Turns.Append(turn.Chunk(1), func(err error) { result <- err })
-	storetest.Eventually(t, func() bool { return w.Turns.JournalStats().Retries.Load() > 0 })
+	w.Logged.Await(t, "the append is repeated", func() bool { return w.Turns.JournalStats().Retries.Load() > 0 })
 	w.Turns.Append(turn.Chunk(1), func(err error) { result <- err })
 	w.Turns.Close()
 	for range 2 {

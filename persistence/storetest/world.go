@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/persistence"
@@ -34,6 +36,8 @@ type World struct {
 	Directory *nodes.Directory
 	Node      protocol.NodeID
 	Account   protocol.AccountID
+	// Logged is notified when the store of turns has logged something.
+	Logged clocktest.Changes
 	// Runner is the node as it passes itself to the store. Its limit is MaxLiveTurns, and its turns begin with BeginTurn.
 	Runner turnlog.Runner
 }
@@ -53,7 +57,10 @@ func NewWorldOn(t *testing.T, database pgtest.Database, db *persistence.Stores) 
 	t.Helper()
 	w := &World{T: t, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(t, db)}
 	w.Runner = turnlog.Runner{NodeID: w.Node, MaxLiveTurns: MaxLiveTurns, Begin: BeginTurn}
-	w.Turns = db.StartTurns(turns.Options{Logger: zaptest.NewLogger(t)})
+	w.Turns = db.StartTurns(turns.Options{Logger: zaptest.NewLogger(t, zaptest.WrapOptions(zap.Hooks(func(zapcore.Entry) error {
+		w.Logged.Notify()
+		return nil
+	})))})
 	t.Cleanup(w.Turns.Close)
 	w.Directory = nodes.NewDirectory(db.DB, nil)
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: w.Node}))

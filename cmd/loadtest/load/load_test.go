@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -28,25 +30,22 @@ const timeout = 20 * time.Second
 
 // A slow call delays later ones, but no call is skipped and none is made before it is due.
 func TestPaceSkipsNoCallAndMakesNoneEarly(t *testing.T) {
-	const n, over = 5, 100 * time.Millisecond
-	start := time.Now()
-	var at []time.Duration
-	err := pace(t.Context(), n, over, func(i int) {
-		if i == 0 { // delays the loop beyond the due time of the third call
-			if err := clock.Sleep(t.Context(), 50*time.Millisecond); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		const n, over = 5, 100 * time.Millisecond
+		start := time.Now()
+		var at []time.Duration
+		err := pace(t.Context(), n, over, func(i int) {
+			if i == 0 { // delays the loop beyond the due time of the third call
+				if err := clock.Sleep(t.Context(), 50*time.Millisecond); err != nil {
+					t.Error(err)
+				}
 			}
+			at = append(at, time.Since(start).Round(time.Millisecond))
+		})
+		if want := []time.Duration{50 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond, 80 * time.Millisecond}; err != nil || !slices.Equal(at, want) {
+			t.Errorf("the calls were made after %v, want %v: %v", at, want, err)
 		}
-		at = append(at, time.Since(start))
 	})
-	if err != nil || len(at) != n {
-		t.Fatalf("%d of %d calls were made: %v", len(at), n, err)
-	}
-	for i, called := range at {
-		if due := over * time.Duration(i) / n; called < due {
-			t.Errorf("call %d was made after %s, before it was due after %s", i, called, due)
-		}
-	}
 }
 
 func TestThePaceEndsWithItsContext(t *testing.T) {
