@@ -13,10 +13,10 @@
 //	                                                                    │ starts one actor for each turn
 //	http ── Command ──▶ turn.Host ──▶│                      ┌────────── effects ──────────┐
 //	                                 ▼                      ▼                             │
-//	                                run ── decide ──▶ machine.Machine ── events ──▶ shell ──▶ turn.Store (journal)
+//	                          turnActor ── decide ──▶ machine.Machine ── events ──▶ shell ──▶ turn.Store (journal)
 //	                                ▲ ▲                  (pure)                       │
 //	                   model's text │ │ tool's result                                 ▼ only then
-//	                      modelFeed ┘ └ toolDone                                   stream ──▶ Reader ──▶ http
+//	                    modelOutput ┘ └ toolDone                                   stream ──▶ Reader ──▶ http
 //
 // The packages access stores, models and tools only through interfaces. They import no other package of this module except
 // protocol and its subpackages, and only they use protoactor. Package http calls them; persistence and providers implement

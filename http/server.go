@@ -84,7 +84,7 @@ type Server struct {
 	log       *zap.Logger
 	now       func() time.Time
 	keys      *auth.Keys
-	limits    *router.Limits
+	limits    *router.RateLimits
 	auth      *auth.Service
 	readiness *ready.Checker
 	sse       *sse.Server

@@ -15,8 +15,8 @@ import (
 // maxFeeds limits the feeds of a node: more than all turns of a node, read on every other node of a large cluster.
 const maxFeeds = 100_000
 
-// feed sends what a turn of this node commits to a relay on another node, up to the credit that the relay gives.
-type feed struct {
+// relaySource sends what a turn of this node commits to a relay on another node, up to the credit that the relay gives.
+type relaySource struct {
 	// Set by Hub.subscribe.
 	hub    *Hub
 	relay  *actor.PID
@@ -36,9 +36,9 @@ type feed struct {
 type more struct{}
 
 // Wake implements tail.Waker.
-func (f *feed) Wake() { f.post(more{}) }
+func (f *relaySource) Wake() { f.post(more{}) }
 
-func (f *feed) post(message any) { f.hub.link.Post(f.self, message) }
+func (f *relaySource) post(message any) { f.hub.link.Post(f.self, message) }
 
 // subscribe starts the feed that a relay of another node has asked for. It is called with every message of
 // kindSubscribe.
@@ -52,7 +52,7 @@ func (h *Hub) subscribe(m Message) {
 		h.link.Send(m.From, nil, kindEnd, nil)
 		return
 	}
-	f := &feed{
+	f := &relaySource{
 		hub: h, relay: m.From, turn: s.TurnID, stream: stream, cursor: tail.Cursor{After: s.After}, credit: min(s.Credit, windowBytes),
 		heard: time.Now(),
 	}
@@ -74,7 +74,7 @@ func (h *Hub) subscribe(m Message) {
 }
 
 // receive is called with every message to the feed.
-func (f *feed) receive(message any) {
+func (f *relaySource) receive(message any) {
 	if f.ended {
 		return
 	}
@@ -104,7 +104,7 @@ func (f *feed) receive(message any) {
 }
 
 // send sends what follows the cursor, while there is credit.
-func (f *feed) send() {
+func (f *relaySource) send() {
 	for f.credit > 0 {
 		runs, taken := f.stream.Take(&f.cursor, f, nil)
 		for i, run := range runs {
@@ -132,7 +132,7 @@ func (f *feed) send() {
 
 // run sends the events of a run, in messages of at most maxFrames. It returns false for an event that is too large: the
 // readers of the relay read it from the log.
-func (f *feed) run(run tail.Run, ended bool) bool {
+func (f *relaySource) run(run tail.Run, ended bool) bool {
 	first, frames := run.First(), run.Frames()
 	for len(frames) > 0 {
 		size := len(frames)
@@ -151,7 +151,7 @@ func (f *feed) run(run tail.Run, ended bool) bool {
 }
 
 // frames sends events, or a beat.
-func (f *feed) frames(first, last int64, frames []byte, ended bool) {
+func (f *relaySource) frames(first, last int64, frames []byte, ended bool) {
 	body := append(append(encode(span{f.turn, first, last, ended}), '\n'), frames...)
 	f.credit -= len(body)
 	f.sent = time.Now()
@@ -159,12 +159,12 @@ func (f *feed) frames(first, last int64, frames []byte, ended bool) {
 }
 
 // giveUp notifies the relay that its readers must read the log.
-func (f *feed) giveUp() {
+func (f *relaySource) giveUp() {
 	f.hub.link.Send(f.relay, f.self, kindEnd, nil)
 	f.end()
 }
 
-func (f *feed) end() {
+func (f *relaySource) end() {
 	f.ended = true
 	f.stream.Leave(&f.cursor)
 	f.hub.mu.Lock()

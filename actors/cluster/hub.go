@@ -43,7 +43,7 @@ type Hub struct {
 
 	mu     sync.Mutex
 	relays map[protocol.TurnID]*Relay    // guarded by mu
-	feeds  map[*feed]struct{}            // guarded by mu
+	feeds  map[*relaySource]struct{}     // guarded by mu
 	retry  map[protocol.TurnID]time.Time // guarded by mu: when the next relay of a turn may start
 	closed bool                          // guarded by mu: no relay starts any more
 }
@@ -52,7 +52,7 @@ type Hub struct {
 func NewHub(link *Link, find Find, log *zap.Logger) *Hub {
 	h := &Hub{
 		link: link, find: find, log: log.Named("relay"), process: rand.Text(), relays: map[protocol.TurnID]*Relay{},
-		feeds: map[*feed]struct{}{}, retry: map[protocol.TurnID]time.Time{},
+		feeds: map[*relaySource]struct{}{}, retry: map[protocol.TurnID]time.Time{},
 	}
 	link.Handle(kindSubscribe, h.subscribe)
 	return h

@@ -61,16 +61,16 @@ type running = host.Actor[struct{}]
 // New creates a host without tasks. It is called before the node starts.
 func New(c Config) *Host {
 	h := &Host{config: c, log: c.Logger.Named("research")}
-	h.Host = host.New[protocol.TaskID, Claimed, struct{}](host.Config{Node: c.Node, Name: "research", Closing: h.logs.WakeAll}, ownership{h})
+	h.Host = host.New[protocol.TaskID, Claimed, struct{}](host.Config{Node: c.Node, Name: "research", Closing: h.logs.WakeAll}, kind{h})
 	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.Frames, protocol.EndsResearch, h.Draining
 	return h
 }
 
-// ownership implements host.Kind for the tasks of a host.
-type ownership struct{ host *Host }
+// kind implements host.Kind for the tasks of a host.
+type kind struct{ host *Host }
 
 // Claim implements host.Kind. It also claims tasks that wait for a slot, while the node has one.
-func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 	h := o.host
 	live, adopting := h.Count()
 	claims, err := h.config.Store.ClaimDue(ctx, h.config.Node.ID, limit, min(limit, max(0, h.config.Capacity-live-adopting)))
@@ -81,7 +81,7 @@ func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 }
 
 // Owned implements host.Kind.
-func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
+func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
 	own, err := o.host.config.Store.Own(ctx, o.host.config.Node.ID)
 	if err != nil {
 		return nil, fmt.Errorf("listing research tasks: %w", err)
@@ -90,12 +90,12 @@ func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
 }
 
 // Reclaim implements host.Kind.
-func (o ownership) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
+func (o kind) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
 	return o.host.config.Store.Reclaim(ctx, claim, o.host.config.Node.ID)
 }
 
 // Continue implements host.Kind.
-func (o ownership) Continue(claim Claimed) {
+func (o kind) Continue(claim Claimed) {
 	h := o.host
 	loaded, err := h.config.Store.Load(h.Context(), claim, h.config.Node.ID)
 	if err != nil {
@@ -108,7 +108,7 @@ func (o ownership) Continue(claim Claimed) {
 // spawn starts the actor of a claimed task with its first messages. It returns nil, and starts nothing, if the host is stopped
 // or already has an actor of this epoch or a later one.
 func (h *Host) spawn(claim *researchlog.Claim, first ...any) *running {
-	r := newRun(h, claim)
+	r := newTaskActor(h, claim)
 	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first...)
 }
 

@@ -19,10 +19,10 @@ import (
 // stopWait is how long the steps of a cancelled task may take to stop. Their results are not used in any case.
 const stopWait = 3 * time.Second
 
-// run is the behavior of the actor of a task: it passes messages to the machine as triggers, encodes what the machine decides,
+// taskActor is the behavior of the actor of a task: it passes messages to the machine as triggers, encodes what the machine decides,
 // and runs the steps.
-type run struct {
-	// Set by newRun.
+type taskActor struct {
+	// Set by newTaskActor.
 	host    *Host
 	shell   *shell.Shell
 	machine *machine.Machine
@@ -55,8 +55,8 @@ type (
 	reportChecked struct{ err error }
 )
 
-func newRun(h *Host, claim *researchlog.Claim) *run {
-	r := &run{
+func newTaskActor(h *Host, claim *researchlog.Claim) *taskActor {
+	r := &taskActor{
 		host: h, machine: machine.Restore(claim), claim: claim, began: time.Now(),
 		log: h.log.With(zap.Stringer("task", claim.TaskID), zap.Int32("epoch", claim.Epoch)),
 	}
@@ -68,10 +68,10 @@ func newRun(h *Host, claim *researchlog.Claim) *run {
 }
 
 // elapsed returns for how many seconds the task has run.
-func (r *run) elapsed() int64 { return r.seconds + int64(time.Since(r.began)/time.Second) }
+func (r *taskActor) elapsed() int64 { return r.seconds + int64(time.Since(r.began)/time.Second) }
 
 // Decide implements shell.Behavior.
-func (r *run) Decide(message any, status shell.Status) func(error) {
+func (r *taskActor) Decide(message any, status shell.Status) func(error) {
 	switch command, is := message.(command); {
 	case is && status == shell.Finished && r.machine.State().Terminal():
 		command.reply <- researchlog.ErrEnded
@@ -113,7 +113,7 @@ func (r *run) Decide(message any, status shell.Status) func(error) {
 }
 
 // resume begins the task, or continues it.
-func (r *run) resume(b *machine.Batch) {
+func (r *taskActor) resume(b *machine.Batch) {
 	switch {
 	case r.claim.Attempts > maxAttempts:
 		b.GiveUp()
@@ -128,7 +128,7 @@ func (r *run) resume(b *machine.Batch) {
 }
 
 // Refuse implements shell.Behavior.
-func (r *run) Refuse(message any) {
+func (r *taskActor) Refuse(message any) {
 	if command, is := message.(command); is {
 		command.reply <- turnlog.ErrFenced
 	}
@@ -136,7 +136,7 @@ func (r *run) Refuse(message any) {
 
 // Step implements shell.Behavior. The store takes the owner from a task that waits for a slot, so its actor ends too, even if it has
 // decided nothing.
-func (r *run) Step(replies []func(error)) shell.Step {
+func (r *taskActor) Step(replies []func(error)) shell.Step {
 	b := r.batch
 	r.batch = nil
 	step := shell.Step{Replies: replies}
@@ -157,7 +157,7 @@ func (r *run) Step(replies []func(error)) shell.Step {
 }
 
 // perform starts effects; their results come back as messages.
-func (r *run) perform(effects []machine.Effect) {
+func (r *taskActor) perform(effects []machine.Effect) {
 	for _, e := range effects {
 		switch {
 		case e.Stop:
@@ -173,7 +173,7 @@ func (r *run) perform(effects []machine.Effect) {
 }
 
 // runStep runs a step in a goroutine.
-func (r *run) runStep(step *researchlog.Step) {
+func (r *taskActor) runStep(step *researchlog.Step) {
 	post := r.shell.Post()
 	work, cancel := context.WithCancel(r.work)
 	r.running[step.Key] = cancel
@@ -191,7 +191,7 @@ func (r *run) runStep(step *researchlog.Step) {
 }
 
 // dropSteps stops steps whose results will not be used.
-func (r *run) dropSteps(keys []string) {
+func (r *taskActor) dropSteps(keys []string) {
 	for _, key := range keys {
 		if cancel := r.running[key]; cancel != nil {
 			cancel()
@@ -201,7 +201,7 @@ func (r *run) dropSteps(keys []string) {
 }
 
 // stopSteps stops all steps. None starts after that.
-func (r *run) stopSteps() {
+func (r *taskActor) stopSteps() {
 	r.stop()
 	post, stopping := r.shell.Post(), r.host.Context()
 	stopped := make(chan struct{})
@@ -223,7 +223,7 @@ func (r *run) stopSteps() {
 }
 
 // checkReport checks whether the report can be stored. While the store is unavailable, it is checked again.
-func (r *run) checkReport(bytes int) {
+func (r *taskActor) checkReport(bytes int) {
 	post, work := r.shell.Post(), r.work
 	r.host.Go(func() {
 		err := r.host.retry(work, func() error {
@@ -245,6 +245,6 @@ func detailOf(err error) string {
 }
 
 // End implements shell.Behavior.
-func (r *run) End(shell.Status) { r.stop() }
+func (r *taskActor) End(shell.Status) { r.stop() }
 
-var _ shell.Behavior = (*run)(nil)
+var _ shell.Behavior = (*taskActor)(nil)

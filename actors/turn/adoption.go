@@ -16,11 +16,11 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// ownership implements host.Kind for the turns of a host.
-type ownership struct{ host *Host }
+// kind implements host.Kind for the turns of a host.
+type kind struct{ host *Host }
 
 // Claim implements host.Kind.
-func (o ownership) Claim(ctx context.Context, limit int) ([]turnlog.Claim, error) {
+func (o kind) Claim(ctx context.Context, limit int) ([]turnlog.Claim, error) {
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return nil, err
 	}
@@ -29,17 +29,17 @@ func (o ownership) Claim(ctx context.Context, limit int) ([]turnlog.Claim, error
 }
 
 // Owned implements host.Kind.
-func (o ownership) Owned(ctx context.Context) ([]turnlog.Claim, error) {
+func (o kind) Owned(ctx context.Context) ([]turnlog.Claim, error) {
 	return o.host.ownership.OwnTurns(ctx, o.host.node.ID)
 }
 
 // Reclaim implements host.Kind.
-func (o ownership) Reclaim(ctx context.Context, claim turnlog.Claim) (turnlog.Claim, error) {
+func (o kind) Reclaim(ctx context.Context, claim turnlog.Claim) (turnlog.Claim, error) {
 	return o.host.ownership.ReclaimTurn(ctx, o.host.node.ID, claim.AccountID, claim.TurnID, claim.Epoch)
 }
 
 // Continue implements host.Kind.
-func (o ownership) Continue(claim turnlog.Claim) { (&adoption{o.host, claim}).run() }
+func (o kind) Continue(claim turnlog.Claim) { (&adoption{o.host, claim}).run() }
 
 // adoption is the adoption of one claimed turn.
 type adoption struct {

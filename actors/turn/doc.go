@@ -1,7 +1,7 @@
 // Package turn runs turns: a Host starts, finds, adopts and drains them on a node, and one actor runs each, around the state
 // machine of package machine.
 //
-//	http ── StartTurn, Command ──▶ Host ──▶ run (one actor) ── modelCalls, tools
+//	http ── StartTurn, Command ──▶ Host ──▶ turnActor ── modelCalls, tools
 //	http ◀── frames ── Reader ◀── tail.Stream ◀──┘
 //
 // Packages http and cmd call it. It imports no other kind of work, and reaches stores, models and tools only through the interfaces

@@ -21,10 +21,10 @@ const (
 	maxDeferred = 16 << 10
 )
 
-// modelFeed passes the output of one model call from the call's goroutine to the turn's actor. Output that the actor
+// modelOutput passes the output of one model call from the call's goroutine to the turn's actor. Output that the actor
 // has not taken yet is merged, so a lagging actor gets few, large pieces. A feedState decides when the actor is woken for
 // it, and when text waits for the node's pacer, which wakes the actor when the slot of the turn comes.
-type modelFeed struct {
+type modelOutput struct {
 	call  int
 	wake  func()     // posts feedReady to the actor
 	pacer *pacer     // the pacer of the node
@@ -44,9 +44,9 @@ type modelFeed struct {
 	spaceFreed chan struct{} // guarded by mu: non-nil while the call waits for space; closed by take
 }
 
-// newModelFeed returns the feed of a model call whose output goes to the actor to.
-func newModelFeed(h *Host, to *actor.PID, call int) *modelFeed {
-	return &modelFeed{
+// newModelOutput returns the feed of a model call whose output goes to the actor to.
+func newModelOutput(h *Host, to *actor.PID, call int) *modelOutput {
+	return &modelOutput{
 		call: call, wake: func() { h.node.Runtime.Send(to, feedReady{}) }, pacer: h.pacer, actor: to,
 		request: call << 32, // each call has its own numbers, so that the slots of earlier calls are ignored
 	}
@@ -87,7 +87,7 @@ func (i *feedItem) join(text string) {
 }
 
 // put adds an item. It waits while the feed is full, and returns ctx's error when ctx ends first.
-func (f *modelFeed) put(ctx context.Context, item feedItem) error {
+func (f *modelOutput) put(ctx context.Context, item feedItem) error {
 	f.mu.Lock()
 	for f.bytes > maxFeed && !item.over {
 		if f.spaceFreed == nil {
@@ -126,7 +126,7 @@ func (f *modelFeed) put(ctx context.Context, item feedItem) error {
 }
 
 // emit adds a chunk of the model.
-func (f *modelFeed) emit(ctx context.Context, chunk llm.Chunk) error {
+func (f *modelOutput) emit(ctx context.Context, chunk llm.Chunk) error {
 	item := feedItem{kind: chunk.Kind, trim: f.trimmed}
 	switch chunk.Kind {
 	case llm.ChunkText, llm.ChunkReasoning:
@@ -144,7 +144,7 @@ func (f *modelFeed) emit(ctx context.Context, chunk llm.Chunk) error {
 }
 
 // take removes and returns all items. The slice is valid until the next take.
-func (f *modelFeed) take() []feedItem {
+func (f *modelOutput) take() []feedItem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	items := f.items
@@ -160,7 +160,7 @@ func (f *modelFeed) take() []feedItem {
 }
 
 // hold is called when a step of the actor is being stored. From now on, more text of the kind open may wait; 0: none may.
-func (f *modelFeed) hold(open llm.ChunkKind, decided time.Time) {
+func (f *modelOutput) hold(open llm.ChunkKind, decided time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open, f.decided = open, decided
@@ -168,7 +168,7 @@ func (f *modelFeed) hold(open llm.ChunkKind, decided time.Time) {
 }
 
 // release is called when the step is stored.
-func (f *modelFeed) release() {
+func (f *modelOutput) release() {
 	f.mu.Lock()
 	wake := f.handle(feedRelease)
 	f.mu.Unlock()
@@ -178,7 +178,7 @@ func (f *modelFeed) release() {
 }
 
 // awaited reports whether the actor was woken for output that it has not taken.
-func (f *modelFeed) awaited() bool {
+func (f *modelOutput) awaited() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state == feedWoken
@@ -186,7 +186,7 @@ func (f *modelFeed) awaited() bool {
 
 // served is called when the slot of a request has come. It reports whether the text of that request still waits: the actor
 // takes it now.
-func (f *modelFeed) served(request int) bool {
+func (f *modelOutput) served(request int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.request != request || f.state != feedDeferred {
@@ -198,7 +198,7 @@ func (f *modelFeed) served(request int) bool {
 
 // handle passes an event to the state, and asks the pacer if the state requires it. It reports whether the caller has to
 // wake the actor. The caller holds mu.
-func (f *modelFeed) handle(e feedEvent) (wake bool) {
+func (f *modelOutput) handle(e feedEvent) (wake bool) {
 	content := feedOther
 	switch {
 	case len(f.items) == 0:

@@ -1,6 +1,6 @@
 package turn
 
-// feedState decides when the output of a model wakes the actor of its turn. It is pure: a modelFeed passes it what happens,
+// feedState decides when the output of a model wakes the actor of its turn. It is pure: a modelOutput passes it what happens,
 // and does what it returns.
 //
 //	                ┌────────── taken ──────────┐

@@ -24,7 +24,7 @@ func aFeedLosesNothing(t *testing.T) {
 	const pieces, ready = 20_000, 0
 	wakes := make(chan int, 4*pieces) // ready, or the number of the request whose slot has come
 	var woken atomic.Int64
-	feed := &modelFeed{request: 1, actor: actor.NewPID("test", "turn"), wake: func() {
+	feed := &modelOutput{request: 1, actor: actor.NewPID("test", "turn"), wake: func() {
 		woken.Add(1)
 		wakes <- ready
 	}}

@@ -43,7 +43,7 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 	spec := m.Spec()
 	f := &turnlog.Finish{
 		Append: *batch, Spec: spec, StopReason: end.Reason, Usage: end.Usage, Error: end.Err,
-		ModelID: m.Routing().ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Parked: end.Parked,
+		ModelID: m.Routing().ModelID, Parts: m.Parts(), Status: end.MessageStatus(), Returned: end.Returned,
 		PauseQueue: end.State != protocol.TurnCompleted, DropQueue: end.CancelQueue, Repaired: end.Repaired,
 		At: time.Now(),
 	}

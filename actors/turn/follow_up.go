@@ -66,7 +66,7 @@ func continueQueue(ctx context.Context, h *Host, item *protocol.FollowUp, starte
 		return nil, err
 	}
 	if started != nil {
-		h.run(ctx, *started)
+		h.begin(ctx, *started)
 	}
 	return item, nil
 }

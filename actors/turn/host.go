@@ -114,7 +114,7 @@ func New(c Config) *Host {
 	}
 	h.Host = host.New[protocol.TurnID, turnlog.Claim, *live](host.Config{
 		Node: c.Node, Name: "turn", Capacity: c.Capacity, Closing: func() { h.peers.drain() }, Broken: func() { h.stats.broken.Add(1) },
-	}, ownership{h})
+	}, kind{h})
 	h.peers = newPeers(h, c.Link)
 	return h
 }
@@ -175,13 +175,13 @@ func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.St
 	if result.Spec != nil && !result.Replayed {
 		h.log.Info("turn started", zap.Stringer("turn", result.Spec.TurnID), zap.String("profile", string(result.Spec.Routing.Profile)),
 			zap.String("request_id", start.RequestID))
-		h.run(ctx, turnlog.Started{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
+		h.begin(ctx, turnlog.Started{Spec: result.Spec, Begin: result.Begin, Epoch: 1})
 	}
 	return result, nil
 }
 
-// run starts the actor of a turn that was just committed, in the trace of ctx.
-func (h *Host) run(ctx context.Context, started turnlog.Started) {
+// begin starts the actor of a turn that was just committed, in the trace of ctx.
+func (h *Host) begin(ctx context.Context, started turnlog.Started) {
 	m := h.starter.New(started.Spec)
 	m.Apply(started.Begin.Payloads...)
 	s := tail.New(0)
@@ -196,7 +196,7 @@ func (h *Host) spawn(m *machine.Machine, epoch int32, s *tail.Stream, first any)
 	spec := m.Spec()
 	s.Measure(h.observer.TokenDelay)
 	toolCtx, stopTool := context.WithCancel(h.Context())
-	r := &run{
+	r := &turnActor{
 		host: h, machine: m, epoch: epoch, stream: s, toolCtx: toolCtx, stopTool: stopTool, toolSlot: make(chan struct{}, maxToolsAtOnce),
 		log: h.log.Named("turn").With(zap.Stringer("turn", spec.TurnID), zap.Int32("epoch", epoch)),
 	}
@@ -214,7 +214,7 @@ func (h *Host) spawn(m *machine.Machine, epoch int32, s *tail.Stream, first any)
 func (h *Host) finished(next *turnlog.Started) {
 	h.stats.finished.Add(1)
 	if next != nil {
-		h.run(h.Context(), *next)
+		h.begin(h.Context(), *next)
 	}
 }
 
@@ -247,7 +247,7 @@ func (h *Host) Adopt(ctx context.Context) (more bool, err error) {
 	limit := h.Room()
 	started, err := h.ownership.StartStalledQueues(ctx, h.runner(), limit)
 	for _, turn := range started {
-		h.run(ctx, turn)
+		h.begin(ctx, turn)
 	}
 	if err == nil && len(started) < limit { // otherwise there may be more, and the next round checks again
 		h.untilQueues = queueRounds - 1

@@ -39,7 +39,7 @@ type modelCalls struct {
 
 // run makes one model call and streams the answer into the feed. If the profile has several routes and the turn
 // has no output yet, it calls the next route when one fails, and leaves out routes that failed before.
-func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelFeed) error {
+func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelOutput) error {
 	routes := c.routes[p.Spec.Routing.Profile]
 	current := min(max(1, p.Route), len(routes)) - 1 // a node with another configuration may have begun the turn
 	if p.Answering || len(routes) == 1 {
@@ -104,7 +104,7 @@ func (c *modelCalls) routing(spec *turnlog.Spec, number int) protocol.TurnRoutin
 
 // callRoute makes one model call with a route. A request that is longer than the model's context is made shorter and
 // repeated once. With fallback, another route follows, so a provider that is busy is waited for only a short time.
-func (c *modelCalls) callRoute(ctx context.Context, p machine.Prompt, route routing.Route, fallback bool, feed *modelFeed) error {
+func (c *modelCalls) callRoute(ctx context.Context, p machine.Prompt, route routing.Route, fallback bool, feed *modelOutput) error {
 	route.Fallback = fallback
 	limited := c.contexts.Limit(route)
 	err := c.callModel(ctx, p, limited, feed)
@@ -121,7 +121,7 @@ func (c *modelCalls) callRoute(ctx context.Context, p machine.Prompt, route rout
 }
 
 // callModel calls the model once and puts its output into the feed.
-func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route routing.Route, feed *modelFeed) error {
+func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route routing.Route, feed *modelOutput) error {
 	request, err := c.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route rout
 }
 
 // readGrants puts the grants of the conversation into the feed, before the first call of a tool. Without them, more is asked.
-func (c *modelCalls) readGrants(ctx context.Context, p machine.Prompt, feed *modelFeed) {
+func (c *modelCalls) readGrants(ctx context.Context, p machine.Prompt, feed *modelOutput) {
 	grants, err := c.grants.Grants(ctx, p.Spec.AccountID, p.Spec.ConversationID)
 	if err != nil {
 		c.log.Warn("reading the grants of a conversation failed", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))

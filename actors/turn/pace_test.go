@@ -149,7 +149,7 @@ func busyPacer(send func(*actor.PID, any)) *pacer {
 }
 
 // text puts a piece of text into a feed.
-func text(t *testing.T, f *modelFeed, kind llm.ChunkKind, text string) {
+func text(t *testing.T, f *modelOutput, kind llm.ChunkKind, text string) {
 	t.Helper()
 	if err := f.put(t.Context(), feedItem{kind: kind, text: text}); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestMoreTextShortensTheWaitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wakes := 0
 		p := busyPacer(func(*actor.PID, any) {})
-		f := &modelFeed{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
+		f := &modelOutput{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
 		f.hold(llm.ChunkText, time.Now())
 		text(t, f, llm.ChunkText, "a")
 		p.rate = 1e6 // the node is busy
@@ -194,19 +194,22 @@ func TestMoreTextShortensTheWaitOnce(t *testing.T) {
 // The feed of an idle actor requests a slot from the pacer itself. It wakes the actor for all output that may not wait.
 func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 	for name, c := range map[string]struct {
-		put    func(t *testing.T, f *modelFeed)
+		put    func(t *testing.T, f *modelOutput)
 		defers bool
 	}{
-		"more text":      {func(t *testing.T, f *modelFeed) { text(t, f, llm.ChunkText, "a") }, true},
-		"text in pieces": {func(t *testing.T, f *modelFeed) { text(t, f, llm.ChunkText, "a"); text(t, f, llm.ChunkText, "b") }, true},
-		"another kind":   {func(t *testing.T, f *modelFeed) { text(t, f, llm.ChunkReasoning, "a") }, false},
-		"two kinds":      {func(t *testing.T, f *modelFeed) { text(t, f, llm.ChunkText, "a"); text(t, f, llm.ChunkReasoning, "a") }, false},
-		"much text":      {func(t *testing.T, f *modelFeed) { text(t, f, llm.ChunkText, strings.Repeat("a", maxDeferred+1)) }, false},
-		"much text in two pieces": {func(t *testing.T, f *modelFeed) {
+		"more text":      {func(t *testing.T, f *modelOutput) { text(t, f, llm.ChunkText, "a") }, true},
+		"text in pieces": {func(t *testing.T, f *modelOutput) { text(t, f, llm.ChunkText, "a"); text(t, f, llm.ChunkText, "b") }, true},
+		"another kind":   {func(t *testing.T, f *modelOutput) { text(t, f, llm.ChunkReasoning, "a") }, false},
+		"two kinds": {func(t *testing.T, f *modelOutput) {
+			text(t, f, llm.ChunkText, "a")
+			text(t, f, llm.ChunkReasoning, "a")
+		}, false},
+		"much text": {func(t *testing.T, f *modelOutput) { text(t, f, llm.ChunkText, strings.Repeat("a", maxDeferred+1)) }, false},
+		"much text in two pieces": {func(t *testing.T, f *modelOutput) {
 			text(t, f, llm.ChunkText, "a")
 			text(t, f, llm.ChunkText, strings.Repeat("a", maxDeferred))
 		}, false},
-		"the end": {func(t *testing.T, f *modelFeed) {
+		"the end": {func(t *testing.T, f *modelOutput) {
 			text(t, f, llm.ChunkText, "a")
 			if err := f.put(t.Context(), feedItem{over: true}); err != nil {
 				t.Fatal(err)
@@ -217,7 +220,7 @@ func TestOnlyTextOfTheOpenPartWaitsWithoutTheActor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wakes, served := 0, make(chan int, 1)
 				p := busyPacer(func(_ *actor.PID, message any) { served <- message.(paced).request })
-				f := &modelFeed{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
+				f := &modelOutput{wake: func() { wakes++ }, pacer: p, actor: actor.NewPID("test", "turn")}
 				f.hold(llm.ChunkText, time.Now())
 				f.release()
 				c.put(t, f)

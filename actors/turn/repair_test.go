@@ -68,8 +68,8 @@ func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) 
 	if store.Turns[spec.TurnID].Epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
 		t.Errorf("the turn ended in epoch %d as %+v", store.Turns[spec.TurnID].Epoch, finish)
 	}
-	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Parked) != 1 {
-		t.Errorf("events: %s, parked %+v", kinds(all), finish.Parked)
+	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Returned) != 1 {
+		t.Errorf("events: %s, parked %+v", kinds(all), finish.Returned)
 	}
 	if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadableAfter {
 		t.Errorf("the turn was claimed %d times, want %d", claims, unreadableAfter)
@@ -163,7 +163,7 @@ func TestAnOperatorEndsATurnThatNoActorCanRun(t *testing.T) {
 		}
 		all := string(read(t, n, spec, 0, nil))
 		finish := store.Turns[spec.TurnID].Finishes[0]
-		if finish.State != protocol.TurnCancelled || !finish.PauseQueue || finish.DropQueue || len(finish.Parked) != 1 {
+		if finish.State != protocol.TurnCancelled || !finish.PauseQueue || finish.DropQueue || len(finish.Returned) != 1 {
 			t.Errorf("%s: the turn ended as %+v", name, finish)
 		}
 		if !strings.Contains(all, `"by":"operator","scope":"turn"`) {

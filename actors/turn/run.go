@@ -32,12 +32,12 @@ const (
 	maxToolsAtOnce = 8
 )
 
-// run is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
+// turnActor is the behavior of a turn's actor: it passes messages to the machine as triggers, encodes and publishes what
 // the machine decides, and performs its effects.
 //
 // Output of the model comes through a feed, which merges it while the actor lags. On a busy node, more text of an open
 // part waits in the feed for the pacer; everything else is decided at once, together with the text that waits.
-type run struct {
+type turnActor struct {
 	// Set by the node.
 	host    *Host
 	shell   *shell.Shell
@@ -52,7 +52,7 @@ type run struct {
 	deferred bool               // the text of the batch has waited for its slot, together with other turns
 	decided  time.Time          // time of the last batch
 	logged   protocol.TurnState // state after the last step with events
-	feed     *modelFeed
+	feed     *modelOutput
 	stopCall context.CancelFunc
 	toolCtx  context.Context
 	stopTool context.CancelFunc
@@ -101,7 +101,7 @@ type (
 var errGone = errors.New("the turn's actor is gone")
 
 // Decide implements shell.Behavior. Output of the model that waits in the feed is decided before any other message.
-func (r *run) Decide(message any, status shell.Status) func(error) {
+func (r *turnActor) Decide(message any, status shell.Status) func(error) {
 	if status == shell.Active && !r.decideFeed(message) {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *run) Decide(message any, status shell.Status) func(error) {
 
 // decideFeed decides on the output that waits in the feed. It returns false for a message that says only that there is
 // some, but which waits or was taken before.
-func (r *run) decideFeed(message any) bool {
+func (r *turnActor) decideFeed(message any) bool {
 	deferred := false
 	switch message := message.(type) {
 	case feedReady:
@@ -174,7 +174,7 @@ func (r *run) decideFeed(message any) bool {
 	return true
 }
 
-func (r *run) newBatch() *machine.Batch {
+func (r *turnActor) newBatch() *machine.Batch {
 	if r.batch == nil {
 		r.batch = r.machine.NewBatch()
 		r.batch.Now = time.Now()
@@ -183,7 +183,7 @@ func (r *run) newBatch() *machine.Batch {
 }
 
 // decideCommand decides on a command and returns the function that replies to its caller.
-func (r *run) decideCommand(message commandMessage, status shell.Status) func(error) {
+func (r *turnActor) decideCommand(message commandMessage, status shell.Status) func(error) {
 	if status == shell.Lost {
 		return func(error) { message.reply(commandReply{err: errGone}) }
 	}
@@ -204,14 +204,14 @@ func (r *run) decideCommand(message commandMessage, status shell.Status) func(er
 }
 
 // Refuse implements shell.Behavior.
-func (r *run) Refuse(message any) {
+func (r *turnActor) Refuse(message any) {
 	if command, ok := message.(commandMessage); ok {
 		command.reply(commandReply{err: errGone})
 	}
 }
 
 // decideOutput passes the output of a model call to the machine.
-func (r *run) decideOutput(call int, output []feedItem, b *machine.Batch) {
+func (r *turnActor) decideOutput(call int, output []feedItem, b *machine.Batch) {
 	for _, item := range output {
 		if item.trim {
 			b.ContextTrimmed(call)
@@ -250,7 +250,7 @@ func callError(err error) *llm.Error {
 }
 
 // Step implements shell.Behavior.
-func (r *run) Step(replies []func(error)) shell.Step {
+func (r *turnActor) Step(replies []func(error)) shell.Step {
 	s := shell.Step{Replies: replies}
 	b, requests := r.batch, r.requests
 	r.batch, r.requests = nil, nil
@@ -303,7 +303,7 @@ func (r *run) Step(replies []func(error)) shell.Step {
 }
 
 // encode encodes the decided events. The log, every reader and every replay get these bytes.
-func (r *run) encode(b *machine.Batch) (*turnlog.Append, error) {
+func (r *turnActor) encode(b *machine.Batch) (*turnlog.Append, error) {
 	spec := b.Spec()
 	state, accepts := b.State()
 	batch := &turnlog.Append{
@@ -320,7 +320,7 @@ func (r *run) encode(b *machine.Batch) (*turnlog.Append, error) {
 
 // logTransition logs a state transition, or a step that decided commands, at level info. Any other step, mostly a
 // delta, is logged at level debug.
-func (r *run) logTransition(b *turnlog.Append, before protocol.TurnState, requests []string) {
+func (r *turnActor) logTransition(b *turnlog.Append, before protocol.TurnState, requests []string) {
 	level := zap.InfoLevel
 	if b.State == before && len(requests) == 0 {
 		level = zap.DebugLevel
@@ -332,7 +332,7 @@ func (r *run) logTransition(b *turnlog.Append, before protocol.TurnState, reques
 }
 
 // perform starts effects; their results come back as messages.
-func (r *run) perform(effects []machine.Effect) {
+func (r *turnActor) perform(effects []machine.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case machine.CallModel:
@@ -354,13 +354,13 @@ func (r *run) perform(effects []machine.Effect) {
 }
 
 // startCall calls the model in a separate goroutine, which writes to a new feed.
-func (r *run) startCall() {
+func (r *turnActor) startCall() {
 	if r.stopCall != nil {
 		r.stopCall()
 	}
 	ctx, cancel := context.WithCancel(r.observed.Context(r.host.Context()))
 	r.stopCall = cancel
-	feed := newModelFeed(r.host, r.shell.Self(), r.machine.Call())
+	feed := newModelOutput(r.host, r.shell.Self(), r.machine.Call())
 	r.feed = feed
 	r.shell.After(waitNoticeInterval, waitNotice{feed.call})
 	prompt := r.machine.Prompt()
@@ -372,7 +372,7 @@ func (r *run) startCall() {
 }
 
 // startTool runs a tool call in a separate goroutine, which sends toolDone. The time of the call begins when it has a slot.
-func (r *run) startTool(call machine.RunTool) {
+func (r *turnActor) startTool(call machine.RunTool) {
 	ctx, post := r.observed.Context(r.toolCtx), r.shell.Post()
 	var tool toolbox.Tool
 	if call.Name == policy.ReadMore {
@@ -408,7 +408,7 @@ func (r *run) startTool(call machine.RunTool) {
 }
 
 // callOf returns a call of the turn for its tool.
-func (r *run) callOf(id protocol.ToolID, input json.RawMessage) *toolbox.Call {
+func (r *turnActor) callOf(id protocol.ToolID, input json.RawMessage) *toolbox.Call {
 	spec := r.machine.Spec()
 	return &toolbox.Call{
 		Scope:  turnlog.Scope{AccountID: spec.AccountID, ConversationID: spec.ConversationID, ProjectID: spec.ProjectID},
@@ -417,14 +417,14 @@ func (r *run) callOf(id protocol.ToolID, input json.RawMessage) *toolbox.Call {
 }
 
 // checkTool checks a call in a separate goroutine, which sends toolChecked.
-func (r *run) checkTool(call machine.CheckTool) {
+func (r *turnActor) checkTool(call machine.CheckTool) {
 	ctx, post := r.observed.Context(r.toolCtx), r.shell.Post()
 	spec, of := &r.host.tools.Find(call.Name).Spec, r.callOf(call.ID, call.Input)
 	r.host.Go(func() { post(toolChecked{call.ID, toolbox.Check(ctx, spec, of)}) })
 }
 
 // parkLater gives up the ownership of the turn after parkDelay, if it then still waits for an approval.
-func (r *run) parkLater() {
+func (r *turnActor) parkLater() {
 	if !r.parking {
 		r.parking = true
 		r.shell.After(parkDelay, parkDue{})
@@ -433,7 +433,7 @@ func (r *run) parkLater() {
 
 // park gives up the ownership of a turn that does nothing until an approval is decided or expires. The actor ends when that is
 // stored; a command that was decided in between keeps it.
-func (r *run) park(until time.Time) {
+func (r *turnActor) park(until time.Time) {
 	spec, sequence, post := r.machine.Spec(), r.machine.Sequence(), r.shell.Post()
 	r.host.Go(func() {
 		err := r.host.ownership.Park(r.host.Context(), r.host.node.ID, spec.AccountID, spec.TurnID, r.epoch, sequence, until)
@@ -447,7 +447,7 @@ func (r *run) park(until time.Time) {
 }
 
 // End implements shell.Behavior: it stops the model call and the tools of the turn.
-func (r *run) End(status shell.Status) {
+func (r *turnActor) End(status shell.Status) {
 	if status == shell.Lost {
 		r.stream.Abandon()
 	}
@@ -460,6 +460,6 @@ func (r *run) End(status shell.Status) {
 }
 
 var (
-	_ shell.Behavior = (*run)(nil)
+	_ shell.Behavior = (*turnActor)(nil)
 	_ actor.Actor    = (*shell.Shell)(nil)
 )

@@ -82,16 +82,16 @@ func New(c Config) *Host {
 	}
 	h.Host = host.New[protocol.UploadID, Claimed, struct{}](host.Config{
 		Node: c.Node, Name: "upload", Release: release{}, Closing: h.logs.WakeAll,
-	}, ownership{h})
+	}, kind{h})
 	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.UploadFrames, protocol.EndsUpload, h.Draining
 	return h
 }
 
-// ownership implements host.Kind for the uploads of a host.
-type ownership struct{ host *Host }
+// kind implements host.Kind for the uploads of a host.
+type kind struct{ host *Host }
 
 // Claim implements host.Kind. It also claims uploads that have expired.
-func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 	claims, err := o.host.config.Store.ClaimDue(ctx, o.host.config.Node.ID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("claiming uploads: %w", err)
@@ -100,7 +100,7 @@ func (o ownership) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 }
 
 // Owned implements host.Kind.
-func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
+func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
 	own, err := o.host.config.Store.OwnUploads(ctx, o.host.config.Node.ID)
 	if err != nil {
 		return nil, fmt.Errorf("listing uploads: %w", err)
@@ -109,12 +109,12 @@ func (o ownership) Owned(ctx context.Context) ([]Claimed, error) {
 }
 
 // Reclaim implements host.Kind.
-func (o ownership) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
+func (o kind) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
 	return o.host.config.Store.ReclaimUpload(ctx, claim, o.host.config.Node.ID)
 }
 
 // Continue implements host.Kind.
-func (o ownership) Continue(claim Claimed) {
+func (o kind) Continue(claim Claimed) {
 	h := o.host
 	loaded, err := h.config.Store.LoadUpload(h.Context(), claim, h.config.Node.ID)
 	if err != nil {
@@ -309,7 +309,7 @@ func (h *Host) await(
 // spawn starts the actor of a claimed upload with its first message. It returns nil, and starts nothing, if the host is
 // stopped or already has an actor of this epoch or a later one.
 func (h *Host) spawn(claim *uploadlog.Claim, first any) *running {
-	s, messages := newRun(h, claim), []any{first}
+	s, messages := newUploadActor(h, claim), []any{first}
 	if claim.State == protocol.UploadScanning {
 		messages = append(messages, shell.StartTimer{Delay: scanTime(claim, time.Now()), Message: deadlinePassed{}})
 	}

@@ -27,10 +27,10 @@ func scanTime(claim *uploadlog.Claim, now time.Time) time.Duration {
 	return max(claim.ExpiresAt.Sub(now), scanMargin)
 }
 
-// run is the behavior of the actor of an upload: it passes messages to the machine as triggers, encodes what
+// uploadActor is the behavior of the actor of an upload: it passes messages to the machine as triggers, encodes what
 // the machine decides, and performs its effects.
-type run struct {
-	// Set by newRun.
+type uploadActor struct {
+	// Set by newUploadActor.
 	host    *Host
 	shell   *shell.Shell
 	machine *machine.Machine
@@ -74,9 +74,9 @@ type (
 // errEnded means that the upload does not accept the command any more.
 var errEnded = errors.New("the session has ended or is busy")
 
-func newRun(h *Host, claim *uploadlog.Claim) *run {
+func newUploadActor(h *Host, claim *uploadlog.Claim) *uploadActor {
 	work, stop := context.WithCancel(h.Context())
-	s := &run{
+	s := &uploadActor{
 		host: h, machine: machine.Restore(claim), epoch: claim.Epoch, work: work, stop: stop, stored: claim.State,
 		log: h.log.With(zap.Stringer("upload", claim.UploadID), zap.Int32("epoch", claim.Epoch)),
 	}
@@ -85,7 +85,7 @@ func newRun(h *Host, claim *uploadlog.Claim) *run {
 }
 
 // Decide implements shell.Behavior.
-func (s *run) Decide(message any, status shell.Status) func(error) {
+func (s *uploadActor) Decide(message any, status shell.Status) func(error) {
 	switch cancel, is := message.(cancelUpload); {
 	case is && status == shell.Finished:
 		cancel.reply <- errEnded
@@ -145,7 +145,7 @@ func (s *run) Decide(message any, status shell.Status) func(error) {
 	return nil
 }
 
-func (s *run) decideVerdict(b *machine.Batch, result scanned) {
+func (s *uploadActor) decideVerdict(b *machine.Batch, result scanned) {
 	if result.err == nil {
 		b.Scanned(result.verdict)
 		return
@@ -154,7 +154,7 @@ func (s *run) decideVerdict(b *machine.Batch, result scanned) {
 	b.ScanFailed(protocol.CodeOf(result.err))
 }
 
-func (s *run) decidePublication(b *machine.Batch, result published) {
+func (s *uploadActor) decidePublication(b *machine.Batch, result published) {
 	if result.err == nil {
 		content := s.machine.Content()
 		b.Published(filetype.KindOf(content.MediaType))
@@ -166,7 +166,7 @@ func (s *run) decidePublication(b *machine.Batch, result published) {
 
 // release ends the work of a node that drains. A transfer is interrupted, and the upload waits for its content again;
 // a scan is repeated by the next owner.
-func (s *run) release() {
+func (s *uploadActor) release() {
 	if s.machine.State() == protocol.UploadReceiving && s.transfer != nil { // otherwise the transfer was that of a lost owner
 		s.transfer.interrupt(machine.Restarted())
 		return
@@ -175,7 +175,7 @@ func (s *run) release() {
 }
 
 // Refuse implements shell.Behavior.
-func (s *run) Refuse(message any) {
+func (s *uploadActor) Refuse(message any) {
 	switch message := message.(type) {
 	case receive:
 		message.refuse(errGone)(nil)
@@ -187,7 +187,7 @@ func (s *run) Refuse(message any) {
 }
 
 // Step implements shell.Behavior.
-func (s *run) Step(replies []func(error)) shell.Step {
+func (s *uploadActor) Step(replies []func(error)) shell.Step {
 	b := s.batch
 	s.batch = nil
 	step := shell.Step{Replies: replies}
@@ -222,7 +222,7 @@ func (s *run) Step(replies []func(error)) shell.Step {
 }
 
 // perform starts effects; their results come back as messages.
-func (s *run) perform(effects []machine.Effect) {
+func (s *uploadActor) perform(effects []machine.Effect) {
 	post := s.shell.Post()
 	for _, e := range effects {
 		switch e {
@@ -247,7 +247,7 @@ func (s *run) perform(effects []machine.Effect) {
 	}
 }
 
-func (s *run) stopWork() {
+func (s *uploadActor) stopWork() {
 	s.stop()
 	if s.transfer != nil {
 		s.transfer.abort()
@@ -255,11 +255,11 @@ func (s *run) stopWork() {
 }
 
 // End implements shell.Behavior.
-func (s *run) End(status shell.Status) {
+func (s *uploadActor) End(status shell.Status) {
 	s.stopWork()
 	if s.transfer != nil && status == shell.Lost { // otherwise the reply follows
 		s.transfer.refuse(errGone)(nil)
 	}
 }
 
-var _ shell.Behavior = (*run)(nil)
+var _ shell.Behavior = (*uploadActor)(nil)

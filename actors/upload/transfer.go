@@ -118,7 +118,7 @@ func (r *transfer) run(ctx context.Context, h *Host, spec *uploadlog.Spec, epoch
 	}()
 	content := &uploadlog.Content{Key: quarantineKey(spec, epoch), Size: spec.Size}
 	var err error
-	content.SHA256, err = h.config.Objects.Put(ctx, content.Key, io.TeeReader(from, scanFeed{feed}), spec.Size)
+	content.SHA256, err = h.config.Objects.Put(ctx, content.Key, io.TeeReader(from, scanWriter{feed}), spec.Size)
 	if err == nil {
 		err = failpoint.Before(failpoint.UploadAfterObject)
 	}
@@ -240,11 +240,11 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scanFeed passes the bytes to the malware scanner while it takes them.
-type scanFeed struct{ to io.Writer }
+// scanWriter passes the bytes to the malware scanner while it takes them.
+type scanWriter struct{ to io.Writer }
 
 // Write implements io.Writer. It never fails.
-func (f scanFeed) Write(p []byte) (int, error) {
+func (f scanWriter) Write(p []byte) (int, error) {
 	_, _ = f.to.Write(p) // after an error, the scanner gives no verdict
 	return len(p), nil
 }

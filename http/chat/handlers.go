@@ -66,7 +66,7 @@ type Handlers struct {
 	Approvals Approvals
 	Tools     *toolbox.Catalogue
 	Streams   *router.Streams
-	Limits    *router.Limits
+	Limits    *router.RateLimits
 	Keys      *auth.Keys
 	Now       func() time.Time
 }

@@ -32,7 +32,7 @@ type Sessions interface {
 type Config struct {
 	Auth        *auth.Service
 	Keys        *auth.Keys
-	Limits      *Limits
+	Limits      *RateLimits
 	Idempotency Idempotency
 	Owners      Owners
 	Readiness   *ready.Checker

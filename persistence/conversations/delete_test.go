@@ -298,7 +298,7 @@ func TestAConversationIsDeletedWhileItsCancelledTurnStillEnds(t *testing.T) {
 		t.Errorf("the log of the turn cannot be loaded: %v", err)
 	}
 	if started := turn.End(func(f *turnlog.Finish) {
-		f.Parked = []turnlog.ParkedInput{{FollowUpID: protocol.NewFollowUpID(), Text: "returned"}}
+		f.Returned = []turnlog.ReturnedInput{{FollowUpID: protocol.NewFollowUpID(), Text: "returned"}}
 	}); started != nil {
 		t.Errorf("the end of the turn started %+v", started.Spec)
 	}

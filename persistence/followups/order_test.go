@@ -137,7 +137,7 @@ func TestAQueueOfReturnedInputsHasABoundedOrder(t *testing.T) {
 	turn.End(func(f *turnlog.Finish) {
 		cancelled(f)
 		for range protocol.MaxFollowUpOrder + 2 {
-			f.Parked = append(f.Parked, turnlog.ParkedInput{FollowUpID: protocol.NewFollowUpID(), Text: "later"})
+			f.Returned = append(f.Returned, turnlog.ReturnedInput{FollowUpID: protocol.NewFollowUpID(), Text: "later"})
 		}
 	})
 	version := queueOf(w, conversation).QueueVersion - 1

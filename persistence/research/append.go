@@ -50,7 +50,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		return err
 	}
 	err = s.db.InTx(ctx, b.AccountID, func(ctx context.Context, tx *pg.Tx) error {
-		if b.Report != nil || len(b.Parked) > 0 { // first, as everything that changes a conversation locks it
+		if b.Report != nil || len(b.Returned) > 0 { // first, as everything that changes a conversation locks it
 			locked, err := conversations.LockConversation(ctx, tx, b.AccountID, b.Task.ConversationID)
 			if err != nil {
 				return err
@@ -82,7 +82,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		if b.Task.State.Terminal() && b.Task.Spent.Tokens > 0 {
 			batch.Queue(insertUsageSQL, args)
 		}
-		turns.Park(batch, b.AccountID, conversation, b.At, b.Parked)
+		turns.HoldReturned(batch, b.AccountID, conversation, b.At, b.Returned)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing a batch of a research task: %w", err)
 		}

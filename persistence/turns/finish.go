@@ -213,7 +213,7 @@ where account_id = @account and conversation_id = @conversation`
 	insertTurnUsageSQL = `
 insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, model_id, usage, occurred_at)
 values (@account, @usage_id, 'server', 'turn', 1, 'turn', @conversation, @turn, @profile, @model, @usage, @at)`
-	parkSQL = `
+	holdReturnedSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position, source, created_at)
 select @account, p.follow_up_id, @conversation, 'held', p.content,
        (select coalesce(max(position), 0) from follow_ups where account_id = @account and conversation_id = @conversation) + p.place,
@@ -272,7 +272,7 @@ func nullable(text string) *string {
 // queued items, or holds those that do not interrupt this turn.
 func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": protocol.Millis(f.At)}
-	Park(batch, f.AccountID, f.Spec.ConversationID, f.At, f.Parked)
+	HoldReturned(batch, f.AccountID, f.Spec.ConversationID, f.At, f.Returned)
 	settles := f.next != nil && (f.DropQueue || f.PauseQueue)
 	switch {
 	case settles && f.DropQueue:
@@ -280,13 +280,13 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 	case settles:
 		batch.Queue(holdQueueSQL, args)
 	}
-	if settles && len(f.Parked) == 0 {
+	if settles && len(f.Returned) == 0 {
 		batch.Queue(TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
 	}
 }
 
-// Park adds the statements that store returned inputs as held follow-ups. The conversation must be locked.
-func Park(batch *pgx.Batch, account protocol.AccountID, conversation protocol.ConversationID, at time.Time, inputs []turnlog.ParkedInput) {
+// HoldReturned adds the statements that store returned inputs as held follow-ups. The conversation must be locked.
+func HoldReturned(batch *pgx.Batch, account protocol.AccountID, conversation protocol.ConversationID, at time.Time, inputs []turnlog.ReturnedInput) {
 	if len(inputs) == 0 {
 		return
 	}
@@ -294,7 +294,7 @@ func Park(batch *pgx.Batch, account protocol.AccountID, conversation protocol.Co
 	for i, input := range inputs {
 		ids[i], texts[i] = input.FollowUpID, input.Text
 	}
-	batch.Queue(parkSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": protocol.Millis(at), "parked": ids, "texts": texts})
+	batch.Queue(holdReturnedSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": protocol.Millis(at), "parked": ids, "texts": texts})
 	batch.Queue(TouchQueueSQL, account, conversation)
 }
 

@@ -466,7 +466,7 @@ func TestTheNextFollowUpStartsWhenATurnEnds(t *testing.T) {
 	parked := protocol.NewFollowUpID()
 	if more := next.End(func(f *turnlog.Finish) {
 		f.State, f.StopReason, f.Status, f.PauseQueue = protocol.TurnCancelled, protocol.StopCancelled, protocol.MessageCancelled, true
-		f.Parked = []turnlog.ParkedInput{{FollowUpID: parked, Text: "use JWT"}}
+		f.Returned = []turnlog.ReturnedInput{{FollowUpID: parked, Text: "use JWT"}}
 	}); more != nil {
 		t.Errorf("the end of a cancelled turn started %+v", more)
 	}

@@ -189,11 +189,11 @@ type Append struct {
 	Frames      []byte // events First..Last, one line each
 	FirstEntry  int64
 	Entries     []Entry
-	Task        protocol.ResearchTask // the state after the batch; without what the specification contains
-	Sources     []Source              // new or changed
-	Report      *Report               // with the state completed
-	Parked      []turnlog.ParkedInput // inputs that are returned, with a terminal state
-	Usage       protocol.Usage        // of all model calls so far
+	Task        protocol.ResearchTask   // the state after the batch; without what the specification contains
+	Sources     []Source                // new or changed
+	Report      *Report                 // with the state completed
+	Returned    []turnlog.ReturnedInput // inputs that are returned, with a terminal state
+	Usage       protocol.Usage          // of all model calls so far
 	At          time.Time
 }
 

@@ -238,15 +238,15 @@ type Finish struct {
 	ModelID    string
 	Parts      []protocol.Part // of the assistant's message, final
 	Status     protocol.MessageStatus
-	Parked     []ParkedInput // returned steering inputs, which become held follow-ups
-	PauseQueue bool          // queued follow-ups become held: at every end except completed
-	DropQueue  bool          // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
-	Repaired   bool          // part of the log cannot be read; see turn.Store.RepairTurn
+	Returned   []ReturnedInput // returned steering inputs, which become held follow-ups
+	PauseQueue bool            // queued follow-ups become held: at every end except completed
+	DropQueue  bool            // queued follow-ups become cancelled: after a cancel of scope turn_and_follow_ups
+	Repaired   bool            // part of the log cannot be read; see turn.Store.RepairTurn
 	At         time.Time
 }
 
-// ParkedInput is a returned steering input that becomes a held follow-up.
-type ParkedInput struct {
+// ReturnedInput is a returned steering input that becomes a held follow-up.
+type ReturnedInput struct {
 	FollowUpID protocol.FollowUpID
 	Text       string
 }

@@ -2,8 +2,8 @@ package machine
 
 import "turnstone/protocol"
 
-// limits bound what a task of a depth does.
-type limits struct {
+// bounds bound what a task of a depth does.
+type bounds struct {
 	questions  int // of the first plan
 	rounds     int // of searching and reading
 	followUps  int // questions that one round adds
@@ -12,7 +12,7 @@ type limits struct {
 	quotes     int // kept of one source
 }
 
-var depths = map[protocol.ResearchDepth]limits{
+var depths = map[protocol.ResearchDepth]bounds{
 	protocol.ResearchQuick:    {questions: 3, rounds: 1, followUps: 0, candidates: 6, pages: 8, quotes: 3},
 	protocol.ResearchStandard: {questions: 6, rounds: 2, followUps: 3, candidates: 8, pages: 24, quotes: 4},
 	protocol.ResearchDeep:     {questions: 10, rounds: 3, followUps: 4, candidates: 12, pages: 60, quotes: 5},

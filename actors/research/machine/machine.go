@@ -17,7 +17,7 @@ const parallel = 4
 // Machine is the state of one research task.
 type Machine struct {
 	spec     *researchlog.Spec
-	limits   limits
+	limits   bounds
 	task     protocol.ResearchTask // what is published
 	sequence int64                 // of the last event
 	entries  int64                 // that were applied
@@ -108,14 +108,14 @@ func (m *Machine) Seconds() int64 { return m.task.Spent.Seconds }
 // triggers. A trigger that comes too late changes nothing.
 type Batch struct {
 	*Machine
-	Events  []protocol.Payload
-	Effects []Effect
-	Entries []researchlog.Entry
-	changed map[*source]bool
-	report  *researchlog.Report
-	parked  []turnlog.ParkedInput // inputs that were returned
-	before  protocol.ResearchProgress
-	spent   protocol.ResearchAmounts
+	Events   []protocol.Payload
+	Effects  []Effect
+	Entries  []researchlog.Entry
+	changed  map[*source]bool
+	report   *researchlog.Report
+	returned []turnlog.ReturnedInput // inputs that were returned
+	before   protocol.ResearchProgress
+	spent    protocol.ResearchAmounts
 }
 
 // Effect is an action outside the machine that is performed after the commit: one of the fields is set.
@@ -138,7 +138,7 @@ func (b *Batch) Append() *researchlog.Append {
 	b.task.LastSequence = b.sequence
 	appended := &researchlog.Append{
 		AccountID: b.spec.AccountID, TaskID: b.spec.TaskID, First: b.sequence - int64(len(b.Events)) + 1, Last: b.sequence,
-		FirstEntry: b.entries - int64(len(b.Entries)) + 1, Entries: b.Entries, Task: b.task, Report: b.report, Parked: b.parked, Usage: b.usage,
+		FirstEntry: b.entries - int64(len(b.Entries)) + 1, Entries: b.Entries, Task: b.task, Report: b.report, Returned: b.returned, Usage: b.usage,
 	}
 	for i, s := range b.sources {
 		if b.changed[s] {

@@ -254,7 +254,7 @@ func (b *Batch) returnInputs() {
 		if in.Kind == protocol.ResearchInput {
 			id := protocol.DeriveTaskFollowUpID(b.spec.TaskID, i+1)
 			returned.FollowUpID = &id
-			b.parked = append(b.parked, turnlog.ParkedInput{FollowUpID: id, Text: in.Text})
+			b.returned = append(b.returned, turnlog.ReturnedInput{FollowUpID: id, Text: in.Text})
 		}
 		b.emit(returned)
 	}

@@ -1,70 +1,188 @@
 package machine
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
+	"turnstone/actors/policy"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-// approval is the request for an approval of a tool call, with the decision on it.
-type approval struct {
-	protocol.Approval
-	definition string // digest of the definition of the tool
-
-	// Of a decision of the user, so that a repeat gets the same receipt.
-	steeringID protocol.SteeringID
-	sequence   int64
-	hash       string
-}
-
-// pending reports whether the approval is not decided yet.
-func (a *approval) pending() bool { return a.Decision == nil }
-
-// defaultApprovalLifetime is the time after which an approval expires, for a turn whose specification names none.
-const defaultApprovalLifetime = 24 * time.Hour
-
-// approvalOf returns the approval with an identifier; nil if the turn has none.
-func (m *Machine) approvalOf(id protocol.ApprovalID) *approval {
-	for _, a := range m.approvals {
-		if a.ApprovalID == id {
-			return a
-		}
+// ask requests the approval of a call.
+func (m *Batch) ask(call *toolCall, plan *policy.Plan) {
+	request := *plan.Ask
+	lifetime := m.spec.ApprovalLifetime
+	if lifetime == 0 {
+		lifetime = defaultApprovalLifetime
 	}
-	return nil
+	request.ApprovalID = protocol.DeriveApprovalID(m.spec.TurnID, call.number)
+	request.ExpiresAt = protocol.Millis(m.Now.Add(lifetime))
+	m.moveTool(call, protocol.ToolNeedsApproval)
+	m.emit(&protocol.ApprovalRequested{PartID: call.part, ToolID: call.id, Approval: request})
+	m.record(turnlog.RecordApproval, request.ApprovalID.String(), turnlog.ApprovalRecord{
+		ID: request.ApprovalID.UUID(),
+		Approval: protocol.Approval{
+			ApprovalID: request.ApprovalID, State: protocol.ApprovalPending, ConversationID: m.spec.ConversationID, TurnID: m.spec.TurnID,
+			ToolID: call.id, ToolName: call.name, Source: "builtin", Action: request.Action, Summary: request.Summary, Risk: request.Risk,
+			Reversibility: request.Reversibility, Effects: request.Effects, Scope: request.Scope, Reasons: request.Reasons, Marked: request.Marked,
+			Input: request.Input, InputDigest: request.InputDigest, Options: request.Options,
+			CreatedAt: protocol.Millis(m.Now), ExpiresAt: request.ExpiresAt,
+		},
+		Definition: plan.Definition,
+	})
 }
 
-// awaiting reports whether a call waits for an approval.
-func (m *Machine) awaiting() bool {
-	return slices.ContainsFunc(m.toolCalls, func(c *toolCall) bool { return c.state == protocol.ToolAwaitingApproval })
-}
-
-// ErrNoApproval is the 404 error of a decision on an approval that the turn does not have.
-var ErrNoApproval = protocol.Errorf(protocol.CodeNotFound, "the turn has no such approval")
-
-// applyApproval changes the state by the record of a request for an approval, or of a decision.
-func (m *Machine) applyApproval(record turnlog.Record) error {
-	if record.Kind == turnlog.RecordApproval {
-		var body turnlog.ApprovalRecord
-		if err := json.Unmarshal(record.Body, &body); err != nil {
-			return err
-		}
-		m.approvals = append(m.approvals, &approval{Approval: body.Approval, definition: body.Definition})
-		return nil
-	}
-	var body turnlog.DecisionRecord
-	if err := json.Unmarshal(record.Body, &body); err != nil {
-		return err
+// Parks reports whether the turn does nothing until an approval is decided, and until when: the first approval expires then.
+func (m *Machine) Parks() (until time.Time, parks bool) {
+	if m.ended || m.calling || m.state != protocol.TurnRequiresAction || m.toolRuns() || m.toolChecks() {
+		return until, false
 	}
 	for _, a := range m.approvals {
-		if a.ApprovalID.String() == record.Key {
-			a.steeringID, a.sequence, a.hash = body.SteeringID, record.Sequence, body.Hash
-			if err := a.Decide(body.Decision, &body.At); err != nil {
-				return err
-			}
+		if a.pending() && (until.IsZero() || a.ExpiresAt.Before(until)) {
+			until = a.ExpiresAt
 		}
 	}
-	return nil
+	return until, !until.IsZero()
+}
+
+// decide processes the user's decision on an approval. A repeat gets the first receipt.
+func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
+	a := m.approvalOf(c.ApprovalID)
+	if a == nil {
+		return protocol.SteeringReceipt{}, ErrNoApproval
+	}
+	if a.pending() && !m.ended && !m.Now.Before(a.ExpiresAt) {
+		m.expire()
+		m.continueTools()
+	}
+	if !a.pending() || m.ended || m.state == protocol.TurnCancelling {
+		return Decided(m.spec.TurnID, a.Approval, &turnlog.DecisionRecord{SteeringID: a.steeringID, Hash: a.hash}, a.sequence, c)
+	}
+	if c.Digest != a.InputDigest {
+		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Brief(), "The decision names another input than the one that the approval shows.")
+	}
+	if !slices.Contains(a.Options, c.Decision) {
+		return protocol.SteeringReceipt{}, protocol.Invalid("body.decision", "is not among the options of this approval")
+	}
+	call, input := m.tool(a.ToolID), a.Input
+	if c.Decision == protocol.ApproveWithEdits {
+		input = c.EditedInput
+	}
+	plan := m.plan(a.ToolName, input)
+	if plan.Failure != nil && c.Decision == protocol.ApproveWithEdits {
+		return protocol.SteeringReceipt{}, protocol.Invalid("body.edited_input", "is not an input of the tool: "+plan.Failure.Detail)
+	}
+	input = plan.Input
+	resolved := protocol.ApprovalResolved{
+		PartID: call.part, ToolID: call.id, ApprovalID: c.ApprovalID, Decision: c.Decision, By: protocol.DecidedByUser, Reason: c.Reason,
+	}
+	// The input that was asked about has been encoded again since, so it is compared in its canonical form.
+	if c.Decision == protocol.ApproveWithEdits && string(input) != string(m.plan(a.ToolName, a.Input).Input) {
+		resolved.Input = input
+	}
+	m.emit(&resolved)
+	receipt := m.receipt(c.SteeringID, m.sequence, false)
+	session := ""
+	if !c.Session.IsZero() {
+		session = c.Session.UUID()
+	}
+	m.record(turnlog.RecordDecision, c.ApprovalID.String(), turnlog.DecisionRecord{
+		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Session: session, Hash: c.Hash, At: protocol.Millis(m.Now),
+	})
+	if c.Decision == protocol.RejectCall {
+		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)
+	} else {
+		m.runApproved(call, a, &plan)
+		m.startPending() // an edited call is not identical to others any more
+	}
+	m.continueTools()
+	return receipt, nil
+}
+
+// runApproved runs a call that the user has approved, unless the tool is not what it was when the user was asked: the node that
+// asked may have been another one.
+func (m *Batch) runApproved(call *toolCall, a *approval, plan *policy.Plan) {
+	m.moveTool(call, protocol.ToolApproved)
+	switch {
+	case plan.Failure != nil:
+		m.completeTool(call, protocol.ToolFails, toolOutput{}, plan.Failure, 0)
+	case plan.Definition != a.definition:
+		m.completeTool(call, protocol.ToolFails, toolOutput{}, &protocol.ToolError{
+			Code: protocol.ToolCallFailed, Detail: "The tool has changed since its call was approved, so the call did not run.",
+		}, 0)
+	default:
+		m.record(turnlog.RecordUse, call.id.String(), turnlog.UseRecord{ApprovalID: a.ApprovalID})
+		m.effect(call.run())
+	}
+}
+
+// Decided returns the receipt of a repeated decision on an approval that was decided before, or the 409 error of another
+// one. sequence is that of the record of the decision.
+func Decided(turn protocol.TurnID, a protocol.Approval, decided *turnlog.DecisionRecord, sequence int64, c *Command) (protocol.SteeringReceipt, error) {
+	if decided.Hash != "" && decided.Hash == c.Hash {
+		return protocol.SteeringReceipt{SteeringID: decided.SteeringID, TurnID: turn, State: "accepted", Sequence: sequence, Replayed: true}, nil
+	}
+	detail := "Another decision was made on this approval before."
+	switch a.State {
+	case protocol.ApprovalExpired:
+		detail = "The approval has expired, and the call did not run."
+	case protocol.ApprovalCancelled, protocol.ApprovalPending:
+		detail = "The turn ended before the approval was decided, and the call did not run."
+	}
+	return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalDecided, a.Brief(), detail)
+}
+
+// denied returns the result of a call that the user has rejected.
+func denied(reason string) *protocol.ToolError {
+	if reason == "" {
+		return &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user rejected this call. Do not try it again in another way."}
+	}
+	return &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user rejected this call, and said: " + reason}
+}
+
+// expire resolves the approvals whose time has passed. Their calls get a result that says so.
+func (m *Batch) expire() {
+	for _, a := range m.approvals {
+		call := m.tool(a.ToolID)
+		if !a.pending() || call == nil || m.Now.Before(a.ExpiresAt) {
+			continue
+		}
+		m.resolve(a, call, protocol.DecisionExpired, protocol.DecidedByTimeout)
+		m.completeTool(call, protocol.ToolDenied, toolOutput{}, &protocol.ToolError{
+			Code: protocol.ToolCallDenied, Detail: "Nobody decided in time whether this call may run, so it did not.",
+		}, 0)
+	}
+}
+
+// resolve decides an approval without the user.
+func (m *Batch) resolve(a *approval, call *toolCall, decision protocol.Decision, by protocol.DecidedBy) {
+	m.emit(&protocol.ApprovalResolved{PartID: call.part, ToolID: call.id, ApprovalID: a.ApprovalID, Decision: decision, By: by})
+	m.record(turnlog.RecordDecision, a.ApprovalID.String(), turnlog.DecisionRecord{
+		ID: a.ApprovalID.UUID(), Decision: decision, By: by, At: protocol.Millis(m.Now),
+	})
+}
+
+// Wake continues a turn that waited for an approval without an actor. The approvals whose time has passed expire.
+func (m *Batch) Wake() {
+	if m.ended || m.state != protocol.TurnRequiresAction {
+		return
+	}
+	m.expire()
+	m.continueTools()
+}
+
+// continueTools goes on after calls have ended or were decided: the turn runs again when no call waits for an approval, and
+// the model is called when none runs either.
+func (m *Batch) continueTools() {
+	if m.awaiting() {
+		return
+	}
+	if m.state == protocol.TurnRequiresAction {
+		m.move(protocol.TurnApprovalResolved, m.accepts)
+		m.waited, m.waitsFrom = m.Waited(m.Now), time.Time{}
+	}
+	if !m.toolsRunning() {
+		m.startStep()
+	}
 }

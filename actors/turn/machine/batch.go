@@ -91,7 +91,7 @@ type End struct {
 	Reason       protocol.StopReason
 	Usage        protocol.Usage
 	Err          *protocol.TurnError
-	Parked       []turnlog.ParkedInput
+	Returned     []turnlog.ReturnedInput
 	CancelQueue  bool // the queue is cancelled too
 	Repaired     bool // the turn was restored from a damaged log
 	WithoutParts bool // the message is stored without the parts of the answer

@@ -91,7 +91,7 @@ func TestAnInputWhoseRequestIsNotAnsweredIsReturned(t *testing.T) {
 		m := machineWithInput(t)
 		end(m)
 		d := m.take()
-		if m.inputs[0].returned != reason || d.End == nil || len(d.End.Parked) != 1 || d.End.Parked[0].Text != "use JWT" {
+		if m.inputs[0].returned != reason || d.End == nil || len(d.End.Returned) != 1 || d.End.Returned[0].Text != "use JWT" {
 			t.Errorf("%s: the input is %+v, the end %+v", reason, m.inputs[0], d.End)
 		}
 	}

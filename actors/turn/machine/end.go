@@ -55,7 +55,7 @@ func (m *Batch) finish(trigger protocol.TurnTrigger, reason protocol.StopReason,
 		}
 		id := protocol.DeriveFollowUpID(m.spec.TurnID, i+1)
 		m.emit(&protocol.SteeringReturned{SteeringID: input.id, Reason: returnReason(state), FollowUpID: &id})
-		end.Parked = append(end.Parked, turnlog.ParkedInput{FollowUpID: id, Text: input.text})
+		end.Returned = append(end.Returned, turnlog.ReturnedInput{FollowUpID: id, Text: input.text})
 	}
 	m.calling = false
 	m.emit(&protocol.TurnStateChanged{State: state, AcceptingSteering: false})
