@@ -181,9 +181,10 @@ generated:
 		git --no-pager diff --stat; echo "Generated files were not up to date: run make generate and commit its output." >&2; exit 1; \
 	fi
 
-# Tests, checks and generators all run this build variant.
+# Checks, generators and the load tests of the gate run this build variant. Like the programs of the tests, it waits longer for
+# its dependencies, so that a slow host computer does not make it refuse requests.
 bin/turnstone-race: FORCE | go
-	go build -race -buildvcs=false -o $@ ./cmd/turnstone
+	go build -race -buildvcs=false -ldflags=-X=turnstone/protocol/timelimit.factor=8 -o $@ ./cmd/turnstone
 
 web/node_modules: web/package.json web/package-lock.json
 	@command -v npm >/dev/null || { echo "Missing: Node 20 with npm (Debian: nodejs, npm); put it on the PATH and run make again." >&2; exit 1; }

@@ -66,7 +66,6 @@ export GOGC=300
 plain() {
 	local failed=0
 	env -u GOGC "${test[@]}" "$factor" -p 2 -parallel 4 "${clients[@]}" "${sequential[@]}" || failed=1
-	"${test[@]}" "$factor" -p 2 -parallel 4 -run "$long" "${computing[@]}" || failed=1
 	"${test[@]}" -race "$factor" -run '^TestSeededBugsAreKilled$' . -args -mutants=some || failed=1
 	return "$failed"
 }
@@ -74,6 +73,7 @@ plain() {
 failed=0
 plain >"$prepared/plain" &
 "${test[@]}" -race "$factor" -p 2 -parallel 2 -skip "$long" "${suites[@]}" $(others) || failed=1
+"${test[@]}" "$factor" -p 2 -parallel 2 -run "$long" "${computing[@]}" || failed=1
 wait $! || failed=1
 cat "$prepared/plain"
 exit "$failed"

@@ -150,8 +150,15 @@ describe("a conversation that is deleted on another device while it is open", ()
     const project = await create("/projects", "project_id", { name: "Tides" });
     for (const exists of [true, false]) {
       const conversation = await create(`/projects/${project}/conversations`, "conversation_id", {});
-      const visit = await openFollowing(`/c/${conversation}`, account);
+      const visit = await BrowserWindow.open("/robots.txt", account);
       const { page } = visit;
+      const loaded = page.waitForResponse((response) => new URL(response.url()).pathname.endsWith("/messages"));
+      await page.goto(new URL(`/c/${conversation}`, page.url()).href);
+      await (await loaded).finished(); // one that is deleted before is not found
+      await page
+        .getByRole("main")
+        .getByRole("button", { name: /^Attach a PDF/ })
+        .waitFor();
       await composer(page).fill("What is 7*8?");
       await account.request("DELETE", `/conversations/${conversation}`);
       await page.getByRole("alert").getByText("Your message is kept.").waitFor();

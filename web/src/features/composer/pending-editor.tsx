@@ -71,8 +71,10 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   useEffect(() => {
     // After a menu that closes has returned the focus to its button.
     const frame = requestAnimationFrame(() => {
-      field.current?.focus();
-      field.current?.setSelectionRange(field.current.value.length, field.current.value.length);
+      if (document.activeElement !== field.current) {
+        field.current?.focus();
+        field.current?.setSelectionRange(field.current.value.length, field.current.value.length);
+      }
       form.current?.scrollIntoView({ block: "nearest" }); // the list becomes higher with the form, which fits into it
     });
     return () => cancelAnimationFrame(frame);
