@@ -262,6 +262,13 @@ describe("sign-in with a password", () => {
     await composer(mobile.page).fill("What is 6*7");
     await expect.poll(() => draftOf(account, conversation)).toBe("What is 6*7");
 
+    // The service ends the feed of the device at once. Until the text is typed, the device does not ask for it again.
+    let typed = (): void => {};
+    const typing = new Promise<void>((resolve) => (typed = resolve));
+    await mobile.page.route(/\/events(\?|$)/, async (route) => {
+      await typing;
+      await route.continue();
+    });
     await laptop.page.reload();
     await press(laptop.page, "Sign out Safari on iPhone");
     await laptop.page.getByRole("status").getByText("Device signed out.").waitFor();
@@ -270,6 +277,7 @@ describe("sign-in with a password", () => {
 
     await composer(mobile.page).press("End");
     await composer(mobile.page).press("?");
+    typed();
     const dialog = signInDialog(mobile.page);
     await dialog.getByText("Your session expired. Nothing here is lost.").waitFor();
     await expectAccessibleInBothColorSchemes(mobile.page, "signing in again");
