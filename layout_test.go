@@ -556,3 +556,30 @@ func TestMigrationsAreNumberedWithoutGapsOrRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestNoDirectiveNamesALinterThatDoesNotRun: such a directive suppresses nothing, and nolintlint does not find it.
+func TestNoDirectiveNamesALinterThatDoesNotRun(t *testing.T) {
+	_, list, _ := strings.Cut(readPage(t, ".golangci.yml"), "  enable:\n")
+	list, _, _ = strings.Cut(list, "  settings:\n")
+	var enabled []string
+	for line := range strings.Lines(list) {
+		enabled = append(enabled, strings.TrimLeft(strings.TrimSpace(line), "- "))
+	}
+	if len(enabled) < 5 {
+		t.Fatalf("the linters that run: %q", enabled)
+	}
+	directive := regexp.MustCompile(`//nolint:([a-z,]+)`)
+	found := 0
+	walkAll(t, func(file string, _ []string) {
+		for _, names := range directive.FindAllStringSubmatch(readPage(t, file), -1) {
+			for name := range strings.SplitSeq(names[1], ",") {
+				if found++; !slices.Contains(enabled, name) {
+					t.Errorf("%s has a directive for %s, which does not run", file, name)
+				}
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no directive was found")
+	}
+}

@@ -271,7 +271,7 @@ func acceptLists(context.Context, *listsInput) (*resource.Body[echoOutput], erro
 // The memory that a refusal allocates does not depend on the number of elements: it is a small multiple of the size of
 // the body, which is read, and decoded at most twice. This test does not run at the same time as others, because it
 // counts the allocations of the process.
-func TestTheMemoryOfARefusalIsProportionalToTheBody(t *testing.T) { //nolint:paralleltest // counts allocations
+func TestTheMemoryOfARefusalIsProportionalToTheBody(t *testing.T) { // not parallel: it counts allocations
 	s := frameServer(t, Config{}, route.Call("POST", "/lists", "lists", "", route.Policy{Public: true}, acceptLists).WithMaxBody(route.MaxBody))
 	const most = 24 << 20
 	bodies := hostileBodies(route.MaxBody)

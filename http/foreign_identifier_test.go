@@ -340,7 +340,7 @@ func compare(samples int, first, second func()) float64 {
 	var took [2][]float64
 	ask := [2]func(){first, second}
 	for range samples {
-		order := rand.IntN(2) //nolint:gosec // only the order of samples
+		order := rand.IntN(2) // only the order of samples
 		for _, which := range []int{order, 1 - order} {
 			began := time.Now()
 			ask[which]()

@@ -831,7 +831,7 @@ func (d *draft) content(schema *huma.Schema) map[string]any {
 	if d.sharedKey > 0 {
 		own := d.w.rng
 		defer func() { d.w.rng = own }()
-		d.w.rng = rand.New(rand.NewPCG(uint64(d.sharedKey), 0)) //nolint:gosec // the same sequence for all sides
+		d.w.rng = rand.New(rand.NewPCG(uint64(d.sharedKey), 0)) // the same sequence for all sides
 	}
 	// The states of files are those of any identifiers: a foreign one is reported as missing.
 	return d.object(schema, d.op.Metadata["unowned"] != true && d.op.OperationID != "getAttachmentStates")

@@ -245,7 +245,7 @@ func (iso *isolation) walk(t *testing.T, seed uint64, responses int) {
 	var walkers sync.WaitGroup
 	for s := range anonymous {
 		for i := range *isolationWalkers {
-			rng := rand.New(rand.NewPCG(seed, uint64(s)<<32|uint64(i))) //nolint:gosec // a seed that can be repeated
+			rng := rand.New(rand.NewPCG(seed, uint64(s)<<32|uint64(i))) // a seed that can be repeated
 			address := fmt.Sprintf("198.51.100.%d", int(s)**isolationWalkers+i)
 			w := &walker{isolation: iso, side: s, address: address, rng: rng}
 			walkers.Go(func() { w.run(t, &walker{isolation: iso, side: anonymous, address: address, rng: rng}) })
@@ -580,7 +580,7 @@ func TestNoAccountSeesDataOfAnother(t *testing.T) {
 	t.Parallel()
 	seed := *isolationSeed
 	if seed == 0 {
-		seed = rand.Uint64() //nolint:gosec // it is printed, so that the run can be repeated
+		seed = rand.Uint64() // it is printed, so that the run can be repeated
 	}
 	halves := []struct {
 		name    string

@@ -343,7 +343,7 @@ func (f stuckFiles) Open(ctx context.Context, _ protocol.AccountID, _ protocol.F
 }
 
 type stuck struct {
-	ctx     context.Context //nolint:containedctx // of the download
+	ctx     context.Context // of the download
 	reading chan struct{}
 }
 

@@ -353,7 +353,7 @@ func (s *streamServer) connect(secure bool) net.Conn {
 		s.t.Fatal(err)
 	}
 	if secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}) //nolint:gosec // the server of the test
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}) // the server of the test
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
 	if _, err := io.WriteString(conn, "GET /turn HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {

@@ -125,7 +125,7 @@ func (s *Memory) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog
 	defer s.Mu.Unlock()
 	t := s.Turns[finish.TurnID]
 	t.Finishes = append(t.Finishes, finish)
-	return nil, nil //nolint:nilnil // no next turn was started
+	return nil, nil // no next turn was started
 }
 
 // ChangeFollowUp implements turn.FollowUpStore.
@@ -242,7 +242,7 @@ func (s *Memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protoc
 			return &record, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is no such record
+	return nil, nil // there is no such record
 }
 
 // ClaimOrphans implements turn.Ownership.

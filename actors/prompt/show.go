@@ -54,7 +54,7 @@ func PlanTexts(sizes []int, space int) []int {
 
 // Store reads files. Package persistence/files implements it.
 type Store interface {
-	// FileHeads returns what is known of files besides their texts. Files that do not exist any more are absent.
+	// FileHeads returns what is known of files apart from their texts. Files that do not exist any more are absent.
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
 	// FilePictures returns at most most pictures of a file for a model, each of at most 512 KiB: one, or the first pages of a document of
 	// pictures. There is none any more if the file was deleted.

@@ -69,7 +69,7 @@ func (b *Breakers) Choose(routes []Route, from int, account protocol.AccountID, 
 	return -1
 }
 
-// Failed notes that a call of a route failed. A lasting failure, which no repetition can mend, opens the breaker for all
+// Failed notes that a call of a route failed. A lasting failure, which no repetition can repair, opens the breaker for all
 // accounts at once.
 func (b *Breakers) Failed(route Route, account protocol.AccountID, lasting bool, now time.Time) {
 	b.mu.Lock()

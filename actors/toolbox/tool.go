@@ -66,7 +66,7 @@ type Spec struct {
 	Timeout   time.Duration // of a call; 0: a minute
 }
 
-// Access is what a conversation can reach beside itself.
+// Access is what a conversation can reach in addition to itself.
 type Access struct {
 	Project   bool // it is in a project
 	Temporary bool

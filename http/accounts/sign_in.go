@@ -6,13 +6,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/http/auth"
-	"turnstone/http/resource"
 	"turnstone/http/route"
 	"turnstone/http/router"
-	"turnstone/persistence/accounts"
 	"turnstone/protocol"
-	"turnstone/protocol/failpoint"
 )
 
 func (h *Handlers) signInRoutes() []route.Route {
@@ -90,53 +86,6 @@ func (h *Handlers) login(ctx context.Context, in *loginInput) (*signedIn, error)
 // mayReturnUnauthorized documents that a route that needs no session can respond 401.
 func mayReturnUnauthorized(_ huma.API, op *huma.Operation) {
 	op.Errors = append(op.Errors, stdhttp.StatusUnauthorized)
-}
-
-func (h *Handlers) getSession(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.SessionInfo], error) {
-	return resource.OK(h.Auth.SessionInfo(router.CallerOf(ctx))), nil
-}
-
-// signedOut is a response that clears the session cookie, the cache and the storage of the browser.
-type signedOut struct {
-	Cookie string `header:"Set-Cookie"`
-	Clear  string `header:"Clear-Site-Data"`
-}
-
-func (h *Handlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut, error) {
-	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.SignOut(ctx, router.AuthOf(ctx))); err != nil {
-		return nil, err
-	}
-	return &signedOut{Cookie: h.Auth.ExpiredCookie(), Clear: `"cache","storage"`}, nil
-}
-
-type listSessionsInput struct{ resource.PageInput }
-
-func (h *Handlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
-	const scope = "sessions"
-	after, err := resource.OpenCursor[accounts.SessionPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	caller, now := router.CallerOf(ctx), h.Now()
-	page, next, err := h.Sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
-		Current: caller.SessionID, Now: now, IdleSince: now.Add(-auth.SessionIdle), After: after, Limit: in.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
-}
-
-type sessionPath struct {
-	SessionID protocol.SessionID `path:"session_id"`
-}
-
-func (h *Handlers) endSession(ctx context.Context, in *sessionPath) (*resource.Nothing, error) {
-	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.EndSession(ctx, router.AuthOf(ctx), in.SessionID))
-}
-
-func (h *Handlers) endOtherSessions(ctx context.Context, _ *resource.Nothing) (*resource.Nothing, error) {
-	return nil, h.Auth.EndOtherSessions(ctx, router.AuthOf(ctx))
 }
 
 type reauthenticateInput struct {

@@ -76,7 +76,7 @@ func (d *devices) open(value string) *device {
 		if !hmac.Equal(mac, d.keys.deviceMAC(version, signed)) {
 			continue
 		}
-		issued := time.Unix(int64(binary.BigEndian.Uint64(signed[deviceID:])), 0) //nolint:gosec // we signed it
+		issued := time.Unix(int64(binary.BigEndian.Uint64(signed[deviceID:])), 0) // we signed it
 		if now := d.now(); now.Before(issued.Add(-time.Hour)) || now.After(issued.Add(deviceLifetime)) {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (d *devices) add(req *Request, name string) {
 			tags = append(tags, slices.DeleteFunc(slices.Clone(before.tags), func(own []byte) bool { return hmac.Equal(own, tag) })...)
 		}
 	}
-	content := binary.BigEndian.AppendUint64(slices.Clone(id), uint64(d.now().Unix())) //nolint:gosec // after 1970
+	content := binary.BigEndian.AppendUint64(slices.Clone(id), uint64(d.now().Unix())) // after 1970
 	for _, own := range tags[:min(len(tags), deviceAccounts)] {
 		content = append(content, own...)
 	}

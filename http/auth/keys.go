@@ -86,7 +86,7 @@ func deriveKeys(secret []byte) (keySet, error) {
 	if set.cursors, err = newAEAD(cursors); err != nil {
 		return keySet{}, err
 	}
-	set.version = int16(binary.BigEndian.Uint16(name) & 0x7fff) //nolint:gosec // the mask keeps it positive
+	set.version = int16(binary.BigEndian.Uint16(name) & 0x7fff) // the mask keeps it positive
 	return set, nil
 }
 

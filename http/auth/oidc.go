@@ -116,7 +116,7 @@ func (o *OIDC) Start(ctx context.Context, r *stdhttp.Request, req *Request, name
 // service requests it. It returns nil for a plain sign-in.
 func (o *OIDC) linkingAccount(ctx context.Context, r *stdhttp.Request, req *Request, link bool) (*protocol.AccountID, error) {
 	if !link {
-		return nil, nil //nolint:nilnil // a plain sign-in
+		return nil, nil // a plain sign-in
 	}
 	if err := o.service.Authenticate(ctx, req); err != nil {
 		return nil, err

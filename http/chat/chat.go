@@ -160,7 +160,7 @@ func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 
 func (h *Handlers) storedStart(ctx context.Context, account protocol.AccountID, key *protocol.IdempotencyKey) (*turnlog.StoredStart, error) {
 	if key == nil {
-		return nil, nil //nolint:nilnil // no key, no earlier request
+		return nil, nil // no key, no earlier request
 	}
 	return h.Store.StoredStart(ctx, account, *key)
 }

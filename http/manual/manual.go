@@ -163,6 +163,6 @@ func fill(title, body string, list map[string]source) ([]byte, error) {
 		Title string
 		Body  template.HTML
 		Pages map[string]source
-	}{title, template.HTML(body), list}) //nolint:gosec // it is a page of the program
+	}{title, template.HTML(body), list}) // it is a page of the program
 	return out.Bytes(), err
 }

@@ -18,7 +18,7 @@ const pageSteps = 50_000_000
 
 // Budget limits the work for the Markdown of one page. It belongs to one goroutine.
 type Budget struct {
-	ctx  context.Context //nolint:containedctx // of the request
+	ctx  context.Context // of the request
 	left int             // steps
 	over bool            // the rest of the page is plain text
 	late bool            // because the context ended
@@ -66,7 +66,7 @@ func (b *Budget) convert(source string) (html template.HTML, ok bool) {
 		return "", false
 	}
 	safe := string(sanitizer.SanitizeBytes(out.html.Bytes()))
-	return template.HTML(replacePlaceholders(safe, formulas, b.formula)), true //nolint:gosec // it is sanitized, and formulas are escaped
+	return template.HTML(replacePlaceholders(safe, formulas, b.formula)), true // it is sanitized, and formulas are escaped
 }
 
 // htmlSteps is what a byte of HTML costs, which is sanitized: a byte of Markdown can become thousands of them, if a link that is
@@ -118,7 +118,7 @@ func Code(b *Budget, code, language string) template.HTML {
 			return html
 		}
 	}
-	return template.HTML(template.HTMLEscapeString(code)) //nolint:gosec // it is escaped
+	return template.HTML(template.HTMLEscapeString(code)) // it is escaped
 }
 
 // parse returns the tree of Markdown; nil: the budget does not suffice.
@@ -146,7 +146,7 @@ func (meter) Trigger() []byte { return []byte(" !\"&'()*<=[\\]_`~") }
 
 // Parse implements parser.InlineParser.
 func (meter) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
-	b := pc.Get(budgetKey).(*Budget) //nolint:forcetypeassert // convert has set it
+	b := pc.Get(budgetKey).(*Budget) // convert has set it
 	switch block.Peek() {
 	case '!', '<', '[', ']', '`', '(':
 		_, at := block.Position()

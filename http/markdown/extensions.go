@@ -102,7 +102,7 @@ func renderBlockquote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (as
 	}
 	start := "<blockquote>\n"
 	if value, found := n.AttributeString("alert"); found {
-		kind := value.(string) //nolint:forcetypeassert // markAlert has set it
+		kind := value.(string) // markAlert has set it
 		title := Alerts[kind]
 		if titles, _ := n.OwnerDocument().Meta()[metaTitles].(map[string]string); titles[kind] != "" {
 			title = titles[kind]
@@ -175,7 +175,7 @@ func renderHighlighted(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (a
 
 func renderTask(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	box := "☐"
-	if n.(*extast.TaskCheckBox).IsChecked { //nolint:forcetypeassert // the kind determines the type
+	if n.(*extast.TaskCheckBox).IsChecked { // the kind determines the type
 		box = "☑"
 	}
 	if !entering {

@@ -42,14 +42,14 @@ func HTML(ctx context.Context, title, source string) ([]byte, error) {
 		b := NewBudget(ctx)
 		b.left = fileSteps
 		if out, ok := b.convert(source); ok {
-			body = template.HTML(raised.Replace(string(out))) //nolint:gosec // it is sanitized
+			body = template.HTML(raised.Replace(string(out))) // it is sanitized
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var page strings.Builder
-	err := fileTemplate.Execute(&page, map[string]any{"Title": title, "Style": template.CSS(fileStyle), "Body": body}) //nolint:gosec // the style is ours
+	err := fileTemplate.Execute(&page, map[string]any{"Title": title, "Style": template.CSS(fileStyle), "Body": body}) // the style is ours
 	if err != nil {
 		return nil, fmt.Errorf("writing a page: %w", err)
 	}

@@ -88,14 +88,14 @@ var (
 func highlight(code, language string) template.HTML {
 	language = strings.ToLower(language)
 	if language == "diff" || language == "patch" {
-		return template.HTML(highlightDiff(code)) //nolint:gosec // it is escaped
+		return template.HTML(highlightDiff(code)) // it is escaped
 	}
 	if name := sameGrammar[language]; name != "" {
 		language = name
 	}
 	g, known := grammars[language]
 	if !known || len(code) > maxHighlighted {
-		return template.HTML(template.HTMLEscapeString(code)) //nolint:gosec // it is escaped
+		return template.HTML(template.HTMLEscapeString(code)) // it is escaped
 	}
 	var out strings.Builder
 	for len(code) > 0 {
@@ -103,7 +103,7 @@ func highlight(code, language string) template.HTML {
 		writeSpan(&out, kind, code[:length])
 		code = code[length:]
 	}
-	return template.HTML(out.String()) //nolint:gosec // it is escaped
+	return template.HTML(out.String()) // it is escaped
 }
 
 func writeSpan(out *strings.Builder, kind, text string) {

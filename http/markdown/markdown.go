@@ -81,7 +81,7 @@ func Render(b *Budget, source string) template.HTML {
 }
 
 func plainText(source string) template.HTML {
-	return template.HTML(`<p class="plain">` + template.HTMLEscapeString(source) + `</p>`) //nolint:gosec // it is escaped
+	return template.HTML(`<p class="plain">` + template.HTMLEscapeString(source) + `</p>`) // it is escaped
 }
 
 // renderable reports whether Markdown is within the limits.
@@ -148,10 +148,10 @@ type nodes struct{}
 func (nodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(ast.KindHeading, renderHeading)
 	reg.Register(ast.KindLink, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		return renderLink(w, n, n.(*ast.Link).Destination, entering) //nolint:forcetypeassert // the kind determines the type
+		return renderLink(w, n, n.(*ast.Link).Destination, entering) // the kind determines the type
 	})
 	reg.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		return renderLink(w, n, n.(*ast.Image).Destination, entering) //nolint:forcetypeassert // the kind determines the type
+		return renderLink(w, n, n.(*ast.Image).Destination, entering) // the kind determines the type
 	})
 	reg.Register(ast.KindAutoLink, renderAutoLink)
 	reg.Register(ast.KindHTMLBlock, renderHTMLBlock)
@@ -171,7 +171,7 @@ const (
 )
 
 func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	level := min(n.(*ast.Heading).Level+headingsOfPage, maxHeading) //nolint:forcetypeassert // the kind determines the type
+	level := min(n.(*ast.Heading).Level+headingsOfPage, maxHeading) // the kind determines the type
 	if entering {
 		_, err := fmt.Fprintf(w, "<h%d>", level)
 		return ast.WalkContinue, err
@@ -238,7 +238,7 @@ func renderAutoLink(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	link := n.(*ast.AutoLink) //nolint:forcetypeassert // the kind determines the type
+	link := n.(*ast.AutoLink) // the kind determines the type
 	formulas := formulasOf(n)
 	address, label := restoreSource(string(link.URL(source)), formulas), template.HTMLEscapeString(restoreSource(string(link.Label(source)), formulas))
 	if link.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(address, "mailto:") {
@@ -255,7 +255,7 @@ func renderHTMLBlock(w util.BufWriter, source []byte, n ast.Node, entering bool)
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	block := n.(*ast.HTMLBlock) //nolint:forcetypeassert // the kind determines the type
+	block := n.(*ast.HTMLBlock) // the kind determines the type
 	written := string(block.Lines().Value(source))
 	if block.HasClosure() {
 		written += string(block.ClosureLine.Value(source))
@@ -283,7 +283,7 @@ func renderRawHTML(w util.BufWriter, source []byte, n ast.Node, entering bool) (
 		return ast.WalkContinue, nil
 	}
 	var written strings.Builder
-	segments := n.(*ast.RawHTML).Segments //nolint:forcetypeassert // the kind determines the type
+	segments := n.(*ast.RawHTML).Segments // the kind determines the type
 	for i := range segments.Len() {
 		segment := segments.At(i)
 		written.Write(segment.Value(source))

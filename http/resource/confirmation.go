@@ -53,7 +53,7 @@ func (c *Confirmations) confirmed(token string, subject []byte) bool {
 	if err != nil || len(raw) <= stamp {
 		return false
 	}
-	expires := int64(binary.BigEndian.Uint64(raw[:stamp])) //nolint:gosec // if we did not write it, the HMAC differs
+	expires := int64(binary.BigEndian.Uint64(raw[:stamp])) // if we did not write it, the HMAC differs
 	if c.Now().Unix() > expires {
 		return false
 	}
@@ -66,6 +66,6 @@ func (c *Confirmations) confirmed(token string, subject []byte) bool {
 }
 
 func (c *Confirmations) confirmationToken(version int, expires int64, subject []byte) string {
-	stamp := binary.BigEndian.AppendUint64(nil, uint64(expires)) //nolint:gosec // seconds of our own clock
+	stamp := binary.BigEndian.AppendUint64(nil, uint64(expires)) // seconds of our own clock
 	return base64.RawURLEncoding.EncodeToString(append(stamp, c.Keys.ConfirmationMAC(version, stamp, subject)...))
 }

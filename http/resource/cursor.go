@@ -37,7 +37,7 @@ func SealCursor[P any](caller *auth.Caller, keys *auth.Keys, scope string, at *P
 // error.
 func OpenCursor[P any](caller *auth.Caller, keys *auth.Keys, text, scope string) (*P, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // the start of a list has no position
+		return nil, nil // the start of a list has no position
 	}
 	if plain, opened := keys.OpenCursor(text, cursorScope(caller, scope)); opened {
 		at := new(P)

@@ -183,7 +183,7 @@ func tooLarge(most int64) error {
 func checkNUL(body []byte) error {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
-		return nil //nolint:nilerr // huma reports the error
+		return nil // huma reports the error
 	}
 	if field, found := findNUL("body", value); found {
 		return protocol.Invalid(field, "must not contain the character U+0000")

@@ -35,7 +35,7 @@ var storedHeaders = []string{"Content-Type", "Location", "ETag"}
 func idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, policy route.Policy) (*protocol.IdempotencyKey, error) {
 	text := r.Header.Get(keyHeader)
 	if !policy.Idempotent || text == "" {
-		return nil, nil //nolint:nilnil // most requests have none
+		return nil, nil // most requests have none
 	}
 	if policy.Streamed {
 		return &protocol.IdempotencyKey{Method: r.Method, Path: r.URL.Path, Key: text, Streamed: true}, nil

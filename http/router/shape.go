@@ -125,7 +125,7 @@ func (s *shape) name(schema *huma.Schema, count int) (*huma.Schema, error) {
 		return nil, badShape("must have no name of more than %d bytes", maxName)
 	}
 	if schema == nil {
-		return nil, nil //nolint:nilnil // an unknown member
+		return nil, nil // an unknown member
 	}
 	name, _ := jsontext.AppendUnquote(nil, raw) // the decoder has accepted it
 	if property := schema.Properties[string(name)]; property != nil {
@@ -138,7 +138,7 @@ func (s *shape) name(schema *huma.Schema, count int) (*huma.Schema, error) {
 // element checks the number and the kind of the elements of an array, and returns the schema of the next one.
 func (s *shape) element(schema *huma.Schema, count int) (*huma.Schema, error) {
 	if schema == nil {
-		return nil, nil //nolint:nilnil // an element of an unknown member
+		return nil, nil // an element of an unknown member
 	}
 	if schema.MaxItems != nil && count > *schema.MaxItems {
 		return nil, protocol.Invalid(s.field(), fmt.Sprintf("must have at most %d items", *schema.MaxItems))

@@ -42,7 +42,7 @@ func (c *pageCache) get(key pageKey) []byte {
 		return nil
 	}
 	c.order.MoveToFront(found)
-	return found.Value.(cachedPage).body //nolint:forcetypeassert // the list has nothing else
+	return found.Value.(cachedPage).body // the list has nothing else
 }
 
 // add adds a page, and removes those that were not read for the longest time. A page of more than half of the space is
@@ -58,7 +58,7 @@ func (c *pageCache) add(key pageKey, body []byte) {
 	}
 	c.pages[key] = c.order.PushFront(cachedPage{key, body})
 	for c.size += len(body); c.size > maxCached; {
-		oldest := c.order.Remove(c.order.Back()).(cachedPage) //nolint:forcetypeassert // the list has nothing else
+		oldest := c.order.Remove(c.order.Back()).(cachedPage) // the list has nothing else
 		delete(c.pages, oldest.key)
 		c.size -= len(oldest.body)
 	}

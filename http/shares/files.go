@@ -94,7 +94,7 @@ func tooMany(limit int) error {
 
 // grant permits the download of a file or an artifact while its share has it.
 type grant struct {
-	ctx      context.Context                 //nolint:containedctx // of the request
+	ctx      context.Context                 // of the request
 	find     func(ctx context.Context) error // protocol.CodeNotFound: the share does not have it any more
 	interval time.Duration
 }

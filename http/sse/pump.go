@@ -132,7 +132,7 @@ func (s *liveStreams) add(l *liveStream, log *zap.Logger) {
 		l.slot.index = s.free[last]
 		s.free = s.free[:last]
 	} else {
-		l.slot.index = int32(len(s.slots)) //nolint:gosec // there are never that many connections
+		l.slot.index = int32(len(s.slots)) // there are never that many connections
 		s.slots = append(s.slots, nil)
 	}
 	l.slot.generation = s.lastGeneration

@@ -142,5 +142,5 @@ func (s *Stream) render() func(b, frames []byte) []byte {
 // handoverRetryMillis returns a random reconnection time. It spreads the reconnects of the readers when a node hands
 // over its turns.
 func handoverRetryMillis() int {
-	return rand.IntN(maxHandoverRetryMillis) //nolint:gosec // only spreads reconnects
+	return rand.IntN(maxHandoverRetryMillis) // only spreads reconnects
 }

@@ -233,7 +233,7 @@ func lockToken(ctx context.Context, tx *pg.Tx, token []byte) (current *successor
 	batch.Queue(selectSuccessorSQL, token).Query(collectOne(&current))
 	err = tx.Run(ctx, batch)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // an ended token is not an error
+		return nil, nil // an ended token is not an error
 	}
 	return current, err
 }

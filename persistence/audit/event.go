@@ -1,14 +1,5 @@
 package audit
 
-import (
-	"context"
-	"encoding/json"
-
-	"github.com/jackc/pgx/v5"
-
-	"turnstone/protocol"
-)
-
 // SecurityEvent is the type of an audit entry.
 type SecurityEvent string
 
@@ -45,28 +36,3 @@ const (
 	EventOriginRefused    SecurityEvent = "request.origin_refused"
 	EventNotFound         SecurityEvent = "request.not_found"
 )
-
-// Requester identifies the request that caused an entry. It holds no content of the request.
-type Requester struct {
-	RequestID string
-	Address   string // network prefix only
-}
-
-// AppendAuditSQL appends an entry to the hash chain of an account.
-const AppendAuditSQL = `select audit_append($1, $2, $3, $4, $5, $6)`
-
-// Queue adds the statement that appends an entry, so that it is stored with the rest of the batch.
-func (r Requester) Queue(batch *pgx.Batch, account protocol.AccountID, event SecurityEvent, session *protocol.SessionID) {
-	batch.Queue(AppendAuditSQL, account, string(event), session, r.RequestID, r.Address, []byte("{}"))
-}
-
-// Record appends a single entry. account is pg.NoAccount if no account is known; detail has identifiers and counts
-// only.
-func (s *Log) Record(ctx context.Context, account protocol.AccountID, event SecurityEvent, session *protocol.SessionID, detail map[string]any, by Requester) error {
-	text, err := json.Marshal(detail)
-	if err != nil || detail == nil {
-		text = []byte("{}")
-	}
-	_, err = s.db.Exec(ctx, account, AppendAuditSQL, account, string(event), session, by.RequestID, by.Address, text)
-	return err
-}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -19,6 +20,31 @@ type Log struct{ db *pg.DB }
 
 // New returns a store without state in memory.
 func New(db *pg.DB) *Log { return &Log{db} }
+
+// Requester identifies the request that caused an entry. It holds no content of the request.
+type Requester struct {
+	RequestID string
+	Address   string // network prefix only
+}
+
+// AppendAuditSQL appends an entry to the hash chain of an account.
+const AppendAuditSQL = `select audit_append($1, $2, $3, $4, $5, $6)`
+
+// Queue adds the statement that appends an entry, so that it is stored with the rest of the batch.
+func (r Requester) Queue(batch *pgx.Batch, account protocol.AccountID, event SecurityEvent, session *protocol.SessionID) {
+	batch.Queue(AppendAuditSQL, account, string(event), session, r.RequestID, r.Address, []byte("{}"))
+}
+
+// Record appends a single entry. account is pg.NoAccount if no account is known; detail has identifiers and counts
+// only.
+func (s *Log) Record(ctx context.Context, account protocol.AccountID, event SecurityEvent, session *protocol.SessionID, detail map[string]any, by Requester) error {
+	text, err := json.Marshal(detail)
+	if err != nil || detail == nil {
+		text = []byte("{}")
+	}
+	_, err = s.db.Exec(ctx, account, AppendAuditSQL, account, string(event), session, by.RequestID, by.Address, text)
+	return err
+}
 
 const verifyAuditSQL = `select audit_verify($1)`
 

@@ -122,7 +122,7 @@ func (s *streamingMessages) store(m *streamingMessage) {
 	s.bytes += size - m.size
 	m.size, m.cachedCovers = size, covers
 	for s.recent.Len() > maxStreamingMessages || s.bytes > maxStreamingBytes {
-		s.drop(s.recent.Back().Value.(*streamingMessage)) //nolint:forcetypeassert // nothing else is in the list
+		s.drop(s.recent.Back().Value.(*streamingMessage)) // nothing else is in the list
 	}
 }
 

@@ -46,10 +46,10 @@ func (s *Store) content(ctx context.Context, account protocol.AccountID, file *p
 	from, err := s.files.Open(ctx, account, file.FileID, 0, file.Size)
 	switch code := protocol.CodeOf(err); {
 	case code == protocol.CodeNotFound:
-		return nil, nil //nolint:nilnil // it has no path
+		return nil, nil // it has no path
 	case code == protocol.CodeUnavailable:
 		s.db.Log.Warn("a file is missing in an export", zap.Stringer("file", file.FileID), zap.Error(err))
-		return nil, nil //nolint:nilnil // it has no path
+		return nil, nil // it has no path
 	case err != nil:
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Store) content(ctx context.Context, account protocol.AccountID, file *p
 	}
 	if n < file.Size {
 		s.db.Log.Error("a file is cut in an export", zap.Stringer("file", file.FileID))
-		return nil, nil //nolint:nilnil // the list names no path, although the archive has a part
+		return nil, nil // the list names no path, although the archive has a part
 	}
 	return &path, nil
 }

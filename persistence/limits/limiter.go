@@ -250,11 +250,11 @@ func (b *localBuckets) bucket(key string, limit rate.Limit, burst int) *rate.Lim
 	defer b.mu.Unlock()
 	if element, ok := b.byKey[key]; ok {
 		b.order.MoveToFront(element)
-		return element.Value.(*localBucket).limiter //nolint:forcetypeassert // the list holds nothing else
+		return element.Value.(*localBucket).limiter // the list holds nothing else
 	}
 	if b.order.Len() >= b.most {
 		oldest := b.order.Back()
-		delete(b.byKey, b.order.Remove(oldest).(*localBucket).key) //nolint:forcetypeassert // the list holds nothing else
+		delete(b.byKey, b.order.Remove(oldest).(*localBucket).key) // the list holds nothing else
 	}
 	fresh := &localBucket{key: key, limiter: rate.NewLimiter(limit, burst)}
 	b.byKey[key] = b.order.PushFront(fresh)

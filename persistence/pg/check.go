@@ -75,7 +75,7 @@ func wrongLogin(login, problem, attribute string) error {
 
 // connectFailure explains why the connection of check failed.
 func connectFailure(ctx context.Context, err error, config *pgx.ConnConfig) error {
-	if IsState(err, "22023", "42501", "42704") { // the role parameter of the connection was refused
+	if IsState(err, stateInvalidParameter, stateNoPrivilege, stateUndefinedObject) { // the role parameter of the connection was refused
 		return MembershipError(ctx, config, AppRole, err)
 	}
 	return refusedConnection(err, config, loginAttributes)

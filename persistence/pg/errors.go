@@ -33,6 +33,17 @@ const (
 	stateUndefinedTable = "42P01"
 
 	stateInvalidParameter = "22023"
+	stateUndefinedObject  = "42704"
+
+	// Postgres refuses a connection.
+	stateNoPassword  = "28P01"
+	stateNoRole      = "28000"
+	stateNoDatabase  = "3D000"
+	stateNoPrivilege = "42501"
+
+	// Another process has created the same in the meantime.
+	stateDuplicateObject   = "42710"
+	stateDuplicateDatabase = "42P04"
 )
 
 // sqlStates maps SQLSTATEs to error codes. The whole state is looked up first, then its class. A state that is not

@@ -201,5 +201,5 @@ func Provision(ctx context.Context, superuserURL, database, owner, login string)
 
 func alreadyExists(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "42P04" || pg.Code == stateUnique)
+	return errors.As(err, &pg) && (pg.Code == stateDuplicateObject || pg.Code == stateDuplicateDatabase || pg.Code == stateUnique)
 }

@@ -50,14 +50,6 @@ func SetupErrors(err error) []*SetupError {
 
 const migrateCommand = "TURNSTONE_MIGRATE_DATABASE_URL=<as the owner> DATABASE_URL=<as the login role> turnstone migrate"
 
-// SQLSTATEs with which Postgres refuses a connection.
-const (
-	stateNoPassword = "28P01"
-	stateNoRole     = "28000"
-	stateNoDatabase = "3D000"
-	stateNoSchema   = "42501" // insufficient_privilege
-)
-
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -276,7 +268,7 @@ var deniedRelation = regexp.MustCompile(`^permission denied for (table|relation|
 // run.
 func MissingGrant(err error, role string) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != stateNoSchema {
+	if !errors.As(err, &pg) || pg.Code != stateNoPrivilege {
 		return err
 	}
 	match := deniedRelation.FindStringSubmatch(pg.Message)

@@ -31,7 +31,7 @@ const renameSQL = `
 func (s *Store) Rename(ctx context.Context, account protocol.AccountID, change *Change, name string) (*protocol.Project, error) {
 	return s.change(ctx, account, change, func(p *protocol.Project) (*edit, error) {
 		if p.Name == name && p.State != protocol.ProjectDeleted {
-			return nil, nil //nolint:nilnil // nothing changes
+			return nil, nil // nothing changes
 		}
 		return &edit{sql: renameSQL, args: pgx.NamedArgs{"name": name}, kind: protocol.WorkProjectRenamed}, refuse(p)
 	})
@@ -102,7 +102,7 @@ func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, cha
 		case p.State == protocol.ProjectDeleted:
 			return nil, refuse(p)
 		case archived == (p.State == protocol.ProjectArchived):
-			return nil, nil //nolint:nilnil // nothing changes
+			return nil, nil // nothing changes
 		}
 		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind, then: holdQueuesSQL}
 		if archived {

@@ -192,7 +192,7 @@ func (v *vector) add(tokens []words.Token) {
 		case words.IsForm(t.Text): // no phrase has it, so it needs no positions
 			v.positions[t.Text] = nil
 		case len(known) < maxPositions:
-			v.positions[t.Text] = append(known, uint16(min(t.At+1, maxPosition-1))) //nolint:gosec // it is below maxPosition
+			v.positions[t.Text] = append(known, uint16(min(t.At+1, maxPosition-1))) // it is below maxPosition
 			v.size += 2
 		}
 	}

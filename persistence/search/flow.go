@@ -13,7 +13,7 @@ import (
 // flow is a text that is tokenized piece by piece, so that its size does not matter. Its parts are joined by
 // partSeparator. The memory of a flow is that of the tokens that its consumer keeps.
 type flow struct {
-	ctx     context.Context //nolint:containedctx // of the call that reads the text
+	ctx     context.Context // of the call that reads the text
 	t       words.Tokenizer
 	consume func(normalized []byte, end bool) error // takes t.Tokens after each piece, and once at the end
 

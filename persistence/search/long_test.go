@@ -32,7 +32,7 @@ func allocated(do func()) int {
 	runtime.ReadMemStats(&before)
 	do()
 	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // it is small
+	return int(after.TotalAlloc - before.TotalAlloc) // it is small
 }
 
 func TestLongTextsAreFoundInBoundedMemory(t *testing.T) {

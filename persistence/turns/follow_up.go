@@ -116,7 +116,7 @@ func startQueued(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, queue *turnlo
 	f.liveTurns, f.conversation.live = f.liveTurns-ending, nil
 	does, plan, refused := decide(next.Start, &f, on.MaxLiveTurns)
 	if refused != nil || does != startsTurn {
-		return nil, nil //nolint:nilerr // the turn waits
+		return nil, nil // the turn waits
 	}
 	plan.turn, plan.followUp = protocol.NewTurnID(), &item.FollowUpID
 	row, err := plan.begin(on)

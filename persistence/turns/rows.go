@@ -270,7 +270,7 @@ func queueNewTurns(batch *pgx.Batch, rows []*turnRow) {
 // routingText encodes how auto chose the profile; nil if the user chose it.
 func routingText(routing *protocol.TurnRouting) (*string, error) {
 	if routing.Intelligence.Requested != protocol.ProfileAuto {
-		return nil, nil //nolint:nilnil // the column is null
+		return nil, nil // the column is null
 	}
 	text, err := pg.JSONText(protocol.MessageRouting{
 		Requested: routing.Intelligence.Requested, Resolved: routing.Intelligence.Resolved, Reason: routing.Reason,

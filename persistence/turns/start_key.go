@@ -189,7 +189,7 @@ func (t *Store) storedSteering(ctx context.Context, account protocol.AccountID, 
 	}
 	receipt := found[0].receipt(*row.TurnID)
 	if receipt == nil { // StartTurn decides whether the turn still accepts the input
-		return nil, nil //nolint:nilnil // the earlier start did nothing
+		return nil, nil // the earlier start did nothing
 	}
 	return &turnlog.StoredStart{Receipt: receipt}, row.Matches(key)
 }

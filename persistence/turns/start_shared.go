@@ -33,7 +33,7 @@ func shareable(start *turnlog.Start) bool {
 // sharedStart is a start that waits for its group.
 type sharedStart struct {
 	request
-	ctx   context.Context //nolint:containedctx // of the caller that waits; used if the start is alone in its group
+	ctx   context.Context // of the caller that waits; used if the start is alone in its group
 	taken chan struct{}   // closed when its group starts
 	done  chan struct{}   // closed when the start is decided
 	// Set before done is closed.

@@ -104,8 +104,8 @@ func digitOf(c rune) (digit rune, is bool) {
 		}
 	}
 	for _, r := range unicode.Nd.R32 {
-		if lo := rune(r.Lo); lo <= c && c <= rune(r.Hi) { //nolint:gosec // a code point
-			return '0' + (c-lo)%10, true //nolint:gosec // below 10
+		if lo := rune(r.Lo); lo <= c && c <= rune(r.Hi) { // a code point
+			return '0' + (c-lo)%10, true // below 10
 		}
 	}
 	return 0, false

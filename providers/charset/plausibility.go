@@ -33,7 +33,7 @@ func plausibility(text string, raw []byte, name string) float64 {
 // isOdd reports whether a character outside of ASCII seldom follows another one.
 func isOdd(before, r rune) bool {
 	switch {
-	case unicode.Is(unicode.Mn, r) && !isLetter(before): // it stands over a letter
+	case unicode.Is(unicode.Mn, r) && !isLetter(before): // it is a mark of a letter
 		return true
 	case unicode.Is(unicode.Katakana, r) && r >= 0xFF61: // half as wide as others, for old screens
 		return true

@@ -73,7 +73,7 @@ func (p *Program) startIn(namespaces uintptr, stdin *os.File, arguments []string
 		return nil, fmt.Errorf("starting a child: %w", err)
 	}
 	c := &Process{Output: output, watched: make(chan struct{})}
-	c.cmd = exec.Command(p.command[0], append(append([]string{}, p.command[1:]...), arguments...)...) //nolint:gosec,noctx // Watch ends it
+	c.cmd = exec.Command(p.command[0], append(append([]string{}, p.command[1:]...), arguments...)...) // Watch ends it
 	c.cmd.Env = []string{}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, print, &c.errors
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}

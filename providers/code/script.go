@@ -54,7 +54,7 @@ func execute(task *Task, printed *output) (failed *failure) {
 
 // prepare makes the runtime deterministic, and adds the functions of the prelude and the files.
 func (s *script) prepare(task *Task) error {
-	random := rand.New(rand.NewPCG(task.Seed, 0)) //nolint:gosec // the same task gets the same numbers
+	random := rand.New(rand.NewPCG(task.Seed, 0)) // the same task gets the same numbers
 	s.vm.SetRandSource(random.Float64)
 	s.vm.SetTimeSource(func() time.Time { return task.Now })
 	s.vm.SetMaxCallStackSize(maxCalls)

@@ -179,7 +179,7 @@ func ticks(low, high float64) (values []float64) {
 	return values
 }
 
-// drawBars draws the bars of a series beside those of the others.
+// drawBars draws the bars of a series next to those of the others.
 func (d *drawing) drawBars(of int) {
 	place := (width - marginLeft - marginRight) / float64(len(d.names))
 	bar := place * 0.8 / float64(len(d.Series))

@@ -49,7 +49,7 @@ func Child(stdin *os.File, stdout io.Writer, task Task, argument, reader string)
 		// signal ignored, which exec keeps, the write fails, and the program continues.
 		signal.Ignore(unix.SIGXFSZ)
 		limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d || exit 4; OMP_THREAD_LIMIT=1 exec "$0" "$@"`, maxReaderSize>>10), reader}
-		return syscall.Exec("/bin/sh", append(limited, programArguments(task, argument)...), nil) //nolint:gosec // Extractor names the program
+		return syscall.Exec("/bin/sh", append(limited, programArguments(task, argument)...), nil) // Extractor names the program
 	}
 	if err := child.Restrict(maxCPU, child.MaxAddresses); err != nil {
 		return err
@@ -80,5 +80,5 @@ func become(program, source string) error {
 	if err := child.RestrictWriting(maxConversion, maxUnpacked); err != nil {
 		return err
 	}
-	return syscall.Exec(program, append([]string{program}, convertArguments(source)...), []string{"HOME=" + filepath.Dir(source), "PATH=/usr/bin:/bin"}) //nolint:gosec // Extractor names the program
+	return syscall.Exec(program, append([]string{program}, convertArguments(source)...), []string{"HOME=" + filepath.Dir(source), "PATH=/usr/bin:/bin"}) // Extractor names the program
 }

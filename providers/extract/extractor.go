@@ -104,7 +104,7 @@ func (e *Extractor) read(ctx context.Context, task Task, of io.Reader, mediaType
 	if mediaType == pdf {
 		var err error
 		if reader, err = exec.LookPath(pdftotext); err != nil {
-			return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil //nolint:nilerr // it is the result
+			return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil // it is the result
 		}
 	}
 	slots := e.lanes[task].slots
@@ -155,7 +155,7 @@ func (e *Extractor) readHEIF(ctx context.Context, of *os.File, recognizing func(
 	case !isInstalled:
 		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextNoReader}, nil
 	case err != nil || len(decoded) == 0:
-		return failed(errDamaged), nil //nolint:nilerr // it is the result
+		return failed(errDamaged), nil // it is the result
 	}
 	const decodedType = "image/png"
 	spool, err := child.Spool(bytes.NewReader(decoded))

@@ -245,7 +245,7 @@ func (m *mailReader) attachment(name, mediaType string, body []byte, label strin
 		inner, err := outlookStreams(m.text, content{bytes.NewReader(body), int64(len(body))})
 		if err != nil {
 			m.note(protocol.NoteUnreadMembers, 1)
-			return nil //nolint:nilerr // it is noted
+			return nil // it is noted
 		}
 		return m.outlook(inner, depth+1)
 	case isDocument:

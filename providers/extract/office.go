@@ -65,11 +65,11 @@ func (e *Extractor) readOldOffice(ctx context.Context, of *os.File, mediaType st
 	const notFollowed = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // it may be a link or a pipe
 	converted, err := os.OpenFile(filepath.Join(folder, "document."+as.to), os.O_RDONLY|notFollowed, 0)
 	if err != nil {
-		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}, nil //nolint:nilerr // it is the result
+		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}, nil // it is the result
 	}
 	defer func() { _ = converted.Close() }() // it was only read
 	if info, err := converted.Stat(); err != nil || !info.Mode().IsRegular() {
-		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}, nil //nolint:nilerr // it is the result
+		return &protocol.Extraction{State: protocol.TextFailed, Reason: protocol.TextUnreadable}, nil // it is the result
 	}
 	return e.run(ctx, converted, ReadText, as.mediaType, "")
 }

@@ -234,7 +234,7 @@ func sentAt(fixed []byte) string {
 				continue
 			}
 			if ticks := binary.LittleEndian.Uint64(fixed[at+8:]); ticks > epoch && ticks < epoch*3 {
-				times[binary.LittleEndian.Uint16(fixed[at+2:])] = time.Unix(int64((ticks-epoch)/1e7), 0).UTC() //nolint:gosec // bounded above
+				times[binary.LittleEndian.Uint16(fixed[at+2:])] = time.Unix(int64((ticks-epoch)/1e7), 0).UTC() // bounded above
 			}
 		}
 		for _, id := range []uint16{propertySentAt, propertyReceivedAt} {

@@ -63,7 +63,7 @@ func dataFor(language string, installed []string) string {
 
 // installedData returns the languages whose data tesseract finds.
 func installedData(ctx context.Context, program string) []string {
-	printed, err := exec.CommandContext(ctx, program, "--list-langs").Output() //nolint:gosec // found by name
+	printed, err := exec.CommandContext(ctx, program, "--list-langs").Output() // found by name
 	if err != nil {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (e *Extractor) decodeHEIF(ctx context.Context, of *os.File) (png []byte, is
 			return nil, true, err
 		}
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // the links have no secret
+	if err := os.Chmod(folder, 0o755); err != nil { // the links have no secret
 		return nil, true, err
 	}
 	png, err = e.printed(ctx, of, decodeHEIF, filepath.Join(folder, "picture.png"), program, maxDecoded)

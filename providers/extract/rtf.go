@@ -172,7 +172,7 @@ func (r *rtfReader) word(word string, number int, hasNumber bool) error {
 		if len(r.bytes) > 0 { // not between the halves of a character
 			r.flushBytes()
 		}
-		r.units = append(r.units, uint16(number)) //nolint:gosec // it is signed
+		r.units = append(r.units, uint16(number)) // it is signed
 		r.toSkip = r.state.skip
 	case "fonttbl":
 		r.flushBytes()

@@ -38,7 +38,7 @@ func chunksIn(raw []byte) (all []riffChunk) {
 }
 
 func (c riffChunk) encoded() []byte {
-	raw := append(binary.LittleEndian.AppendUint32([]byte(c.name), uint32(len(c.body))), c.body...) //nolint:gosec // it had this size
+	raw := append(binary.LittleEndian.AppendUint32([]byte(c.name), uint32(len(c.body))), c.body...) // it had this size
 	if len(c.body)%2 == 1 {
 		raw = append(raw, 0)
 	}
@@ -84,7 +84,7 @@ func firstFrame(frame []byte) (image.Image, error) {
 		header := riffChunk{"VP8X", append([]byte{alpha, 0, 0, 0}, frame[6:12]...)}
 		body = append(header.encoded(), body...)
 	}
-	whole := append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body)+4)), "WEBP"...) //nolint:gosec // smaller than the content
+	whole := append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body)+4)), "WEBP"...) // smaller than the content
 	whole = append(whole, body...)
 	header, err := webp.DecodeConfig(bytes.NewReader(whole))
 	if err != nil || header.Width*header.Height > maxPixels {

@@ -123,7 +123,7 @@ func isLoopback(host string) bool {
 // trusted returns the certificates of the system with those of a file; nil: only those of the system.
 func trusted(file string) (*x509.CertPool, error) {
 	if file == "" {
-		return nil, nil //nolint:nilnil // the default of a tls.Config
+		return nil, nil // the default of a tls.Config
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

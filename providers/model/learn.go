@@ -222,7 +222,7 @@ func (c *Client) encode(model string, body any) ([]byte, error) {
 	if known != nil {
 		fields = known.apply(fields)
 	}
-	return json.Marshal(fields) //nolint:wrapcheck // cannot fail: Extra was read from JSON
+	return json.Marshal(fields) // cannot fail: Extra was read from JSON
 }
 
 // apply changes a body to what the provider accepts.

@@ -77,7 +77,7 @@ func TestThoughtsAreSeparatedFromTheText(t *testing.T) {
 }
 
 func TestThoughtsAreTheSameHoweverTheyAreCut(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in every run
+	random := rand.New(rand.NewPCG(1, 2)) // the same texts in every run
 	words := []string{
 		"<think>", "</think>", "\n", " ", "a", "```", "`", "~~~", "</", "think", ">", "<Thinking>", "</THINKING>", "</reasoning>", ".", "é", "\r\n", "\ufeff", "[THINK]", "[/THINK]", "[",
 		"◁think▷", "◁/think▷", "\"", "“", "”", "```go\n", "\n```\n", "<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant", "<|return|>", "<seed:think>", "</seed:think>",

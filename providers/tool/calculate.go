@@ -63,7 +63,7 @@ func (Calculate) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, e
 
 // arithmetic is a recursive-descent parser that evaluates while it parses.
 type arithmetic struct {
-	ctx  context.Context //nolint:containedctx // of the call that evaluates
+	ctx  context.Context // of the call that evaluates
 	rest string
 }
 

@@ -83,7 +83,7 @@ func TestCalculateHasBoundedMemory(t *testing.T) {
 
 // canceledAfter is a context that ends when it was asked a number of times.
 type canceledAfter struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context // it is one
 	left            int
 }
 

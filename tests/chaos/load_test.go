@@ -196,7 +196,7 @@ func (l *load) drain(s *sitetest.Stream, stop func(), after *int64, seen func(si
 		case errors.Is(err, io.EOF) && s.Finished():
 			return true, nil
 		case err != nil:
-			return false, nil //nolint:nilerr // the connection was cut: the caller reconnects
+			return false, nil // the connection was cut: the caller reconnects
 		}
 		quiet.Reset(silence)
 		*after = e.Sequence

@@ -97,7 +97,7 @@ func followFor(ctx context.Context, viaLink *sitetest.User, turn string, after *
 	defer cancel()
 	s, refused, err := viaLink.Follow(ctx, turn, *after, "")
 	if err != nil || refused != nil {
-		return false, nil //nolint:nilerr // any response is possible over a broken link
+		return false, nil // any response is possible over a broken link
 	}
 	defer s.Close()
 	err = s.Drain(nil)

@@ -289,7 +289,7 @@ func (p *page) send(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(2*len(body)))
 	case reset:
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // the listener is one of TCP
+			_ = conn.(*net.TCPConn).SetLinger(0) // the listener is one of TCP
 			_ = conn.Close()
 		}
 		return

@@ -69,7 +69,7 @@ func Models(config *settings.Config, log *zap.Logger) (*settings.Models, *open.R
 // Mail returns the client of the configured mail server; nil: none is configured.
 func Mail(config *settings.Config) (*mail.Client, error) {
 	if config.Mail.URL == "" {
-		return nil, nil //nolint:nilnil // the service works without it
+		return nil, nil // the service works without it
 	}
 	return mail.New(mail.Options{URL: config.Mail.URL, From: config.Mail.From, CAFile: config.Mail.CAFile})
 }

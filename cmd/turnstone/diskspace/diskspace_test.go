@@ -24,7 +24,7 @@ type startedTurns struct {
 
 func (s *startedTurns) StartTurn(context.Context, *turnlog.Start) (*turnlog.StartResult, error) {
 	s.count++
-	return nil, nil //nolint:nilnil // the caller ignores the result
+	return nil, nil // the caller ignores the result
 }
 
 func TestNoTurnBeginsWhileTheDiskIsNearlyFull(t *testing.T) {

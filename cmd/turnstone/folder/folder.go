@@ -73,7 +73,7 @@ func (f *Folder) Predecessor() (*protocol.NodeID, error) {
 	}
 	id, err := uuid.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, nil //nolint:nilerr // an incomplete file: other nodes detect the end of that node by its expired lease
+		return nil, nil // an incomplete file: other nodes detect the end of that node by its expired lease
 	}
 	node := protocol.NodeID(id)
 	return &node, nil

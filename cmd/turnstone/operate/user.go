@@ -91,7 +91,7 @@ func (c *userList) Run(ctx context.Context, p *Program) error {
 		}
 	}
 	return p.WithDatabase(ctx, func(db *persistence.Stores) error {
-		more, err := users.List(ctx, db, p.Stdout, after, int(c.Limit), c.JSON) //nolint:gosec // a limit that overflows is negative and means all
+		more, err := users.List(ctx, db, p.Stdout, after, int(c.Limit), c.JSON) // a limit that overflows is negative and means all
 		if err == nil && more != nil {
 			_, err = fmt.Fprintf(p.Stderr, "There are more accounts: --after %s\n", more)
 		}

@@ -75,7 +75,7 @@ func (u *User) readResearch(ctx context.Context, from *client.Client, task strin
 			return false, err
 		}
 		if err != nil {
-			return false, nil //nolint:nilerr // the connection was cut
+			return false, nil // the connection was cut
 		}
 		*after = e.Sequence
 		if err := u.Witness.Saw(task, e.Sequence, e.Data, time.Now()); err != nil {

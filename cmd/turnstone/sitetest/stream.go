@@ -191,7 +191,7 @@ func (s *Stream) Drain(seen func(Event)) error {
 			return err
 		}
 		if err != nil {
-			return nil //nolint:nilerr // the connection was cut: the caller reconnects
+			return nil // the connection was cut: the caller reconnects
 		}
 		if seen != nil {
 			seen(e)

@@ -40,7 +40,7 @@ func List(ctx context.Context, db *persistence.Stores, to io.Writer, after proto
 			}
 		}
 		if !full {
-			return nil, nil //nolint:nilnil // there are no further accounts
+			return nil, nil // there are no further accounts
 		}
 		after, printed = page[len(page)-1].AccountID, printed+size
 		if printed == limit {

@@ -231,7 +231,7 @@ func (a *assets) file(u *unpacking, of *asset, now time.Time) *File {
 		name = base
 	}
 	f := &File{
-		ID: of.id, Name: clipRunes(path.Base(name), longName), MediaType: filetype.ByName(name), Size: int64(of.UncompressedSize64), //nolint:gosec // compared below
+		ID: of.id, Name: clipRunes(path.Base(name), longName), MediaType: filetype.ByName(name), Size: int64(of.UncompressedSize64), // compared below
 		Version: 1, Listed: true, CreatedAt: now,
 	}
 	if f.MediaType == "" {

@@ -35,10 +35,10 @@ func checkDirectory(from io.ReaderAt, size int64) error {
 		}
 		var end [56]byte
 		offset := binary.LittleEndian.Uint64(tail[at-locator+8:])
-		if offset > uint64(size) { //nolint:gosec // a size is not negative
+		if offset > uint64(size) { // a size is not negative
 			return errEnd
 		}
-		if _, err := from.ReadAt(end[:], int64(offset)); err != nil { //nolint:gosec // below size
+		if _, err := from.ReadAt(end[:], int64(offset)); err != nil { // below size
 			return errEnd
 		}
 		if binary.LittleEndian.Uint64(end[count64At:]) > maxFiles {

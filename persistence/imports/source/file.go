@@ -334,7 +334,7 @@ func (u *unpacking) unpack(file *zip.File, to Handler, read func(io.Reader) erro
 		}
 		return to.Problem(protocol.ImportUnreadable, file.Name, "The file cannot be unpacked.", 1)
 	}
-	unpacked := &unpacker{from: content, left: u.left, packed: int64(file.CompressedSize64)} //nolint:gosec // below the size of the archive, or the file cannot be read
+	unpacked := &unpacker{from: content, left: u.left, packed: int64(file.CompressedSize64)} // below the size of the archive, or the file cannot be read
 	err = read(unpacked)
 	_ = content.Close() // the file was only read
 	if u.left -= unpacked.read; err == nil {

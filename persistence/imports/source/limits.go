@@ -197,7 +197,7 @@ func (l *limiter) validateEscape(c byte) {
 	if err != nil {
 		return // the decoder fails
 	}
-	if l.code = l.code<<bits | rune(digit); l.hex > 1 { //nolint:gosec // a digit
+	if l.code = l.code<<bits | rune(digit); l.hex > 1 { // a digit
 		return
 	}
 	const firstHigh, firstLow, afterLow = 0xd800, 0xdc00, 0xe000

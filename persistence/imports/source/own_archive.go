@@ -413,7 +413,7 @@ func (a *ownArchive) file(d *decoder) error {
 	if entry := a.files["files/"+f.ID.String()]; entry != nil {
 		a.used++
 		f.Listed = true
-		switch same := entry.UncompressedSize64 == uint64(f.Size); { //nolint:gosec // a size is positive
+		switch same := entry.UncompressedSize64 == uint64(f.Size); { // a size is positive
 		case same && f.Size > a.left:
 			f.OverLimit = true
 		case same:

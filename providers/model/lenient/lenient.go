@@ -20,7 +20,7 @@ func Decode(data []byte, value any) error {
 	if errors.As(err, &mismatch) {
 		return nil
 	}
-	return err //nolint:wrapcheck // the callers name the format
+	return err // the callers name the format
 }
 
 // Text is a member that contains text: a string, a number, or a list of parts with a text. Any other value is empty.

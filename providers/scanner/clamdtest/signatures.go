@@ -4,7 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/md5" //nolint:gosec // the format has it
+	"crypto/md5" // the format has it
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -35,7 +35,7 @@ func signatures(at time.Time) ([]byte, error) {
 	if err := errors.Join(append(failures, archive.Close(), compressed.Close())...); err != nil {
 		return nil, err
 	}
-	first := header(at, fmt.Sprintf("%x", md5.Sum(packed.Bytes()))) //nolint:gosec // the format has it
+	first := header(at, fmt.Sprintf("%x", md5.Sum(packed.Bytes()))) // the format has it
 	return append(fmt.Appendf(nil, "%-*s", headerSize, first), packed.Bytes()...), nil
 }
 

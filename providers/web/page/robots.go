@@ -103,7 +103,7 @@ func (c *robotsCache) get(server string, now time.Time) (robotsFile, bool) {
 	if !found {
 		return robotsFile{}, false
 	}
-	entry := element.Value.(*robotsEntry) //nolint:forcetypeassert // the list holds nothing else
+	entry := element.Value.(*robotsEntry) // the list holds nothing else
 	if now.After(entry.file.expires) {
 		return robotsFile{}, false
 	}
@@ -121,7 +121,7 @@ func (c *robotsCache) put(server string, file robotsFile) {
 	}
 	if c.order.Len() >= maxRobotsCache {
 		oldest := c.order.Back()
-		delete(c.byServer, c.order.Remove(oldest).(*robotsEntry).server) //nolint:forcetypeassert // the list holds nothing else
+		delete(c.byServer, c.order.Remove(oldest).(*robotsEntry).server) // the list holds nothing else
 	}
 	c.byServer[server] = c.order.PushFront(&robotsEntry{server, file})
 }

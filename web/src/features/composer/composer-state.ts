@@ -5,7 +5,7 @@ import type { ConversationPage } from "../../api/client";
 import { useOutbox } from "../../api/outbox";
 import { awaitsApproval, hasEnded } from "../../turn/fold";
 import { useLive, type LiveTurn } from "../../turn/live";
-import { useSteeringRequests } from "./stop";
+import { useSteeringRequests } from "./steering-requests";
 
 export interface ComposerState {
   /** The live turn; null: none. */

@@ -25,7 +25,7 @@ import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
 import { SendButton, StopButton } from "./send";
 import { lastReceivedSequence, useComposerState, type ComposerState } from "./composer-state";
-import { stopTurn } from "./stop";
+import { stopTurn } from "./steering-requests";
 import { ToolsMenu } from "./tools";
 import { TemporaryNotice, TemporaryToggle } from "./temporary";
 import { useChat, type Chat } from "./use-chat";

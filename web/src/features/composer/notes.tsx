@@ -5,7 +5,7 @@ import { formatSeconds } from "../../controls/countdown";
 import { deferred } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
 import { longestMessage } from "./text-limits";
-import { useSteeringRequests } from "./stop";
+import { useSteeringRequests } from "./steering-requests";
 
 const ApprovalNote = deferred(() => import("./approval-note").then((m) => m.ApprovalNote), { onFailure: () => {} });
 

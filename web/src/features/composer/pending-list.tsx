@@ -14,7 +14,7 @@ import type { LiveTurn } from "../../turn/live";
 import { useLocalization, type Localization } from "../../messages/localization";
 import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
 import { useComposerState } from "./composer-state";
-import { decideSteering, useSteeringRequests } from "./stop";
+import { decideSteering, useSteeringRequests } from "./steering-requests";
 import { focusComposer } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
 import { lengthOf, longestSteering } from "./text-limits";
