@@ -150,6 +150,9 @@ func (r *Reader[ID]) Next(ctx context.Context, _ <-chan time.Time) (frames []byt
 		return nil, r.ended, tail.ErrNone
 	}
 	r.cursor, r.ended = last, r.logs.Ends(frames)
+	r.logs.mu.Lock()
+	defer r.logs.mu.Unlock()
+	r.unread = true // the store returns a long log in parts
 	return frames, r.ended, nil
 }
 
