@@ -216,8 +216,8 @@ func (s *Memory) TurnHead(_ context.Context, account protocol.AccountID, turn pr
 	}
 	head := t.Head()
 	if t.Owner != nil {
-		lease, lives := s.Lease(*t.Owner)
-		head.OwnerDead, head.OwnerAddress = !lives, lease.Address
+		lease, alive := s.Lease(*t.Owner)
+		head.OwnerDead, head.OwnerAddress = !alive, lease.Address
 	}
 	return head, nil
 }
@@ -258,7 +258,7 @@ func (s *Memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 			continue
 		}
 		if t.Owner != nil {
-			if _, lives := s.Lease(*t.Owner); lives {
+			if _, alive := s.Lease(*t.Owner); alive {
 				continue
 			}
 		}

@@ -132,8 +132,8 @@ func (k errandKind) Claim(_ context.Context, limit int) ([]errandClaim, error) {
 		if row.owner == nil {
 			return true
 		}
-		_, lives := k.store.nodes.Lease(*row.owner)
-		return !lives
+		_, alive := k.store.nodes.Lease(*row.owner)
+		return !alive
 	}), nil
 }
 

@@ -77,7 +77,7 @@ func show(message *turnlog.HistoryMessage, number int, head *turnlog.FileHead, c
 	add(message, frame(number, &shown, body))
 }
 
-// NotesBeside returns what is said of a file of which a model gets pictures.
+// NotesBeside returns the notes on a file of which a model gets a number of pictures: they count the pages that it does not get.
 func NotesBeside(head *turnlog.FileHead, pictures int) []protocol.TextNote {
 	if head.Pictures < 2 {
 		return head.Notes

@@ -54,10 +54,10 @@ func PlanTexts(sizes []int, space int) []int {
 
 // Store reads files. Package persistence/files implements it.
 type Store interface {
-	// FileHeads returns what is known of files apart from their texts. Files that do not exist any more are absent.
+	// FileHeads returns files without their texts. Those that do not exist any more are absent.
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
-	// FilePictures returns at most most pictures of a file for a model, each of at most 512 KiB: one, or the first pages of a document of
-	// pictures. There is none any more if the file was deleted.
+	// FilePictures returns a file as pictures for a model: a picture itself, or the first pages of a document of pictures. It returns
+	// up to most of them, each of at most 512 KiB, and none if the file was deleted.
 	FilePictures(ctx context.Context, account protocol.AccountID, file protocol.FileID, most int) ([][]byte, error)
 	// FileContent returns the text of a file. It is empty if the file does not exist any more.
 	FileContent(ctx context.Context, account protocol.AccountID, file protocol.FileID) (text string, blocks []protocol.TextBlock, err error)

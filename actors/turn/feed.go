@@ -44,7 +44,7 @@ type modelOutput struct {
 	spaceFreed chan struct{} // guarded by mu: non-nil while the call waits for space; closed by take
 }
 
-// newModelOutput returns the feed of a model call whose output goes to the actor to.
+// newModelOutput returns the output of a model call, which goes to the actor to.
 func newModelOutput(h *Host, to *actor.PID, call int) *modelOutput {
 	return &modelOutput{
 		call: call, wake: func() { h.node.Runtime.Send(to, feedReady{}) }, pacer: h.pacer, actor: to,

@@ -30,7 +30,8 @@ func CutPage[T any](rows []T, limit int) (page []T, more bool, err error) {
 }
 
 // WithinPage returns a statement that sends the rows of a list only up to the first one that does not fit into PageBytes, for
-// CutPage. columns are those of the list that are sent, size is the length of a row in bytes, and order is that of the list.
+// CutPage. columns are those of the list that are sent, size is the length of a row in bytes, and order is that of the list. The
+// list has no columns named n, size and bytes.
 func WithinPage(list, columns, size, order string) string {
 	return `
 	select ` + columns + ` from (

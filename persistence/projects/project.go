@@ -99,7 +99,7 @@ func (s *Store) Named(ctx context.Context, account protocol.AccountID, name stri
 		return nil, fmt.Errorf("looking for a project by its name: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, nil // documented
+		return nil, nil
 	}
 	return &found[0], nil
 }

@@ -159,7 +159,7 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 	heir := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: heir}))
 	if of.claimed(heir) {
-		t.Fatal("claimed from a node that lives")
+		t.Fatal("claimed from a node that is alive")
 	}
 	old := of.claim
 	reclaimed, err := w.DB.Research.Reclaim(t.Context(), old, w.Node)

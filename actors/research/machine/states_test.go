@@ -35,7 +35,7 @@ func inState(t *testing.T, state protocol.ResearchState) *world {
 	return w
 }
 
-// written returns a running task whose report is written, and only has to be stored.
+// written returns a running task with a complete report that is not stored yet.
 func written(t *testing.T) *world {
 	t.Helper()
 	w := inState(t, protocol.ResearchRunning)
