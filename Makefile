@@ -107,7 +107,7 @@ crash: debian-test go ## run the crash tester for CRASH_FOR, and write its resul
 	go test -race -v ./tests/crash -run 'TestCrash$$' -count=1 -timeout 0 -args -crash.for=$(CRASH_FOR) -crash.seed=$(SEED) -crash.publish
 
 CHAOS_FOR ?= 3m
-CHAOS = go test -v ./tests/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.program=$(abspath bin/turnstone)
+CHAOS = go test -v ./tests/chaos -run 'TestCluster$$' -count=1 -timeout 0 -args -chaos.for=$(CHAOS_FOR) -chaos.seed=$(SEED) -chaos.program=$(abspath bin/turnstone)
 chaos: debian-test build ## run a cluster of three nodes, and kill, pause, drain and replace its nodes for CHAOS_FOR
 	$(CHAOS)
 

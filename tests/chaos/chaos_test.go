@@ -2,7 +2,8 @@ package chaos
 
 import (
 	"flag"
-	"maps"
+	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,24 +15,22 @@ import (
 
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clock"
 )
 
 var (
-	chaosFor   = flag.Duration("chaos.for", 0, "repeat the faults for this time; 0: once")
-	chaosNew   = flag.String("chaos.program", "", "path of the program that the nodes run; empty: built with the race detector")
+	chaosFor   = flag.Duration("chaos.for", 0, "repeat the faults for this time; 0: a deploy, a kill, a pause and one other fault")
+	chaosNew   = flag.String("chaos.program", "", "path of the program that the nodes run, whose times are judged; empty: built with the time limits of the tests")
 	chaosOld   = flag.String("chaos.old", "", "path of the program of an earlier commit, with which the nodes start and to which every second deploy returns; empty: the same program")
 	chaosTurns = flag.Int("chaos.turns", 16, "live turns at the same time")
-)
-
-const (
-	pauseOfNode = 15 * time.Second
-	joinRounds  = 3 // rounds of a new node, in which it moves no turn
+	chaosSeed  = flag.Uint64("chaos.seed", 0, "seed of every fault and of every choice of a client; 0: random")
 )
 
 // run is one run of TestCluster.
 type run struct {
 	*site
 	*load
+	random  *rand.Rand
 	figures map[string]*figure
 }
 
@@ -42,6 +41,11 @@ type figure struct {
 }
 
 func TestCluster(t *testing.T) {
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
 	program := sitetest.Standard
 	if *chaosNew != "" {
 		program = sitetest.Prebuilt(*chaosNew)
@@ -51,7 +55,7 @@ func TestCluster(t *testing.T) {
 		programs[0] = sitetest.Prebuilt(*chaosOld)
 	}
 	s := newSite(t, programs[0])
-	r := &run{site: s, load: startLoad(t, s, *chaosTurns), figures: map[string]*figure{}}
+	r := &run{site: s, load: startLoad(t, s, *chaosTurns, seed), random: rand.New(rand.NewPCG(seed, 0)), figures: map[string]*figure{}}
 	r.warmUp()
 	if *chaosOld != "" {
 		s.site.Build = program
@@ -64,10 +68,7 @@ func TestCluster(t *testing.T) {
 			n.program = programs[(round+1)%2]
 			r.drain("rolling deploy", i)
 			if i == 0 {
-				victim := r.busiest()
-				r.kill(victim)
-				r.stopped((victim + 1) % nodeCount)
-				r.drain("drain", (victim+2)%nodeCount)
+				r.inject()
 			}
 		}
 		if failed := r.failures(); len(failed) > 0 {
@@ -78,9 +79,41 @@ func TestCluster(t *testing.T) {
 	for _, failed := range r.failures() {
 		t.Error(failed)
 	}
-	r.checkLogs()
+	r.awaitRest()
+	for _, w := range r.writers {
+		w.awaitFeed(t)
+	}
 	r.checkTurns()
+	r.checkStored()
 	r.report(time.Since(began))
+	if *chaosNew != "" {
+		r.checkTimes()
+	}
+}
+
+// faults are what happens to the nodes, except for deploys. A short run has the first two and one of the others.
+var faults = []func(*run){
+	func(r *run) { r.kill(r.busiest()) },
+	func(r *run) { r.stop(r.busiest()) },
+	func(r *run) { r.drain("drain", r.busiest()) },
+	func(r *run) { r.killDuringDrain(r.busiest()) },
+	(*run).killTwo,
+	func(r *run) { r.stutter(r.busiest()) },
+	func(r *run) { r.withoutPostgres(r.busiest()) },
+	func(r *run) { r.withoutRedis(r.busiest()) },
+	func(r *run) { r.withoutPeers(r.busiest()) },
+}
+
+// inject injects the faults of a round, one after the other.
+func (r *run) inject() {
+	const always = 2
+	order := r.random.Perm(len(faults))
+	if *chaosFor == 0 {
+		order = []int{0, 1, always + r.random.IntN(len(faults)-always)}
+	}
+	for _, i := range order {
+		faults[i](r)
+	}
 }
 
 // warmUp waits until all turns are live, spread over the nodes.
@@ -113,13 +146,13 @@ func (r *run) busiest() (most int) {
 	return most
 }
 
-// during performs a fault and waits until every live turn of a node has continued. It returns the longest pause of each of
-// these turns, as its first reader saw it.
-func (r *run) during(kind string, id uuid.UUID, fault func()) {
+// during performs a fault and waits until every live turn of the nodes has continued. It records the longest pause of each of
+// these turns, as its readers saw it.
+func (r *run) during(kind string, fault func(), nodes ...uuid.UUID) {
 	r.t.Helper()
 	victims := map[string]bool{}
 	for _, turn := range r.liveTurns() {
-		if turn.Owner != nil && *turn.Owner == id {
+		if turn.Owner != nil && slices.Contains(nodes, *turn.Owner) {
 			victims[protocol.TurnID(turn.Turn).String()] = true
 		}
 	}
@@ -137,7 +170,26 @@ func (r *run) during(kind string, id uuid.UUID, fault func()) {
 		before[known] = known.last
 	}
 	r.mu.Unlock()
-	const more = 3 // events, so that the pause is over
+	r.proceed(kind, before)
+	f := r.figures[kind]
+	if f == nil {
+		f = &figure{}
+		r.figures[kind] = f
+	}
+	f.faults++
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for known := range before {
+		if known.approval == nil { // a turn that waits for its user has no events to show
+			f.pauses = append(f.pauses, known.gap)
+		}
+	}
+}
+
+// proceed waits until each turn has some more events than before, or has ended.
+func (r *run) proceed(kind string, before map[*record]int64) {
+	r.t.Helper()
+	const more = 3
 	err := r.await(sitetest.Within(r.t, sitetest.HangGuard), func() bool {
 		for known, last := range before {
 			if known.last < last+more && known.end == nil {
@@ -149,45 +201,63 @@ func (r *run) during(kind string, id uuid.UUID, fault func()) {
 	if err != nil {
 		r.t.Fatalf("%s: not all of %d turns have continued: %v", kind, len(before), err)
 	}
-	f := r.figures[kind]
-	if f == nil {
-		f = &figure{}
-		r.figures[kind] = f
-	}
-	f.faults++
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for known := range before {
-		f.pauses = append(f.pauses, known.gap)
-	}
 }
 
-// planned declares a fault to the ledgers of all accounts.
-func (r *run) planned() (over func()) {
-	var all []func()
-	for _, u := range r.users {
-		all = append(all, u.via[0].Ledger.Plan())
+// quiet waits until every live turn has continued, while no fault is planned: from now on, every refusal is a finding.
+func (r *run) quiet() {
+	r.t.Helper()
+	before := map[*record]int64{}
+	r.mu.Lock()
+	for _, known := range r.load.live {
+		before[known] = known.last
 	}
-	return func() {
-		for _, one := range all {
-			one()
-		}
-	}
+	r.mu.Unlock()
+	r.proceed("after the fault", before)
 }
 
 // kill kills a node. Its successor on the same data folder starts only when the other nodes have taken over its turns.
 func (r *run) kill(i int) {
 	r.t.Helper()
-	over := r.planned()
-	p, id := r.withdraw(i)
-	r.during("kill -9", id, p.Kill)
+	over := r.nodes[i].plan()
+	p, id := r.nodes[i].current()
+	r.during("kill -9", p.Kill, id)
 	r.join(i)
 	over()
+	r.quiet()
+}
+
+// killTwo kills two nodes at once. The third one takes over the turns of both.
+func (r *run) killTwo() {
+	r.t.Helper()
+	left := r.random.IntN(nodeCount)
+	var overs []func()
+	var processes []*sitetest.Process
+	var ids []uuid.UUID
+	var killed []int
+	for i, n := range r.nodes {
+		if i == left {
+			continue
+		}
+		overs = append(overs, n.plan())
+		p, id := n.current()
+		killed, processes, ids = append(killed, i), append(processes, p), append(ids, id)
+	}
+	r.during("two killed", func() {
+		for _, p := range processes {
+			p.Kill()
+		}
+	}, ids...)
+	for k, i := range killed {
+		r.join(i)
+		overs[k]()
+	}
+	r.quiet()
 }
 
 // join starts a node, and checks that it takes no turn from the others.
 func (r *run) join(i int) {
 	r.t.Helper()
+	const rounds = 3 // of the new node, in which it moves no turn
 	before := map[uuid.UUID]owned{}
 	for _, turn := range r.liveTurns() {
 		before[turn.Turn] = turn
@@ -195,99 +265,149 @@ func (r *run) join(i int) {
 	r.start(i)
 	_, id := r.nodes[i].current()
 	sitetest.Eventually(r.t, "the new node has completed some rounds", func() bool {
-		rounds := query(r.site, pgx.RowTo[int64], `select renewals from nodes where node_id = $1`, id)
-		return len(rounds) == 1 && rounds[0] >= joinRounds
+		done := query(r.site, pgx.RowTo[int64], `select renewals from nodes where node_id = $1`, id)
+		return len(done) == 1 && done[0] >= rounds
 	})
 	for _, turn := range r.liveTurns() {
 		was, known := before[turn.Turn]
-		if known && was.Owner != nil && (turn.Owner == nil || *turn.Owner != *was.Owner || turn.Epoch != was.Epoch) {
+		if known && was.Owner != nil && turn.Owner != nil && (*turn.Owner != *was.Owner || turn.Epoch != was.Epoch) {
 			r.t.Errorf("a node joined, and turn %s moved: %+v, then %+v", turn.Turn, was, turn)
 		}
 	}
 }
 
-// stopped pauses a node for so long that the others take over its turns. When it continues, it must notice and end.
-func (r *run) stopped(i int) {
+// stop pauses a node for so long that the others take over its turns. When it continues, it must notice and end.
+func (r *run) stop(i int) {
 	r.t.Helper()
-	over := r.planned()
-	p, id := r.withdraw(i)
-	resumed := time.After(pauseOfNode)
-	r.during("SIGSTOP 15 s", id, func() { r.signal(p, syscall.SIGSTOP) })
+	const stopped = 15 * time.Second
+	n := r.nodes[i]
+	over := n.plan()
+	p, id := n.current()
+	resumed := time.After(stopped)
+	r.during("SIGSTOP 15 s", func() {
+		p.Signal(syscall.SIGSTOP)
+		n.withdraw()
+	}, id)
 	<-resumed
-	r.signal(p, syscall.SIGCONT)
+	p.Signal(syscall.SIGCONT)
+	r.replaceDead(i)
+	over()
+	r.quiet()
+}
+
+// replaceDead waits until a node has noticed that the others have declared it dead, and starts its successor.
+func (r *run) replaceDead(i int) {
+	r.t.Helper()
+	p, _ := r.nodes[i].current()
 	p.Exit()
 	if !strings.Contains(p.Stderr(), "declared dead by others") {
-		r.t.Errorf("the node that was paused did not notice that it was declared dead")
+		r.t.Errorf("%s did not notice that it was declared dead", r.nodes[i].name)
 	}
 	r.join(i)
+}
+
+// stutter stops a node for half of the time. It may lose its turns or not, but it recovers.
+func (r *run) stutter(i int) {
+	r.t.Helper()
+	const steps, step = 40, 200 * time.Millisecond
+	over := r.nodes[i].plan()
+	p, id := r.nodes[i].current()
+	r.during("stopped half of the time", func() {
+		ticker := time.NewTicker(step)
+		defer ticker.Stop()
+		for n := range steps {
+			p.Signal([]syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}[n%2])
+			<-ticker.C
+		}
+		p.Signal(syscall.SIGCONT)
+	}, id)
+	if p.HasEnded() {
+		r.replaceDead(i)
+	}
 	over()
+	r.quiet()
+}
+
+// withoutPostgres cuts a node off from Postgres: nothing that it sends arrives. The others take over its turns.
+func (r *run) withoutPostgres(i int) {
+	r.t.Helper()
+	n := r.nodes[i]
+	over := n.plan()
+	_, id := n.current()
+	repair := n.postgres.Kill()
+	r.during("no Postgres", func() {}, id)
+	repair()
+	r.replaceDead(i)
+	over()
+	r.quiet()
+}
+
+// last lets a fault last for a while.
+func (r *run) last() { _ = clock.Sleep(r.t.Context(), 5*time.Second) } // the test has ended otherwise
+
+// withoutRedis cuts a node off from Redis: it refuses what it cannot limit, and its turns continue.
+func (r *run) withoutRedis(i int) {
+	r.t.Helper()
+	n := r.nodes[i]
+	over := n.plan()
+	_, id := n.current()
+	repair := n.redis.Kill()
+	r.during("no Redis", r.last, id)
+	repair()
+	sitetest.Eventually(r.t, n.name+" is ready again", func() bool { status, _ := sitetest.Readiness(r.t, n.internal); return status == http.StatusOK })
+	over()
+	r.quiet()
+}
+
+// withoutPeers cuts the connections of the other nodes to a node. Its turns continue, and so do the readers on other nodes; commands
+// that reach another node have to wait.
+func (r *run) withoutPeers(i int) {
+	r.t.Helper()
+	var overs []func()
+	for k, n := range r.nodes {
+		overs = append(overs, n.commands.Plan())
+		if k == i {
+			overs = append(overs, n.others.Plan())
+		}
+	}
+	_, id := r.nodes[i].current()
+	repair := r.nodes[i].peers.Kill()
+	r.during("not reached by its peers", r.last, id)
+	repair()
+	for _, over := range overs {
+		over()
+	}
+	r.quiet()
 }
 
 // drain replaces a node as a deploy does.
 func (r *run) drain(kind string, i int) {
 	r.t.Helper()
-	over := r.planned()
-	p, id := r.withdraw(i)
-	r.during(kind, id, func() {
-		r.signal(p, syscall.SIGTERM)
+	over := r.nodes[i].plan()
+	p, id := r.nodes[i].current()
+	r.during(kind, func() {
+		p.Signal(syscall.SIGTERM)
 		if code := p.Exit(); code != 0 {
 			r.t.Errorf("the drained node ended with %d", code)
 		}
-	})
+	}, id)
 	r.join(i)
 	over()
+	r.quiet()
 }
 
-// checkTurns compares the durable logs of all turns with what their clients saw and were told.
-func (r *run) checkTurns() {
-	if live := r.liveTurns(); len(live) > 0 {
-		r.t.Errorf("%d turns have not ended: %+v", len(live), live)
-	}
-	stale := query(r.site, pgx.RowTo[uuid.UUID], `
-		select distinct turn_id from (
-			select turn_id, epoch, max(epoch) over (partition by turn_id order by first_sequence) as newest from turn_events) e
-		where epoch < newest`)
-	if len(stale) > 0 {
-		r.t.Errorf("events of an earlier owner follow those of a later one in %v", stale)
-	}
-	for _, known := range r.all {
-		events := known.user.via[0].CheckTurn(r.t, known.turn, known.told...).Events
-		if known.counted != len(events) {
-			r.t.Errorf("%s has %d events, and its reader saw %d", known.turn, len(events), known.counted)
-		}
-	}
-}
-
-// report prints the figures, and checks that the run has proved something.
-func (r *run) report(took time.Duration) {
-	var commands, adopted int
-	for _, known := range r.all {
-		if len(known.told) > 0 {
-			commands++
-		}
-	}
-	adopted = len(query(r.site, pgx.RowTo[uuid.UUID], `select turn_id from turns where owner_epoch > 1`))
-	r.t.Logf("%s, %d nodes, %d live turns: %d turns ended, %d of them after a takeover, %d acknowledged commands",
-		took.Round(time.Second), nodeCount, r.turns, len(r.all), adopted, commands)
-	for _, kind := range slices.Sorted(maps.Keys(r.figures)) {
-		f := r.figures[kind]
-		slices.Sort(f.pauses)
-		r.t.Logf("%-15s %2d faults, %3d turns: pause p50 %s, p99 %s, max %s", kind, f.faults, len(f.pauses),
-			quantile(f.pauses, 0.5), quantile(f.pauses, 0.99), quantile(f.pauses, 1))
-		if len(f.pauses) == 0 {
-			r.t.Errorf("%s hit no turn", kind)
-		}
-	}
-	if adopted == 0 || commands == 0 || len(r.all) < 2*r.turns {
-		r.t.Error("the run is too small to prove something")
-	}
-}
-
-// quantile returns a quantile of sorted durations, to the millisecond.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	at := min(int(q*float64(len(sorted))), len(sorted)-1)
-	return sorted[at].Round(time.Millisecond)
+// killDuringDrain kills a node while it drains.
+func (r *run) killDuringDrain(i int) {
+	r.t.Helper()
+	over := r.nodes[i].plan()
+	p, id := r.nodes[i].current()
+	r.during("kill during a drain", func() {
+		p.Signal(syscall.SIGTERM)
+		p.AwaitLog("draining")
+		_ = clock.Sleep(r.t.Context(), time.Duration(r.random.Int64N(int64(time.Second)))) // the kill comes at any moment
+		p.Kill()
+	}, id)
+	r.join(i)
+	over()
+	r.quiet()
 }

@@ -3,14 +3,13 @@ package chaos
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/uuid"
@@ -18,6 +17,9 @@ import (
 
 	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/protocol/proxytest"
+	"turnstone/providers/embedded"
+	"turnstone/providers/embedded/embeddedtest"
 )
 
 const nodeCount = 3
@@ -27,18 +29,30 @@ type site struct {
 	t     *testing.T
 	site  *sitetest.Site
 	nodes [nodeCount]*node
+
+	superuser string // URL of the database
 }
 
-// node is a node of the cluster. Its process is replaced by the test; its addresses stay.
+// node is a node of the cluster. Its process is replaced by the test; its addresses stay. It reaches Postgres and Redis, and the
+// others reach it, through proxies of its own.
 type node struct {
-	base     string // of the API
-	settings []string
-	program  *sitetest.Build // that start runs
+	name, base, internal   string // base: of the API; internal: the address of the internal listener
+	settings               []string
+	program                *sitetest.Build // that start runs
+	postgres, redis, peers *proxytest.Proxy
+	// What clients met at this node, outside of its planned faults: commands to turns, and everything else.
+	commands, others *sitetest.Ledger
 
 	mu      sync.Mutex
 	process *sitetest.Process // guarded by mu
 	id      uuid.UUID         // guarded by mu: of the current process
 	usable  bool              // guarded by mu: clients may start requests on it
+}
+
+// plan declares a fault of the node before it happens.
+func (n *node) plan() (over func()) {
+	commands, others := n.commands.Plan(), n.others.Plan()
+	return func() { commands(); others() }
 }
 
 // newSite starts a cluster of nodes that run the given program, on a database with the schema of that program.
@@ -47,19 +61,34 @@ func newSite(t *testing.T, program *sitetest.Build) *site {
 	installation := sitetest.NewHosted(t)
 	installation.Build = program
 	s := &site{t: t, site: sitetest.NewSiteOf(t, installation, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_DRAIN_GRACE=500ms")}
-	certs := t.TempDir()
+	login, err := url.Parse(s.site.Login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.superuser = embeddedtest.Postgres(t).DSN(embedded.Superuser, strings.TrimPrefix(login.Path, "/"))
+	certs, socket := t.TempDir(), strings.TrimPrefix(embeddedtest.Redis(t).URL(), "unix://")
 	for i := range s.nodes {
 		name := "node-" + strconv.Itoa(i+1)
 		if _, err := cluster.Issue(cluster.Request{Folder: certs, Node: name, Days: 2}); err != nil {
 			t.Fatal(err)
 		}
-		public := sitetest.FreeAddress(t)
-		s.nodes[i] = &node{base: "http://" + public, program: program, settings: append(slices.Clone(s.site.Environment),
-			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_CONTENT_LISTEN=off",
-			"TURNSTONE_CLUSTER_LISTEN="+sitetest.FreeAddress(t), "TURNSTONE_FILES_DIR="+filepath.Join(s.site.Folder, "files"),
+		n := &node{
+			name: name, program: program, commands: sitetest.NewLedgerOf(t, name), others: sitetest.NewLedgerOf(t, name),
+			postgres: proxytest.New(t, sitetest.PostgresSocket(t, s.site.Login), proxytest.Options{}),
+			redis:    proxytest.New(t, socket, proxytest.Options{}),
+		}
+		public, inner := sitetest.FreeAddress(t), sitetest.FreeAddress(t)
+		n.peers = proxytest.New(t, inner, proxytest.Options{})
+		n.base, n.internal = "http://"+public, sitetest.FreeAddress(t)
+		n.settings = append(slices.Clone(s.site.Environment),
+			"DATABASE_URL="+sitetest.OverTCP(t, s.site.Login, n.postgres.Address), "REDIS_URL=redis://"+n.redis.Address+"/0",
+			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+n.internal,
+			"TURNSTONE_CONTENT_LISTEN=off", "TURNSTONE_FILES_DIR="+filepath.Join(s.site.Folder, "files"),
+			"TURNSTONE_CLUSTER_LISTEN="+inner, "TURNSTONE_CLUSTER_ADVERTISE="+n.peers.Address,
 			"TURNSTONE_CLUSTER_CA_FILE="+filepath.Join(certs, "ca.crt"),
 			"TURNSTONE_CLUSTER_CERT_FILE="+filepath.Join(certs, name+".crt"), "TURNSTONE_CLUSTER_KEY_FILE="+filepath.Join(certs, name+".key"),
-		)}
+		)
+		s.nodes[i] = n
 	}
 	for i := range s.nodes {
 		s.start(i)
@@ -72,6 +101,7 @@ func (s *site) start(i int) {
 	s.t.Helper()
 	n := s.nodes[i]
 	p := n.program.Start(s.t, n.settings, "serve")
+	s.t.Cleanup(func() { sitetest.CheckLog(s.t, p.Stderr()) })
 	p.AwaitLog("turnstone serves")
 	var id uuid.UUID
 	for line := range strings.Lines(p.Stderr()) {
@@ -88,22 +118,14 @@ func (s *site) start(i int) {
 	n.process, n.id, n.usable = p, id, true
 }
 
-// withdraw makes clients start their requests on other nodes, as a load balancer does. It returns the current process.
-func (s *site) withdraw(i int) (*sitetest.Process, uuid.UUID) {
-	n := s.nodes[i]
+// withdraw makes clients start their requests on other nodes, as a load balancer does.
+func (n *node) withdraw() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.usable = false
-	return n.process, n.id
 }
 
-// signal sends a signal to a node.
-func (s *site) signal(p *sitetest.Process, signal syscall.Signal) {
-	s.t.Helper()
-	p.Signal(signal)
-}
-
-// pick returns a usable node, other than one in not.
+// pick returns a usable node, other than one in not. At least two nodes are usable.
 func (s *site) pick(random *rand.Rand, not int) int {
 	for {
 		i := random.IntN(nodeCount)
@@ -114,14 +136,6 @@ func (s *site) pick(random *rand.Rand, not int) int {
 		if usable && i != not {
 			return i
 		}
-	}
-}
-
-// checkLogs searches the logs of all current processes for what no log may contain.
-func (s *site) checkLogs() {
-	for _, n := range s.nodes {
-		p, _ := n.current()
-		sitetest.CheckLog(s.t, p.Stderr())
 	}
 }
 
@@ -144,18 +158,15 @@ func (s *site) liveTurns() []owned {
 	return query(s, pgx.RowToStructByPos[owned], `select turn_id, owner, owner_epoch from turns where not terminal`)
 }
 
-// query reads rows of all accounts, under the role of the engine.
+// query reads rows of all accounts, as the superuser of the database.
 func query[T any](s *site, row pgx.RowToFunc[T], sql string, args ...any) []T {
 	s.t.Helper()
 	ctx := sitetest.Within(s.t, sitetest.HangGuard)
-	conn, err := pgx.Connect(ctx, s.site.Login)
+	conn, err := pgx.Connect(ctx, s.superuser)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "set role turnstone_engine"); err != nil {
-		s.t.Fatal(fmt.Errorf("reading as the engine: %w", err))
-	}
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
 		s.t.Fatal(err)

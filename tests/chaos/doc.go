@@ -1,17 +1,29 @@
-// Package chaos runs a cluster of three nodes under a steady load of live turns, and takes nodes away: kill -9, a pause of
-// 15 s, a drain, a node that joins, and a rolling deploy. The package contains only tests.
+// Package chaos runs a cluster of three nodes under a steady load, and takes nodes, or what they need, away. The package contains
+// only tests.
 //
-// TestCluster starts the built program three times, on one Postgres and one Redis. Every turn is started, steered,
-// cancelled and read through nodes that usually do not run it. A turn has two readers on different nodes. After each
-// fault, the test waits until every turn has continued, and measures the longest pause that a reader saw.
+// TestCluster starts the built program three times, on one Postgres and one Redis; each node reaches them, and is reached by the
+// others, through proxies of its own. Clients start, steer, cancel and queue turns, decide approvals (twice, on two nodes),
+// write titles, drafts, conversations and files, and read turns and the account feed, each time through a node that they choose
+// at random. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
 //
-// What it checks: every turn ends once, with contiguous events that are the same for all readers; every accepted input
-// is applied or returned once; a cancel that was acknowledged ends the turn; no event of an earlier owner follows one of a
-// later owner; a node that joins moves no turn; outside of the faults, callers get no error, and during them nothing but
-// 503 and broken connections. The pauses after a kill and of a drain have limits.
+// The faults: a rolling deploy, kill -9 of one and of two nodes, a kill during a drain, a pause of 15 s, a node that is stopped for half
+// of the time, and a node without Postgres, without Redis, or which its peers cannot reach. Their order and all choices of the
+// clients follow from a seed, which is printed.
 //
-// `make chaos` runs it for three minutes with the program as it is shipped, and prints its figures. `make test` runs it once
-// with the race detector, which takes about a minute.
-// `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by the current one,
-// the other faults happen while both run, and the next deploy returns to the old one.
+// What it checks, for the whole run:
+//   - Each node has a ledger. Only a node with a fault may refuse a request or break a connection: from just before the fault until its
+//     successor serves. Commands may be refused on all nodes while one cannot be reached. After each fault, every turn
+//     continues before the next one.
+//   - Every turn that was live on the node continues; the longest pause is measured.
+//   - A node that joins moves no turn. A node that was declared dead notices it and ends.
+//   - At rest, the database equals what the clients know: turns, items of queues, conversations and files each once, and no others; titles
+//     and drafts as acknowledged; logs contiguous, with one end, the same bytes for all readers and without an event of an earlier owner
+//     after one of a later owner; commands and decisions as their receipts say; every idempotency key with its response.
+//   - The account feed reported every change that was acknowledged, in order, without a reset.
+//
+// `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times: 2 s
+// for a request through a node without a fault, and 5 s more for a command, whose turn may have to be taken over first. `make test` runs a
+// round with three of the faults, which takes about a minute and judges no time. `make upgrade OLD=…` starts the nodes with the
+// program of an earlier commit: the deploy replaces it by the current one, the other faults happen while both run, and the next deploy
+// returns to the old one.
 package chaos

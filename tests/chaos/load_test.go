@@ -24,10 +24,12 @@ import (
 const (
 	// A turn takes about ten seconds, so most faults hit it in the middle.
 	script = "[[script tokens=160 interval=60ms]]"
+	// An item of a queue becomes a short turn.
+	queuedScript = "[[script tokens=5]]"
 
 	accounts = 4
-	// silence is how long a reader waits for the next event before it reconnects to another node. A client without such
-	// a limit would wait for a paused node until the connection breaks.
+	// silence is how long the second reader of a turn waits for the next event before it reconnects to another node, as the
+	// app does. The first one reconnects only when its connection has ended, as an EventSource does.
 	silence = 3 * time.Second
 	pause   = 50 * time.Millisecond // between two attempts of a client
 )
@@ -35,69 +37,86 @@ const (
 // requestTimeout is how long a client waits for one response. A command may take 8 s.
 var requestTimeout = timelimit.Of(10 * time.Second)
 
-// load is a steady load of live turns.
+// load is a steady load of live turns and of writes.
 type load struct {
 	site    *site
 	users   []*user
+	writers []*writer
 	turns   int // live at the same time
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	live    map[string]*record // guarded by mu
-	all     []*record          // guarded by mu
-	failed  []string           // guarded by mu
-	changed chan struct{}      // guarded by mu: closed at the next event of any turn
+	live    map[string]*record         // guarded by mu
+	all     []*record                  // guarded by mu
+	starts  []verify.Write             // guarded by mu: the turns, and the items of queues, by the token of their text
+	took    map[string][]time.Duration // guarded by mu: requests to nodes without a planned fault, by kind
+	failed  []string                   // guarded by mu
+	changed chan struct{}              // guarded by mu: closed at the next event of any turn
 }
 
-// user is an account, signed in; via has it at each node.
+// user is an account, signed in. via has it at each node, commanding with the ledger of the node's commands.
 type user struct {
-	via [nodeCount]*sitetest.User
+	via, commanding [nodeCount]*sitetest.User
 }
 
 // record is what clients know of a turn.
 type record struct {
-	turn    string
-	random  *rand.Rand
-	user    *user
-	told    []verify.Command // the commands that were decided
-	counted int              // events that the first reader got
-	end     *protocol.TurnFinished
+	turn, conversation string
+	random             *rand.Rand
+	user               *user
+	told               []verify.Command  // the commands that were decided
+	decided            []verify.Decision // the decisions on its approval
+	counted            int               // events that the first reader got
+	end                *protocol.TurnFinished
 
 	// Guarded by load.mu.
-	last int64     // newest event that any reader got
-	at   time.Time // when the first reader got its newest event
-	gap  time.Duration
+	last     int64     // newest event that any reader got
+	at       time.Time // when a reader got its newest event
+	gap      time.Duration
+	approval *protocol.ApprovalRequest
 }
 
-func startLoad(t *testing.T, s *site, turns int) *load {
+func startLoad(t *testing.T, s *site, turns int, seed uint64) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	l := &load{site: s, turns: turns, stop: stop, live: map[string]*record{}, changed: make(chan struct{})}
-	for range accounts {
+	l := &load{
+		site: s, turns: turns, stop: stop,
+		live: map[string]*record{}, took: map[string][]time.Duration{}, changed: make(chan struct{}),
+	}
+	for i := range accounts {
 		u := &user{}
 		first := sitetest.NewUser(t, s.nodes[0].base)
-		for i, n := range s.nodes {
-			u.via[i] = first.Via(t, n.base)
+		for k, n := range s.nodes {
+			u.via[k], u.commanding[k] = first.ViaLedger(t, n.base, n.others), first.ViaLedger(t, n.base, n.commands)
 		}
 		l.users = append(l.users, u)
+		w := newWriter(t, l, u, rand.New(rand.NewPCG(seed, uint64(1000+i))))
+		l.writers = append(l.writers, w)
+		l.running.Go(func() { l.repeat(ctx, w.write) })
+		w.follow(t)
 	}
 	for i := range turns {
-		l.running.Go(func() { l.work(ctx, l.users[i%len(l.users)], rand.New(rand.NewPCG(uint64(i), 1))) })
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		l.running.Go(func() { l.repeat(ctx, func(context.Context) error { return l.turn(l.users[i%len(l.users)], random) }) })
 	}
 	return l
 }
 
-// work runs one turn after another until ctx ends.
-func (l *load) work(ctx context.Context, u *user, random *rand.Rand) {
+// repeat performs an action again and again until ctx ends or the action fails.
+func (l *load) repeat(ctx context.Context, act func(context.Context) error) {
 	for ctx.Err() == nil {
-		if err := l.turn(u, random); err != nil {
-			l.mu.Lock()
-			l.failed = append(l.failed, err.Error())
-			l.mu.Unlock()
+		if err := act(ctx); err != nil {
+			l.fail(err)
 			return
 		}
 	}
+}
+
+func (l *load) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = append(l.failed, err.Error())
 }
 
 // finish lets the live turns end and waits for them.
@@ -106,12 +125,48 @@ func (l *load) finish() {
 	l.running.Wait()
 }
 
-// turn starts a turn, follows it with two readers on different nodes, and steers or cancels it.
+// try sends a request to one node after another until it has an outcome other than a refusal for the moment, and returns the
+// node. send reports whether it has one.
+func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger func(*node) *sitetest.Ledger, send func(ctx context.Context, at int) (bool, error)) (at int, err error) {
+	for {
+		at = l.site.pick(random, -1)
+		attempt, stop := context.WithTimeout(ctx, requestTimeout)
+		began := time.Now()
+		done, err := send(attempt, at)
+		stop()
+		if done && err == nil && !ledger(l.site.nodes[at]).Planned(began) {
+			l.mu.Lock()
+			l.took[kind] = append(l.took[kind], time.Since(began))
+			l.mu.Unlock()
+		}
+		if done {
+			return at, err
+		}
+		if clock.Sleep(ctx, pause) != nil {
+			return at, fmt.Errorf("%s has no outcome: %w", kind, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// again reports whether a request is repeated: it got no response, was refused for the moment, or another attempt of it still runs.
+func again(response *sitetest.Response, err error) bool {
+	if err != nil || response.Status == http.StatusServiceUnavailable {
+		return true
+	}
+	p := response.Problem()
+	return p != nil && p.Code == protocol.CodeIdempotencyBusy
+}
+
+func ofCommands(n *node) *sitetest.Ledger { return n.commands }
+func ofOthers(n *node) *sitetest.Ledger   { return n.others }
+
+// turn starts a turn, follows it with two readers, and steers it, cancels it, decides its approval or queues another one.
 func (l *load) turn(u *user, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), sitetest.HangGuard)
 	defer cancel()
 	r := &record{user: u, random: random}
-	first, at, err := l.begin(ctx, r)
+	act := actions[random.IntN(len(actions))]
+	first, at, err := l.begin(ctx, r, act.script)
 	if err != nil {
 		return err
 	}
@@ -124,58 +179,70 @@ func (l *load) turn(u *user, random *rand.Rand) error {
 		l.mu.Unlock()
 	}()
 	var others sync.WaitGroup
-	var second, commanded error
-	choice, node, seed := random.IntN(6), l.site.pick(random, at), random.Uint64()
-	others.Go(func() { second = l.read(ctx, r, nil, node, rand.New(rand.NewPCG(seed, 2)), nil) })
-	others.Go(func() { commanded = l.command(ctx, r, choice, rand.New(rand.NewPCG(seed, 3))) })
-	err = l.read(ctx, r, first, at, random, func(e sitetest.Event) { l.seen(r, e) })
+	var second, acted error
+	node, seed := l.site.pick(random, at), random.Uint64()
+	others.Go(func() {
+		second = l.read(ctx, r, nil, node, silence, rand.New(rand.NewPCG(seed, 2)), func(e sitetest.Event) { l.seen(r, e, false) })
+	})
+	if act.do != nil {
+		others.Go(func() { acted = act.do(l, ctx, r, rand.New(rand.NewPCG(seed, 3))) })
+	}
+	err = l.read(ctx, r, first, at, sitetest.HangGuard, random, func(e sitetest.Event) { l.seen(r, e, true) })
 	others.Wait()
-	if err := errors.Join(err, second, commanded); err != nil {
+	if err := errors.Join(err, second, acted); err != nil {
 		return fmt.Errorf("%s: %w", r.turn, err)
 	}
 	return l.check(r)
 }
 
-// begin starts a turn. A request that fails is repeated on another node, with the same key.
-func (l *load) begin(ctx context.Context, r *record) (*sitetest.Stream, int, error) {
-	key := uuid.NewString()
-	for {
-		at := l.site.pick(r.random, -1)
-		stream, refused, err := r.user.via[at].TryChat(ctx, sitetest.NewChatBody(script), "Idempotency-Key", key)
-		switch {
-		case stream != nil:
-			r.turn = stream.Turn
-			return stream, at, nil
-		case err == nil && refused.Status != http.StatusServiceUnavailable:
-			return nil, 0, fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
-		case clock.Sleep(ctx, pause) != nil:
-			return nil, 0, fmt.Errorf("starting a turn: %w", errors.Join(ctx.Err(), err))
-		}
-	}
+// actions are what clients do while a turn runs, each as likely as the others.
+var actions = []struct {
+	script string
+	do     func(*load, context.Context, *record, *rand.Rand) error
+}{
+	{script, (*load).cancel},
+	{script, (*load).steer},
+	{script, (*load).steer},
+	{script, (*load).queue},
+	{"[[script tokens=100 interval=60ms approval=low:reversible]]", (*load).decide},
+	{script, nil},
 }
 
-// read follows a turn to its end, and reconnects to any node. open is a stream that is open already, or nil.
-func (l *load) read(ctx context.Context, r *record, open *sitetest.Stream, at int, random *rand.Rand, seen func(sitetest.Event)) error {
+// begin starts a turn. A request that fails is repeated on another node, with the same key.
+func (l *load) begin(ctx context.Context, r *record, script string) (stream *sitetest.Stream, at int, err error) {
+	key, token := uuid.NewString(), uuid.NewString()
+	body := sitetest.NewChatBody(token + " " + script)
+	at, err = l.try(ctx, "start", r.random, ofOthers, func(_ context.Context, at int) (bool, error) {
+		opened, refused, err := r.user.via[at].TryChat(ctx, body, "Idempotency-Key", key)
+		switch {
+		case opened != nil:
+			stream, r.turn = opened, opened.Turn
+			l.started(verify.Write{What: token, ID: r.turn, Outcome: verify.Acknowledged})
+			return true, nil
+		case again(refused, err):
+			return false, err
+		}
+		return true, fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
+	})
+	return stream, at, err
+}
+
+func (l *load) started(w verify.Write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starts = append(l.starts, w)
+}
+
+// read follows a turn to its end, over any nodes. open is a stream that is open already, or nil. It reconnects when the
+// connection ends, or after patience without an event.
+func (l *load) read(ctx context.Context, r *record, open *sitetest.Stream, at int, patience time.Duration, random *rand.Rand, seen func(sitetest.Event)) error {
 	var after int64
 	for {
-		attempt, stop := context.WithCancel(ctx)
-		if open == nil {
-			stream, refused, err := r.user.via[at].Follow(attempt, r.turn, after, "")
-			if err == nil && refused != nil && refused.Status != http.StatusServiceUnavailable {
-				stop()
-				return fmt.Errorf("following after %d: %d %s", after, refused.Status, refused.Body)
-			}
-			open = stream
+		ended, err := l.connect(ctx, r, open, at, patience, &after, seen)
+		if err != nil || ended {
+			return err
 		}
-		if open != nil {
-			ended, err := l.drain(open, stop, &after, seen)
-			if err != nil || ended {
-				stop()
-				return err
-			}
-			open = nil
-		}
-		stop()
+		open = nil
 		if clock.Sleep(ctx, pause) != nil {
 			return fmt.Errorf("following: no end after event %d", after)
 		}
@@ -183,73 +250,179 @@ func (l *load) read(ctx context.Context, r *record, open *sitetest.Stream, at in
 	}
 }
 
-// drain reads a stream until it ends, or is silent for too long.
-func (l *load) drain(s *sitetest.Stream, stop func(), after *int64, seen func(sitetest.Event)) (ended bool, err error) {
-	defer s.Close()
-	quiet := time.AfterFunc(silence, func() { stop(); s.Close() })
+// connect reads one stream of a turn until the turn ends, the stream ends or it is silent for too long. A node that ends it before
+// the turn has ended has failed.
+func (l *load) connect(ctx context.Context, r *record, open *sitetest.Stream, at int, patience time.Duration, after *int64, seen func(sitetest.Event)) (ended bool, err error) {
+	attempt, stop := context.WithCancel(ctx)
+	defer stop()
+	quiet := time.AfterFunc(patience, stop)
 	defer quiet.Stop()
+	began := time.Now()
+	if open == nil {
+		stream, refused, err := r.user.via[at].Follow(attempt, r.turn, *after, "")
+		if err == nil && refused != nil && refused.Status != http.StatusServiceUnavailable {
+			return false, fmt.Errorf("following after %d: %d %s", *after, refused.Status, refused.Body)
+		}
+		if stream == nil {
+			return false, nil // the ledger of the node has it
+		}
+		open = stream
+	}
+	defer context.AfterFunc(attempt, open.Close)()
+	defer open.Close()
 	for {
-		e, err := s.Next()
+		e, err := open.Next()
 		switch {
 		case errors.Is(err, sitetest.ErrBroken):
 			return false, err
-		case errors.Is(err, io.EOF) && s.Finished():
+		case errors.Is(err, io.EOF) && open.Finished():
 			return true, nil
 		case err != nil:
-			return false, nil // the connection was cut: the caller reconnects
+			if attempt.Err() == nil {
+				l.site.nodes[at].others.Count("a stream of "+r.turn, began, 0, err)
+			}
+			return false, nil
 		}
-		quiet.Reset(silence)
+		quiet.Reset(patience)
 		*after = e.Sequence
-		if seen != nil {
-			seen(e)
-		}
+		seen(e)
 	}
 }
 
-// seen notes an event that the first reader of a turn got.
-func (l *load) seen(r *record, e sitetest.Event) {
-	now := time.Now()
+// seen notes an event that a reader of a turn got.
+func (l *load) seen(r *record, e sitetest.Event, first bool) {
+	payload := e.Payload()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.counted++
+	if first {
+		r.counted++
+		if end, is := payload.(*protocol.TurnFinished); is {
+			r.end = end
+		}
+	}
+	if e.Sequence <= r.last {
+		return // another reader was faster
+	}
+	now := time.Now()
 	if !r.at.IsZero() {
 		r.gap = max(r.gap, now.Sub(r.at))
 	}
 	r.at, r.last = now, e.Sequence
-	if end, is := e.Payload().(*protocol.TurnFinished); is {
-		r.end = end
+	switch p := payload.(type) {
+	case *protocol.TurnStarted:
+		r.conversation = p.ConversationID.String()
+	case *protocol.ApprovalRequested:
+		r.approval = &p.Approval
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// command steers a turn in half of the cases, cancels it in a sixth of them, and otherwise does nothing. It sends each
-// command to any node, until it is decided.
-func (l *load) command(ctx context.Context, r *record, choice int, random *rand.Rand) error {
+// reaches waits until the turn has got to a random event. It returns false if the turn ended before.
+func (l *load) reaches(ctx context.Context, r *record, random *rand.Rand) bool {
 	when := 10 + random.Int64N(60)
-	if choice > 3 || l.await(ctx, func() bool { return r.last > when || r.end != nil }) != nil {
+	return l.await(ctx, func() bool { return r.last > when || r.end != nil }) == nil
+}
+
+func (l *load) cancel(ctx context.Context, r *record, random *rand.Rand) error {
+	if !l.reaches(ctx, r, random) {
 		return nil
 	}
-	body, input := sitetest.CancelBody(r.turn), ""
-	if choice > 0 {
-		input = uuid.NewString()
-		body = sitetest.SteeringBody(r.turn, input, "and shorter", "next_step")
+	return l.command(ctx, r, sitetest.CancelBody(r.turn), "", random)
+}
+
+func (l *load) steer(ctx context.Context, r *record, random *rand.Rand) error {
+	if !l.reaches(ctx, r, random) {
+		return nil
 	}
-	for {
-		attempt, stop := context.WithTimeout(ctx, requestTimeout)
-		answer, err := r.user.via[l.site.pick(random, -1)].Request(attempt, http.MethodPost, "/chat/steering", body)
-		stop()
-		if err == nil && answer.Status != http.StatusServiceUnavailable {
-			receipt, err := sitetest.ReadReceipt(answer)
-			if err == nil {
-				r.told = append(r.told, receipt.Of(input))
+	input, delivery := uuid.NewString(), []string{"next_step", "interrupt"}[random.IntN(2)]
+	return l.command(ctx, r, sitetest.SteeringBody(r.turn, input, "and shorter "+queuedScript, delivery), input, random)
+}
+
+// command sends a command to any node until it is decided.
+func (l *load) command(ctx context.Context, r *record, body map[string]any, input string, random *rand.Rand) error {
+	_, err := l.try(ctx, "command", random, ofCommands, func(attempt context.Context, at int) (bool, error) {
+		response, err := r.user.commanding[at].Request(attempt, http.MethodPost, "/chat/steering", body)
+		if again(response, err) {
+			return false, err
+		}
+		receipt, err := sitetest.ReadReceipt(response)
+		if err == nil {
+			r.told = append(r.told, receipt.Of(input))
+		}
+		return true, err
+	})
+	return err
+}
+
+// queue queues a turn behind this one.
+func (l *load) queue(ctx context.Context, r *record, random *rand.Rand) error {
+	if !l.reaches(ctx, r, random) || r.end != nil {
+		return nil
+	}
+	key, token := uuid.NewString(), uuid.NewString()
+	body := sitetest.NewChatBody(token+" "+queuedScript).In(r.conversation).With("if_busy", "queue")
+	_, err := l.try(ctx, "start", random, ofOthers, func(attempt context.Context, at int) (bool, error) {
+		stream, response, err := r.user.via[at].TryChat(attempt, body, "Idempotency-Key", key)
+		switch {
+		case stream != nil: // the turn had ended: the message started one at once
+			stream.Close()
+			l.started(verify.Write{What: token, ID: stream.Turn, Outcome: verify.Acknowledged})
+			return true, nil
+		case again(response, err):
+			return false, err
+		}
+		l.started(verify.Write{What: token, Outcome: verify.Acknowledged})
+		return true, response.Decode(http.StatusAccepted, nil)
+	})
+	return err
+}
+
+// decide decides the approval of a turn twice at the same time, in two ways. The first one counts for both.
+func (l *load) decide(ctx context.Context, r *record, random *rand.Rand) error {
+	if l.await(ctx, func() bool { return r.approval != nil || r.end != nil }) != nil || r.approval == nil {
+		return nil
+	}
+	var both sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for i, decision := range []protocol.Decision{protocol.ApproveOnce, protocol.RejectCall} {
+		own := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
+		both.Go(func() {
+			body := map[string]any{
+				"type": "approval", "turn_id": r.turn, "approval_id": r.approval.ApprovalID, "decision": decision, "input_digest": r.approval.InputDigest,
 			}
-			return err
-		}
-		if clock.Sleep(ctx, pause) != nil {
-			return fmt.Errorf("a command was not decided: %w", errors.Join(ctx.Err(), err))
-		}
+			_, err := l.try(ctx, "command", own, ofCommands, func(attempt context.Context, at int) (bool, error) {
+				response, err := r.user.commanding[at].Request(attempt, http.MethodPost, "/chat/steering", body)
+				if again(response, err) {
+					return false, err
+				}
+				one, err := decisionOf(r.approval.ApprovalID.String(), decision, response)
+				mu.Lock()
+				defer mu.Unlock()
+				r.decided = append(r.decided, one)
+				return true, err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+		})
 	}
+	both.Wait()
+	return failed
+}
+
+// decisionOf returns what a client knows of its decision on an approval.
+func decisionOf(approval string, decision protocol.Decision, response *sitetest.Response) (verify.Decision, error) {
+	one := verify.Decision{Approval: approval, Decision: decision, Outcome: verify.Acknowledged}
+	if p := response.Problem(); p != nil && (p.Code == protocol.CodeApprovalDecided || p.Code == protocol.CodeSteeringClosed) {
+		one.Outcome = verify.Closed
+		return one, nil
+	}
+	var receipt protocol.SteeringReceipt
+	err := response.Decode(http.StatusAccepted, &receipt)
+	one.Sequence = receipt.Sequence
+	return one, err
 }
 
 // await waits until a condition on what the readers have seen holds. The condition is evaluated under mu.

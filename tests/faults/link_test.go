@@ -2,8 +2,6 @@ package faults
 
 import (
 	"math/rand/v2"
-	"net/url"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -141,25 +139,4 @@ func flapping(l *link) (repair func()) {
 		}
 	}()
 	return func() { close(stop); <-stopped }
-}
-
-// postgresSocket returns the path of the Unix socket in a Postgres URL.
-func postgresSocket(t *testing.T, dsn string) string {
-	t.Helper()
-	address, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(address.Query().Get("host"), ".s.PGSQL."+address.Query().Get("port"))
-}
-
-// overTCP returns the URL of the same database at a TCP address.
-func overTCP(t *testing.T, dsn, address string) string {
-	t.Helper()
-	parsed, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed.Host, parsed.RawQuery = address, url.Values{"sslmode": {"disable"}}.Encode()
-	return parsed.String()
 }

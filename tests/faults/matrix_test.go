@@ -89,8 +89,8 @@ func TestEveryFaultOfEveryLinkKeepsThePromises(t *testing.T) {
 func viaPostgres(t *testing.T, site *sitetest.Site) *link {
 	t.Helper()
 	server := embeddedtest.Postgres(t)
-	l := newLink(t, postgresSocket(t, server.DSN("nobody", "none")))
-	site.Environment = append(site.Environment, "DATABASE_URL="+overTCP(t, site.Login, l.Address))
+	l := newLink(t, sitetest.PostgresSocket(t, server.DSN("nobody", "none")))
+	site.Environment = append(site.Environment, "DATABASE_URL="+sitetest.OverTCP(t, site.Login, l.Address))
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,4 +68,25 @@ func isFree(t *testing.T, address string) bool {
 		t.Fatal(err)
 	}
 	return true
+}
+
+// PostgresSocket returns the path of the Unix socket in a Postgres URL.
+func PostgresSocket(t *testing.T, dsn string) string {
+	t.Helper()
+	server, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(server.Query().Get("host"), ".s.PGSQL."+server.Query().Get("port"))
+}
+
+// OverTCP returns the URL of the same database at a TCP address, for example that of a proxy.
+func OverTCP(t *testing.T, dsn, address string) string {
+	t.Helper()
+	parsed, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Host, parsed.RawQuery = address, url.Values{"sslmode": {"disable"}}.Encode()
+	return parsed.String()
 }

@@ -27,6 +27,7 @@ func RunMain(m embeddedtest.Runner) {
 //
 // Concurrency: its methods may be called from any goroutine.
 type Ledger struct {
+	of    string // named in the findings: what the clients used
 	mu    sync.Mutex
 	plans []*plan  // guarded by mu
 	found []string // guarded by mu
@@ -39,7 +40,13 @@ type plan struct {
 
 // NewLedger returns a ledger that reports its findings when the test ends.
 func NewLedger(t testing.TB) *Ledger {
-	l := &Ledger{}
+	t.Helper()
+	return NewLedgerOf(t, "the service")
+}
+
+// NewLedgerOf is NewLedger for one of several servers, which the findings name.
+func NewLedgerOf(t testing.TB, server string) *Ledger {
+	l := &Ledger{of: server}
 	t.Cleanup(func() { l.report(t) })
 	return l
 }
@@ -55,7 +62,7 @@ func (l *Ledger) report(t reporter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, one := range l.found {
-		t.Errorf("no fault was planned, and %s", one)
+		t.Errorf("no fault of %s was planned, and %s", l.of, one)
 	}
 	l.found = nil
 }

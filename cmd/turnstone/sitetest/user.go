@@ -66,11 +66,17 @@ func newGuest(t *testing.T, base string, ledger *Ledger) *User {
 // attempt. Streams reconnect; no other request is repeated, unless the test asks for it.
 func (u *User) Via(t *testing.T, base string) *User {
 	t.Helper()
+	return u.ViaLedger(t, base, u.Ledger)
+}
+
+// ViaLedger is Via with another ledger, for example one of the failures of a single node.
+func (u *User) ViaLedger(t *testing.T, base string, ledger *Ledger) *User {
+	t.Helper()
 	other := *u
-	other.Base = base
+	other.Base, other.Ledger = base, ledger
 	api, err := client.New(base, client.Options{
 		HTTP: u.HTTP, Retry: client.Retry{Wait: PollEvery, MaxWait: PollEvery},
-		Observe: func(a client.Attempt) { u.Ledger.Count(a.Request, a.Began, a.Status, a.Err) },
+		Observe: func(a client.Attempt) { ledger.Count(a.Request, a.Began, a.Status, a.Err) },
 	})
 	if err != nil {
 		t.Fatal(err)
