@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 	}
 	r.awaitRest()
 	for _, w := range r.writers {
-		w.awaitFeed(t)
+		w.checkFeed(t)
 	}
 	r.checkTurns()
 	r.checkStored()

@@ -93,8 +93,8 @@ func startLoad(t *testing.T, s *site, turns int, seed uint64) *load {
 		l.users = append(l.users, u)
 		w := newWriter(t, l, u, rand.New(rand.NewPCG(seed, uint64(1000+i))))
 		l.writers = append(l.writers, w)
-		l.running.Go(func() { l.repeat(ctx, w.write) })
 		w.follow(t)
+		l.running.Go(func() { l.repeat(ctx, w.write) })
 	}
 	for i := range turns {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -35,6 +35,8 @@ type writer struct {
 	random *rand.Rand
 	home   string // the conversation whose title and draft it changes
 
+	started chan struct{} // closed when the feed has started
+
 	mu           sync.Mutex
 	created      []verify.Write    // guarded by mu: conversations, by title
 	files        map[string]string // guarded by mu: the SHA-256 of each acknowledged file, by filename
@@ -47,7 +49,7 @@ func newWriter(t *testing.T, l *load, u *user, random *rand.Rand) *writer {
 	t.Helper()
 	w := &writer{
 		load: l, user: u, random: random, home: u.via[0].NewConversation(t),
-		files: map[string]string{}, want: map[string]int64{}, got: map[string]int64{}, changed: make(chan struct{}),
+		files: map[string]string{}, want: map[string]int64{}, got: map[string]int64{}, changed: make(chan struct{}), started: make(chan struct{}),
 	}
 	page := u.via[0].Page(t, w.home)
 	w.title, w.draft = page.Conversation.Title, page.Draft.Content
@@ -152,8 +154,10 @@ func (w *writer) upload(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the account feed until the test ends, over any nodes.
+// follow reads the account feed until the test ends, over any nodes. It returns when the feed has started: changes before that are
+// not reported.
 func (w *writer) follow(t *testing.T) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	t.Cleanup(func() { stop(); <-ended })
@@ -169,6 +173,12 @@ func (w *writer) follow(t *testing.T) {
 			_ = clock.Sleep(ctx, pause) // the loop checks ctx
 		}
 	}()
+	select {
+	case <-w.started:
+	case <-ended:
+	case <-time.After(sitetest.HangGuard):
+		t.Fatal("the account feed did not start")
+	}
 }
 
 // read reads the feed on one connection, until it ends or is silent. It returns an error only for a violation.
@@ -207,6 +217,9 @@ func (w *writer) read(ctx context.Context, feed *verify.Feed, at int) error {
 			return err
 		case item.Type == protocol.FeedReset && hadCursor:
 			return fmt.Errorf("the cursor %q is not known to %s", feed.Cursor, w.load.site.nodes[at].name)
+		case !hadCursor:
+			close(w.started)
+			continue
 		case item.Version == nil:
 			continue
 		}
@@ -222,28 +235,37 @@ func (w *writer) read(ctx context.Context, feed *verify.Feed, at int) error {
 	}
 }
 
-// awaitFeed waits until the feed has reported every acknowledged change, and reports those that it has not.
-func (w *writer) awaitFeed(t *testing.T) {
+// checkFeed writes a last conversation and waits until the feed reports it. The feed is in order, so by then it must have reported
+// every other acknowledged change.
+func (w *writer) checkFeed(t *testing.T) {
 	t.Helper()
-	late := time.After(sitetest.HangGuard)
+	ctx := sitetest.Within(t, sitetest.HangGuard)
+	if err := w.create(ctx); err != nil {
+		t.Error(err)
+		return
+	}
+	w.mu.Lock()
+	last := "conversation " + w.created[len(w.created)-1].ID
+	w.mu.Unlock()
 	for {
 		w.mu.Lock()
-		var missing []string
-		for resource, version := range w.want {
-			if w.got[resource] < version {
-				missing = append(missing, fmt.Sprintf("version %d of %s (it reported %d)", version, resource, w.got[resource]))
-			}
-		}
-		changed := w.changed
+		reported, changed := w.got[last] > 0, w.changed
 		w.mu.Unlock()
-		if len(missing) == 0 {
-			return
+		if reported {
+			break
 		}
 		select {
 		case <-changed:
-		case <-late:
-			t.Errorf("the account feed did not report %v", missing)
+		case <-ctx.Done():
+			t.Errorf("the account feed did not report %s", last)
 			return
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for resource, version := range w.want {
+		if w.got[resource] < version {
+			t.Errorf("the account feed did not report version %d of %s (the newest one that it reported is %d)", version, resource, w.got[resource])
 		}
 	}
 }
