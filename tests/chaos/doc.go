@@ -21,9 +21,9 @@
 //     after one of a later owner; commands and decisions as their receipts say; every idempotency key with its response.
 //   - The account feed reported every change that was acknowledged, in order, without a reset.
 //
-// `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times: 2 s
-// for a request through a node without a fault, and 5 s more for a command, whose turn may have to be taken over first. `make test` runs a
-// round with three of the faults, which takes about a minute and judges no time. `make upgrade OLD=…` starts the nodes with the
-// program of an earlier commit: the deploy replaces it by the current one, the other faults happen while both run, and the next deploy
-// returns to the old one.
+// `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times
+// through nodes without a fault: 2 s for a start or a read, 5 s more for a command, whose turn may have to be taken over first, and 2 s
+// more for a write, whose row a frozen node may have locked. `make test` runs a round with three of the faults, which takes about a
+// minute and judges no time. `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by
+// the current one, the other faults happen while both run, and the next deploy returns to the old one.
 package chaos

@@ -134,10 +134,8 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 		began := time.Now()
 		done, err := send(attempt, at)
 		stop()
-		if done && err == nil && !ledger(l.site.nodes[at]).Planned(began) {
-			l.mu.Lock()
-			l.took[kind] = append(l.took[kind], time.Since(began))
-			l.mu.Unlock()
+		if done && err == nil {
+			l.note(kind, ledger(l.site.nodes[at]), began)
 		}
 		if done {
 			return at, err
@@ -146,6 +144,16 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 			return at, fmt.Errorf("%s has no outcome: %w", kind, errors.Join(ctx.Err(), err))
 		}
 	}
+}
+
+// note records how long a request took, unless its node had a fault.
+func (l *load) note(kind string, ledger *sitetest.Ledger, began time.Time) {
+	if ledger.Planned(began) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took[kind] = append(l.took[kind], time.Since(began))
 }
 
 // again reports whether a request is repeated: it got no response, was refused for the moment, or another attempt of it still runs.
@@ -266,6 +274,7 @@ func (l *load) connect(ctx context.Context, r *record, open *sitetest.Stream, at
 		if stream == nil {
 			return false, nil // the ledger of the node has it
 		}
+		l.note("read", l.site.nodes[at].others, began)
 		open = stream
 	}
 	defer context.AfterFunc(attempt, open.Close)()
