@@ -37,7 +37,8 @@ func openArchive(c content) (*archive, error) {
 	for _, f := range z.File {
 		size, packed := f.UncompressedSize64, max(f.CompressedSize64, 1)
 		total += min(size, maxUnpacked+1)
-		switch _, twice := a.entries[f.Name]; {
+		name := strings.ReplaceAll(f.Name, `\`, "/") // some programs for Windows write it
+		switch _, twice := a.entries[name]; {
 		case f.Flags&encryptedEntry != 0:
 			return nil, errEncrypted
 		case total > maxUnpacked, size > smallEntry && size/packed > maxRatio:
@@ -47,7 +48,7 @@ func openArchive(c content) (*archive, error) {
 		case f.Method != zip.Store && f.Method != zip.Deflate:
 			return nil, errDamaged
 		}
-		a.entries[f.Name] = f
+		a.entries[name] = f
 	}
 	return a, nil
 }

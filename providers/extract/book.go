@@ -53,8 +53,8 @@ func readBook(t *text, c content) error {
 	return nil
 }
 
-// chapterTypes are the media types of the pages of books, the last two of those before EPUB 2.
-var chapterTypes = []string{"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"}
+// chapterTypes are the media types of the pages of books, two of those before EPUB 2, and pictures with words.
+var chapterTypes = []string{"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml", "image/svg+xml"}
 
 // catalogueOf returns the name of the entry that lists the pages of a book.
 func catalogueOf(a *archive) (string, error) {

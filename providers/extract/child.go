@@ -21,15 +21,16 @@ type Task string
 
 // The tasks.
 const (
-	ReadText   Task = "text"             // the result is the text
-	Inspect    Task = "encryption"       // the result says whether the content is encrypted; it has no text
-	drawPage   Task = "first page"       // the result is the first page of a PDF, as a picture
-	drawLarge  Task = "large first page" // the same, for a model
-	drawScan   Task = "scan"             // a page of a PDF, in which text is recognized; the argument is its number
-	prepare    Task = "prepare"          // a picture as PNG, upright, in which text is recognized
-	recognize  Task = "recognize"        // the words in a picture, as tesseract prints them; the argument names its data
-	convert    Task = "convert"          // a document of an old format in another one; the argument is its path
-	decodeHEIF Task = "decode"           // a picture in HEIC or AVIF as PNG; the argument is the name of the output
+	ReadText    Task = "text"             // the result is the text
+	Inspect     Task = "encryption"       // the result says whether the content is encrypted; it has no text
+	listMembers Task = "members"          // the result is a list of the files that are attached to a PDF
+	drawPage    Task = "first page"       // the result is the first page of a PDF, as a picture
+	drawLarge   Task = "large first page" // the same, for a model
+	drawScan    Task = "scan"             // a page of a PDF, in which text is recognized; the argument is its number
+	prepare     Task = "prepare"          // a picture as PNG, upright, in which text is recognized
+	recognize   Task = "recognize"        // the words in a picture, as tesseract prints them; the argument names its data
+	convert     Task = "convert"          // a document of an old format in another one; the argument is its path
+	decodeHEIF  Task = "decode"           // a picture in HEIC or AVIF as PNG; the argument is the name of the output
 )
 
 // Child runs in the child process. It reads the content from a regular file, which is its standard input, and prints a

@@ -42,15 +42,16 @@ type lane struct {
 // media type and the path of a reader, which may be empty.
 func New(command ...string) *Extractor {
 	return &Extractor{program: child.New(command...), lanes: map[Task]lane{
-		ReadText:   {make(chan struct{}, atOnce), maxTime},
-		Inspect:    {make(chan struct{}, atOnce), maxInspection},
-		drawPage:   {nil, maxInspection}, // in the slot of the text
-		drawLarge:  {nil, maxInspection},
-		drawScan:   {nil, maxInspection},
-		prepare:    {nil, maxInspection},
-		recognize:  {nil, maxTime},
-		decodeHEIF: {nil, maxTime},
-		convert:    {nil, maxTime},
+		ReadText:    {make(chan struct{}, atOnce), maxTime},
+		Inspect:     {make(chan struct{}, atOnce), maxInspection},
+		drawPage:    {nil, maxInspection}, // in the slot of the text
+		listMembers: {nil, maxInspection},
+		drawLarge:   {nil, maxInspection},
+		drawScan:    {nil, maxInspection},
+		prepare:     {nil, maxInspection},
+		recognize:   {nil, maxTime},
+		decodeHEIF:  {nil, maxTime},
+		convert:     {nil, maxTime},
 	}}
 }
 
@@ -189,8 +190,31 @@ func (e *Extractor) finishPDF(ctx context.Context, of *os.File, x *protocol.Extr
 			x.Reason = protocol.TextNoOCR
 		}
 	}
+	if members := e.members(ctx, of); members > 0 {
+		x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteUnreadMembers, Count: members})
+	}
 	e.showPages(ctx, of, x)
 	return x
+}
+
+// members returns how many files are attached to a PDF; 0 if that is not known.
+func (e *Extractor) members(ctx context.Context, of *os.File) (count int) {
+	program, err := exec.LookPath(pdfdetach)
+	if err != nil {
+		return 0
+	}
+	if _, err := of.Seek(0, io.SeekStart); err != nil {
+		return 0
+	}
+	const most = 1 << 10 // the first line says it
+	printed, err := e.printed(ctx, of, listMembers, "", program, most)
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscanf(string(printed), "%d embedded files", &count); err != nil {
+		return 0
+	}
+	return count
 }
 
 // showPages adds a thumbnail of the first page of a PDF, and of one without text pictures for models. It adds none if the first page
@@ -324,7 +348,7 @@ func (c reading) pages(task Task) (*protocol.Extraction, error) {
 		return failed(errDamaged), nil
 	case status.Exited() && status.ExitStatus() == 0:
 		x := readPages(string(printed), false)
-		noteMissing(x, c.Errors())
+		noteReports(x, c.Errors())
 		return x, nil
 	case status.Exited() && status.ExitStatus() == badPermission && task == Inspect:
 		return &protocol.Extraction{State: protocol.TextNone}, nil

@@ -107,14 +107,12 @@ func (t *text) cell(cell *notebookCell, language string) error {
 		if markup := string(output.Data["text/html"]); shown == "" && markup != "" {
 			shown, _ = t.markdownOf(markup)
 		}
-		shown += terminalCode.ReplaceAllString(string(output.Traceback), "")
-		for kind := range output.Data {
-			if strings.HasPrefix(kind, "image/") {
-				t.note(protocol.NoteUnreadMembers, 1)
-			}
+		if shown == "" {
+			shown = string(output.Data["text/latex"])
 		}
-		if output.PNG != "" {
-			t.note(protocol.NoteUnreadMembers, 1)
+		shown += terminalCode.ReplaceAllString(string(output.Traceback), "")
+		if pictures := output.pictures(); pictures > 0 || shown == "" && len(output.Data) > 0 {
+			t.note(protocol.NoteUnreadMembers, max(1, pictures))
 		}
 		if strings.TrimSpace(shown) != "" {
 			if err := t.paragraphOf(fenced("output", shown)); err != nil {
@@ -123,6 +121,19 @@ func (t *text) cell(cell *notebookCell, language string) error {
 		}
 	}
 	return nil
+}
+
+// pictures returns how many pictures an output is.
+func (o *notebookOutput) pictures() (n int) {
+	for kind := range o.Data {
+		if strings.HasPrefix(kind, "image/") {
+			n++
+		}
+	}
+	if o.PNG != "" {
+		n++
+	}
+	return n
 }
 
 func fenced(language, source string) string {

@@ -156,8 +156,15 @@ func (r *openReader) open(n node) error {
 		r.item = r.numberOf()
 	case "note-citation":
 		r.line.WriteString("[^")
+	case "ruby-text":
+		r.line.WriteByte('(')
+	case "section":
+		r.hideIf(n.attr("display") == "none")
 	case "text-box", "note-body", "annotation":
 		inParagraph := r.depth > 0
+		if !inParagraph && r.unseen == 0 && name == "annotation" && r.cells > 0 {
+			r.line.WriteString("[Comment] ")
+		}
 		if r.interrupted = append(r.interrupted, inParagraph); inParagraph {
 			r.box()
 		}
@@ -218,6 +225,8 @@ func (r *openReader) close(name string) error {
 		r.lists = r.lists[:max(0, len(r.lists)-1)]
 	case "note-citation":
 		r.line.WriteByte(']')
+	case "ruby-text":
+		r.line.WriteByte(')')
 	case "text-box", "note-body", "annotation":
 		last := len(r.interrupted) - 1
 		if last >= 0 && r.interrupted[last] {

@@ -12,6 +12,7 @@ import (
 const (
 	pdftotext = "pdftotext"
 	pdftoppm  = "pdftoppm"
+	pdfdetach = "pdfdetach"
 )
 
 // programArguments returns the arguments of pdftotext, which prints the text in the order of reading, with a form feed after each
@@ -29,6 +30,8 @@ func programArguments(task Task, argument string) []string {
 		return []string{"stdin", "stdout", "-l", argument, "tsv"}
 	case decodeHEIF:
 		return []string{"/proc/self/fd/0", argument}
+	case listMembers:
+		return []string{"-list", "/proc/self/fd/0"}
 	case ReadText, prepare, convert:
 	case Inspect:
 		last = 1 // the password is needed before the first page
@@ -70,9 +73,16 @@ func (t *text) pagesWithText() *protocol.Extraction {
 
 var missingPack = regexp.MustCompile(`(?i)Missing language pack for '([\w-]{1,40})'`)
 
-// noteMissing adds what pdftotext has reported as missing: the data of the scripts of East Asia, which is in the package
-// poppler-data. Without it, the characters of fonts that a PDF does not contain are left out.
-func noteMissing(x *protocol.Extraction, errors string) {
+// damage are the reports of pdftotext that text is lost: of pages that are missing, and of contents that end early or cannot be
+// decoded. Others, of tables of references for example, are repaired without a loss.
+var damage = regexp.MustCompile(`(?m)^Syntax Error.*: (?:Kid object|Failed to parse page|Weird page contents|Unterminated string|Leftover args|End of file|Bad .* in flate|Couldn't find a font)`)
+
+// noteReports adds what pdftotext has reported: what is damaged, and as missing the data of the scripts of East Asia, which is in
+// the package poppler-data. Without it, the characters of fonts that a PDF does not contain are left out.
+func noteReports(x *protocol.Extraction, errors string) {
+	if reports := len(damage.FindAllString(errors, -1)); reports > 0 {
+		x.Notes = append(x.Notes, protocol.TextNote{Kind: protocol.NoteMissingParts, Count: reports})
+	}
 	pack := missingPack.FindStringSubmatch(errors)
 	switch {
 	case pack == nil:

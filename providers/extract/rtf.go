@@ -41,6 +41,7 @@ type rtfState struct {
 	ignored bool   // the group is not text
 	fonts   bool   // the group is the table of fonts
 	hidden  bool   // the text is not shown
+	aside   bool   // the text is of a header or a footer, which interrupts a paragraph
 	font    string // code page of the font
 	skip    int    // how many characters follow a \u for old programs
 }
@@ -62,7 +63,7 @@ type rtfReader struct {
 
 // unreadGroups are the groups without text of the document.
 var unreadGroups = []string{
-	"colortbl", "stylesheet", "info", "pict", "object", "themedata", "colorschememapping", "datastore", "latentstyles", "listtable", "listoverridetable", "rsidtbl", "generator",
+	"colortbl", "stylesheet", "info", "pict", "objdata", "objclass", "objname", "themedata", "colorschememapping", "datastore", "latentstyles", "listtable", "listoverridetable", "rsidtbl", "generator",
 	"xmlnstbl", "fldinst", "filetbl", "revtbl", "mmathPr", "bkmkstart", "bkmkend", "pgdsctbl", "nonesttables", "template", "operator", "company", "title", "author", "comment", "keywords", "doccomm", "wgrffmtfilter",
 }
 
@@ -81,7 +82,10 @@ func (r *rtfReader) read() error {
 			r.flushBytes()
 			r.isFlat = false
 			if last := len(r.groups) - 1; last >= 0 {
-				r.state, r.groups = r.groups[last], r.groups[:last]
+				wasAside := r.state.aside
+				if r.state, r.groups = r.groups[last], r.groups[:last]; wasAside && !r.state.aside {
+					r.endBox()
+				}
 			}
 			r.toSkip = 0
 		case '\\':
@@ -190,6 +194,12 @@ func (r *rtfReader) word(word string, number int, hasNumber bool) error {
 	case "v":
 		r.flushBytes()
 		r.state.hidden = !hasNumber || number != 0
+	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
+		if !r.state.ignored && !r.state.aside {
+			r.flushBytes()
+			r.box()
+			r.state.aside = true
+		}
 	case "deleted":
 		r.state.ignored = true
 	case "par", "sect", "page":

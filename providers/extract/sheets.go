@@ -13,14 +13,18 @@ import (
 // 16,384 columns.
 const maxCells = 1024
 
-// readSheets reads an XLSX workbook: each row is a line with the shown values, separated by tabs.
+// isoDate is the format of dates that follow the country of the reader. The one of the library has two digits for the year.
+const isoDate = "yyyy-mm-dd"
+
+// readSheets reads an XLSX workbook: each row is a line with the shown values, separated by tabs. The comments and the text boxes of
+// a sheet follow its rows. Sheets that are not shown are left out.
 func readSheets(t *text, c content) error {
 	a, err := openArchive(c)
 	if err != nil {
 		return err
 	}
 	// The limits are the same, so that no part is unpacked to a file.
-	book, err := excelize.OpenReader(c.reader(), excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: maxUnpacked})
+	book, err := excelize.OpenReader(c.reader(), excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: maxUnpacked, ShortDatePattern: isoDate})
 	if err != nil {
 		return err
 	}
@@ -36,13 +40,53 @@ func readSheets(t *text, c content) error {
 		if err := t.begin(protocol.BlockSheet, sheet); err != nil {
 			return err
 		}
-		without := map[int][]int{}
+		if shown, err := book.GetSheetVisible(sheet); err == nil && !shown {
+			t.note(protocol.NoteHidden, 1)
+			continue
+		}
+		part := ""
 		if i < len(parts) {
-			if without, err = cellsWithoutValue(a, parts[i]); err != nil {
-				return err
-			}
+			part = parts[i]
+		}
+		without, err := cellsWithoutValue(a, part)
+		if err != nil {
+			return err
 		}
 		if err := readRows(t, book, sheet, without); err != nil {
+			return err
+		}
+		if err := readRemarks(t, a, book, sheet, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRemarks reads the comments on the cells of a sheet, and its text boxes.
+func readRemarks(t *text, a *archive, book *excelize.File, sheet, part string) error {
+	comments, err := book.GetComments(sheet)
+	if err != nil {
+		t.note(protocol.NoteMissingParts, 1)
+	}
+	for i := range comments {
+		written := comments[i].Text
+		for _, run := range comments[i].Paragraph {
+			written += run.Text
+		}
+		by := ""
+		if comments[i].Author != "" {
+			by = " by " + comments[i].Author
+		}
+		if err := t.joined("[Comment" + by + " on " + comments[i].Cell + "] " + written); err != nil {
+			return err
+		}
+	}
+	related, err := a.relations(part)
+	if err != nil {
+		return err
+	}
+	for _, name := range partsOf(related, "drawing") {
+		if err := readAside(t, a, name); err != nil {
 			return err
 		}
 	}

@@ -67,11 +67,7 @@ func readSlide(t *text, a *archive, slide string) error {
 	}
 	for _, kind := range []string{"diagramData", "chart", "notesSlide", "comments"} {
 		for _, name := range partsOf(related, kind) {
-			if !a.has(name) {
-				t.note(protocol.NoteMissingParts, 1)
-				continue
-			}
-			if err := readShapes(t, a, name); err != nil {
+			if err := readAside(t, a, name); err != nil {
 				return err
 			}
 		}
@@ -79,14 +75,29 @@ func readSlide(t *text, a *archive, slide string) error {
 	return nil
 }
 
+// readAside reads a part with shapes or a chart that belongs to another one, which can be read without it.
+func readAside(t *text, a *archive, name string) error {
+	if !a.has(name) {
+		t.note(protocol.NoteMissingParts, 1)
+		return nil
+	}
+	return readShapes(t, a, name)
+}
+
 var errNotShown = errors.New("the slide is not shown")
 
-// readShapes writes the paragraphs and tables of a slide, or of a part that belongs to it. It leaves out fields, as the number of the
+// readShapes writes the paragraphs and tables of a slide, or of a part that belongs to it, and the stored names and values of a chart. It leaves out fields, as the number of the
 // slide, and what repeats a shape for old versions. The error is errNotShown if a presentation does not show the slide.
 func readShapes(t *text, a *archive, part string) error {
 	var line strings.Builder
+	var in formula
 	inText, inField, cells, hidden := false, false, 0, 0
-	return a.walk(part, func(n node) error {
+	err := a.walk(part, func(n node) error {
+		if n.start != nil && hidden == 0 {
+			line.WriteString(in.open(n))
+		} else if n.end != "" && hidden == 0 {
+			line.WriteString(in.close(n.end))
+		}
 		switch {
 		case n.start != nil && hidden > 0, n.opens("Fallback"):
 			hidden++
@@ -104,10 +115,13 @@ func readShapes(t *text, a *archive, part string) error {
 			piece := line.String()
 			line.Reset()
 			return t.joined(piece)
-		case n.opens("t"):
+		case n.opens("t"), n.opens("v"):
 			inText = true
 		case n.end == "t":
 			inText = false
+		case n.end == "v": // of a chart
+			inText = false
+			line.WriteByte('\t')
 		case n.opens("fld"):
 			inField = true
 		case n.end == "fld":
@@ -121,7 +135,7 @@ func readShapes(t *text, a *archive, part string) error {
 			line.WriteByte('\t')
 		case n.end == "p" && cells > 0:
 			line.WriteByte(' ')
-		case n.end == "p", n.end == "tr":
+		case n.end == "p", n.end == "tr", n.end == "strCache", n.end == "numCache":
 			piece := line.String()
 			line.Reset()
 			return t.joined(piece)
@@ -130,4 +144,8 @@ func readShapes(t *text, a *archive, part string) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return t.joined(line.String())
 }

@@ -37,6 +37,13 @@ func readWord(t *text, c content) error {
 	if !w.hasBody {
 		return errDamaged // another kind of Office document
 	}
+	for _, kind := range []string{"diagramData", "chart"} {
+		for _, name := range partsOf(parts, kind) {
+			if err := readAside(t, a, name); err != nil {
+				return err
+			}
+		}
+	}
 	for _, kind := range []string{"footer", "footnotes", "endnotes", "comments"} {
 		if err := w.optional(a, partsOf(parts, kind)); err != nil {
 			return err
@@ -120,6 +127,10 @@ type wordReader struct {
 	wordParagraph
 	outer []wordParagraph // those that text boxes have interrupted
 	run   wordRun
+
+	formula formula
+	ruby    int    // where the reading of characters begins in the line
+	reading string // of the characters that follow
 }
 
 // wordParagraph is the state of a paragraph.
@@ -170,6 +181,9 @@ func (w *wordReader) begin() {
 }
 
 func (w *wordReader) open(n node) error {
+	if mark := w.formula.open(n); mark != "" {
+		w.character(mark)
+	}
 	switch n.start.Name.Local {
 	case "body":
 		w.hasBody = true
@@ -197,12 +211,20 @@ func (w *wordReader) open(n node) error {
 		w.box()
 		w.tables++
 		w.outer = append(w.outer, w.wordParagraph)
-	case "footnoteReference", "endnoteReference":
+	case "sym":
+		w.character(string(symbol(n.attr("font"), n.attr("char"))))
+	case "ruby":
+		w.begin()
+	case "rt":
+		w.ruby = w.line.Len()
+	case "footnoteReference":
 		w.character("[^" + n.attr("id") + "]")
-	case "footnote", "endnote":
-		if id := n.attr("id"); id != "" {
-			w.line.WriteString("[^" + id + "]: ")
-		}
+	case "endnoteReference":
+		w.character("[^" + endnote + n.attr("id") + "]")
+	case "footnote":
+		w.line.WriteString("[^" + n.attr("id") + "]: ")
+	case "endnote":
+		w.line.WriteString("[^" + endnote + n.attr("id") + "]: ")
 	case "comment":
 		w.line.WriteString("[Comment")
 		if author := n.attr("author"); author != "" {
@@ -214,6 +236,9 @@ func (w *wordReader) open(n node) error {
 	}
 	return nil
 }
+
+// endnote distinguishes the number of an endnote from that of a footnote.
+const endnote = "e"
 
 // property reads a property of a paragraph or a run.
 func (w *wordReader) property(n node) {
@@ -247,7 +272,20 @@ func (w *wordReader) property(n node) {
 }
 
 func (w *wordReader) close(name string) error {
+	if mark := w.formula.close(name); mark != "" {
+		w.character(mark)
+	}
 	switch name {
+	case "rt": // it precedes the characters that it is the reading of
+		line := w.line.String()
+		w.reading = line[min(w.ruby, len(line)):]
+		w.line.Reset()
+		w.line.WriteString(strings.TrimSuffix(line, w.reading))
+	case "ruby":
+		if w.reading != "" {
+			w.line.WriteString("(" + w.reading + ")")
+			w.reading = ""
+		}
 	case "t":
 		w.inText = false
 	case "pPr":

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/xml"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // node is one step of a walk through XML: the start or the end of an element, or a text.
@@ -39,11 +41,29 @@ func (n node) attrOf(suffix, name string) string {
 	return ""
 }
 
+// narrow returns a reader of UTF-8 for XML in UTF-16, which has a byte order mark; other XML stays as it is.
+func narrow(r io.Reader) io.Reader {
+	b := bufio.NewReader(r)
+	const mark = 2
+	if head, err := b.Peek(mark); err == nil && (bytes.Equal(head, []byte{0xFF, 0xFE}) || bytes.Equal(head, []byte{0xFE, 0xFF})) {
+		return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(b)
+	}
+	return b
+}
+
+// decoderOf decodes XML that names its encoding. That of UTF-16 is decoded already.
+func decoderOf(label string, r io.Reader) (io.Reader, error) {
+	if strings.HasPrefix(strings.ToLower(label), "utf-16") {
+		return r, nil
+	}
+	return charset.NewReaderLabel(label, r)
+}
+
 // walkXML reads XML without building a tree. It refuses documents that declare entities, and those that are nested too
 // deeply. Entities other than the five of XML are errors.
 func walkXML(r io.Reader, visit func(node) error) error {
-	d := xml.NewDecoder(r)
-	d.CharsetReader = charset.NewReaderLabel
+	d := xml.NewDecoder(narrow(r))
+	d.CharsetReader = decoderOf
 	depth := 0
 	for {
 		token, err := d.Token()

@@ -57,7 +57,7 @@ func newCorpus(t *testing.T) *corpus {
 	}})
 	t.Cleanup(server.Close)
 	c.site = sitetest.NewSite(t, "TURNSTONE_MODEL_PROVIDER=openai", "TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_BALANCED=seer", "TURNSTONE_MODEL_IMAGES=seer",
-		"PATH="+onlyPrograms(t, "pdftotext", "pdftoppm"))
+		"PATH="+onlyPrograms(t, "pdftotext", "pdftoppm", "pdfdetach"))
 	c.site.Start()
 	return c
 }

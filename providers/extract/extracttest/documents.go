@@ -184,6 +184,25 @@ func formulas(cells map[string]string) string {
 	return b.String()
 }
 
+// remarks returns a workbook with a date, a comment, a text box, and a sheet that is not shown.
+func remarks() string {
+	f := excelize.NewFile()
+	const dates = 14 // the format of dates of the country of the reader
+	style, err := f.NewStyle(&excelize.Style{NumFmt: dates})
+	must(err)
+	must(f.SetCellValue("Sheet1", "A1", 45000))
+	must(f.SetCellStyle("Sheet1", "A1", "A1", style))
+	must(f.AddComment("Sheet1", excelize.Comment{Cell: "B2", Author: "Ada", Paragraph: []excelize.RichTextRun{{Text: "Why?"}}}))
+	must(f.AddShape("Sheet1", &excelize.Shape{Cell: "C3", Type: "rect", Paragraph: []excelize.RichTextRun{{Text: "A box"}}}))
+	_, err = f.NewSheet("Lists")
+	must(err)
+	must(f.SetCellValue("Lists", "A1", "x"))
+	must(f.SetSheetVisible("Lists", false))
+	var b bytes.Buffer
+	must(f.Write(&b))
+	return b.String()
+}
+
 // Workbook returns a workbook with sheets of rows.
 func Workbook(sheets map[string][][]any, order ...string) string {
 	f := excelize.NewFile()

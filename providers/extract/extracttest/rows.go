@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
 
 	"turnstone/protocol"
 )
@@ -39,6 +40,9 @@ func (r *Row) Has(x *protocol.Extraction) bool {
 	const few = 2 // the test files of some modules have invalid characters
 	return (strings.Contains(Summary(x), r.Want) || strings.Contains(x.Text, r.Want)) && strings.Count(x.Text, "\uFFFD") <= few
 }
+
+// chart is a chart of Office documents with the values that it shows.
+const chart = `<c:chartSpace xmlns:c="c" xmlns:a="a"><c:title><a:p><a:t>Height</a:t></a:p></c:title><c:ser><c:tx><c:strCache><c:pt><c:v>North</c:v></c:pt></c:strCache></c:tx><c:cat><c:strCache><c:pt><c:v>Mon</c:v></c:pt><c:pt><c:v>Tue</c:v></c:pt></c:strCache></c:cat><c:val><c:numCache><c:formatCode>0</c:formatCode><c:pt><c:v>3</c:v></c:pt><c:pt><c:v>4</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>`
 
 // Rows are contents of all types, each with what is special about it.
 func Rows() []Row { return slices.Concat(documents(), mails(), richTexts(), outlookMails()) }
@@ -98,6 +102,9 @@ func documents() []Row {
 		{"pdf, a picture", pdf, Picture("png", 3, 2), `failed damaged`},
 		{"pdf, empty", pdf, "", `failed damaged`},
 		{"pdf, references in a circle", pdf, strings.ReplaceAll(OnePage("Tides"), "/Kids [4 0 R ]", "/Kids [2 0 R ]"), `failed damaged`},
+		{"pdf, a page is missing", pdf, strings.Replace(PDF("", "Tides", "Ebb"), "4 0 R 6 0 R ]", "4 0 R 9 0 R ]", 1), `done [missing_parts 1] jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
+		{"pdf, a content that ends early", pdf, strings.Replace(PDF("", "Tides", "Ebb"), "(Ebb) Tj ET", "(Ebb  Tj ET", 1), `done [pages_no_text 1] [missing_parts 2] jpeg 396x512 wwww of 2 page 1 "Tides\n"`},
+		{"pdf, an attachment", pdf, strings.Replace(OnePage("Tides"), "/Catalog ", "/Catalog /Names << /EmbeddedFiles << /Names [(a.csv) << /Type /Filespec /F (a.csv) /EF << /F 5 0 R >> >>] >> >> ", 1), `done [unread_members 1] jpeg 396x512 wwww of 1 page 1 "Tides\n"`},
 		{"pdf, many pages", pdf, PDF("", slices.Repeat([]string{"Tides"}, 200)...), `done jpeg 396x512 wwww of 200 1200 bytes, 200 blocks`},
 
 		{"docx", docx, Word(Paragraph("Tides") + Paragraph("come &amp; go")), `done "Tides\ncome & go\n"`},
@@ -133,6 +140,24 @@ func documents() []Row {
 		},
 		{"docx, hidden text", docx, Word(`<w:p>` + run(`<w:vanish/>`, "x") + run(`<w:vanish w:val="0"/>`, "a") + run(`<w:color w:val="FFFFFF"/>`, "x") + run(`<w:color w:val="FFFFFF"/><w:shd w:fill="000000"/>`, "b") + run(`<w:sz w:val="2"/>`, "x") + `</w:p>`), `done [hidden 3] "ab\n"`},
 		{"docx, another document in it", docx, Zip(append(wordParts(Paragraph("Tides")), Entry{"word/_rels/document.xml.rels", relations("aFChunk", "part.html")}, Entry{"word/part.html", "x"})), `done [unread_members 1] "Tides\n"`},
+		{
+			"docx, a chart, a diagram and an endnote", docx, Zip(append(wordParts(`<w:p><w:r><w:t>Tides</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r><w:r><w:endnoteReference w:id="2"/></w:r></w:p>`),
+				Entry{"word/_rels/document.xml.rels", relations("chart", "charts/c.xml", "diagramData", "diagrams/d.xml", "footnotes", "footnotes.xml", "endnotes", "endnotes.xml")},
+				Entry{"word/charts/c.xml", chart}, Entry{"word/diagrams/d.xml", `<dgm:dataModel xmlns:dgm="d" xmlns:a="a"><a:p><a:t>Moon</a:t></a:p></dgm:dataModel>`},
+				Entry{"word/footnotes.xml", `<w:footnotes ` + wordSpace + `><w:footnote w:id="2">` + Paragraph("foot") + `</w:footnote></w:footnotes>`},
+				Entry{"word/endnotes.xml", `<w:endnotes ` + wordSpace + `><w:endnote w:id="2">` + Paragraph("end") + `</w:endnote></w:endnotes>`})),
+			`done "Tides[^2][^e2]\nMoon\nHeight\nNorth\nMon\tTue\n3\t4\n[^2]: foot\n[^e2]: end\n"`,
+		},
+		{"docx, readings of characters", docx, Word(`<w:p><w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>しお</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>潮</w:t></w:r></w:rubyBase></w:ruby></w:r><w:r><w:t>と月</w:t></w:r></w:p>`), `done "潮(しお)と月\n"`},
+		{"docx, symbols", docx, Word(`<w:p><w:r><w:sym w:font="Wingdings" w:char="F0FC"/><w:sym w:font="Symbol" w:char="F061"/><w:sym w:font="Symbol" w:char="0057"/><w:sym w:font="Arial" w:char="00E9"/><w:sym w:font="Webdings" w:char="F031"/></w:r></w:p>`), `done "✓αΩé` + "\uFFFD" + `\n"`},
+		{
+			"docx, formulas", docx, Word(`<w:p xmlns:m="m"><m:oMath><m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>c</m:t></m:r></m:den></m:f><m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>` +
+				`<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr><m:sub><m:r><m:t>i</m:t></m:r></m:sub><m:sup><m:r><m:t>n</m:t></m:r></m:sup><m:e><m:d><m:dPr><m:begChr m:val="["/><m:endChr m:val="]"/></m:dPr><m:e><m:r><m:t>i</m:t></m:r></m:e></m:d></m:e></m:nary>` +
+				`<m:d><m:e><m:m><m:mr><m:e><m:r><m:t>1</m:t></m:r></m:e><m:e><m:r><m:t>2</m:t></m:r></m:e></m:mr></m:m></m:e></m:d><m:rad><m:deg/><m:e><m:r><m:t>y</m:t></m:r></m:e></m:rad></m:oMath></w:p>`),
+			`done "(a+b)/(c)x^(2)∑_(i)^(n)[i](1 2 ; )√(y)\n"`,
+		},
+		{"docx, in UTF-16", docx, Zip(office("word/document.xml", Entry{"word/document.xml", encodedAs(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), `<?xml version="1.0" encoding="UTF-16"?><w:document `+wordSpace+`><w:body>`+Paragraph("Größe")+`</w:body></w:document>`)})), `done "Größe\n"`},
+		{"docx, names of Windows", docx, Zip([]Entry{{`_rels\.rels`, simpleWord[1].Body}, {`word\document.xml`, simpleWord[2].Body}}), `done "Tides\n"`},
 		{"docx without text", docx, Word(""), `done`},
 		{"docx, cut", docx, cut(Zip(simpleWord)), `failed damaged`},
 		{"docx, its XML is cut", docx, Zip(office("word/document.xml", Entry{"word/document.xml", head + `<w:document ` + wordSpace + `><w:body><w:p>`})), `failed damaged`},
@@ -161,6 +186,9 @@ func documents() []Row {
 		{"odt, lists", odt, Zip(styledParts(`<text:list text:style-name="L"><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>deeper</text:p></text:list-item><text:list-item><text:p>deepest</text:p></text:list-item></text:list></text:list-item><text:list-item><text:p>two</text:p><text:p>more</text:p></text:list-item></text:list><text:list text:style-name="L"><text:list-item><text:p>again</text:p></text:list-item></text:list><text:list text:style-name="L" text:continue-numbering="true"><text:list-item><text:p>next</text:p></text:list-item></text:list><text:list><text:list-item><text:p>point</text:p></text:list-item></text:list>`)), `done "1. one\n  1.a deeper\n  1.b deepest\n2. two\nmore\n1. again\n2. next\n- point\n"`},
 		{"odt, hidden text", odt, Zip(styledParts(`<text:p>a<text:span text:style-name="H">x<text:span>y</text:span></text:span>b<text:span text:style-name="W">x</text:span></text:p><text:p text:style-name="H">x</text:p><table:table><table:table-row><table:table-cell><text:p><text:span text:style-name="W">c</text:span></text:p></table:table-cell></table:table-row></table:table>`)), `done [hidden 2] "ab\n\nc\n"`},
 		{"odt, a header", odt, Zip(append(openParts("<text:p>Tides</text:p>"), Entry{"styles.xml", head + `<office:document-styles ` + openSpaces + `><office:master-styles><style:master-page><style:header><text:p>Draft</text:p></style:header></style:master-page></office:master-styles></office:document-styles>`})), `done "Draft\nTides\n"`},
+		{"odt, readings of characters", odt, Zip(openParts(`<text:p><text:ruby><text:ruby-base>潮</text:ruby-base><text:ruby-text>しお</text:ruby-text></text:ruby>と</text:p>`)), `done "潮(しお)と\n"`},
+		{"odt, a section that is not shown", odt, Zip(openParts(`<text:section text:display="none"><text:p>no</text:p></text:section><text:p>yes</text:p>`)), `done [hidden 1] "\nyes\n"`},
+		{"ods, a comment", ods, Zip(openBody("spreadsheet", `<table:table table:name="A"><table:table-row><table:table-cell><office:annotation><text:p>Why?</text:p></office:annotation><text:p>x</text:p></table:table-cell></table:table-row></table:table>`)), `done of 1 sheet 1 (A) "[Comment] Why? x\n"`},
 		{"odt, its type is deflated and last", odt, Zip(append(simpleOpen[1:2:2], simpleOpen[0])), `done "Tides\n"`},
 		{"ods", ods, Zip(openBody("spreadsheet", `<table:table table:name="A"><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell><table:table-cell table:number-columns-repeated="2"/><table:table-cell><text:p>1</text:p><text:p>2</text:p></table:table-cell><table:table-cell table:number-columns-repeated="16000"/></table:table-row><table:table-row table:number-rows-repeated="1000000"><table:table-cell/></table:table-row></table:table><table:table table:name="B"><table:table-row><table:table-cell table:number-columns-repeated="2"><text:p>y</text:p></table:table-cell></table:table-row></table:table>`)), `done of 2 sheet 1 (A) "x\t\t\t1 2\n" sheet 2 (B) "y\ty\n"`},
 		{"ods, a text", ods, Zip(simpleOpen), `failed damaged`},
@@ -179,6 +207,8 @@ func documents() []Row {
 			Entry{"ppt/slides/_rels/slide1.xml.rels", relations("comments", "../comments/c.xml", "diagramData", "../diagrams/data1.xml", "chart", "missing.xml")},
 			Entry{"ppt/comments/c.xml", `<p:cmLst xmlns:p="p"><p:cm><p:text>Why?</p:text></p:cm></p:cmLst>`},
 			Entry{"ppt/diagrams/data1.xml", `<dgm:dataModel xmlns:dgm="d" xmlns:a="a"><a:p><a:t>Moon</a:t></a:p></dgm:dataModel>`})), `done [missing_parts 1] of 1 slide 1 "Tides\nMoon\n[Comment] Why?\n"`},
+		{"pptx, a chart and a formula", pptx, Zip(append(replaced(SlideParts("Tides"), "<a:t>Tides</a:t>", `<a:t>E=</a:t><m:oMath xmlns:m="m"><m:sSup><m:e><m:t>c</m:t></m:e><m:sup><m:t>2</m:t></m:sup></m:sSup></m:oMath>`),
+			Entry{"ppt/slides/_rels/slide1.xml.rels", relations("chart", "../charts/c.xml")}, Entry{"ppt/charts/c.xml", chart})), `done of 1 slide 1 "E=c^(2)\nHeight\nNorth\nMon\tTue\n3\t4\n"`},
 		{"pptx, a slide that is not shown", pptx, Zip(replaced(simpleSlides, "<p:sld ", `<p:sld show="0" `)), `done [hidden 2] of 2`},
 		{"pptx, a slide is missing", pptx, Zip(without(simpleSlides, "ppt/slides/slide1.xml")), `done [missing_parts 1] of 2 slide 1 "Tides\n"`},
 		{"pptx without slides", pptx, Zip(SlideParts()), `done`},
@@ -189,6 +219,7 @@ func documents() []Row {
 
 		{"xlsx", xlsx, simpleSheet, `done of 2 sheet 1 (A) "x\t1\t2.5\n\ty\n" sheet 2 (B) "TRUE\n"`},
 		{"xlsx, formulas without a value", xlsx, formulas(map[string]string{"A1": "SUM(B1:B2)", "C2": "A1*2"}), `done [no_values 2] of 1 sheet 1 (Sheet1) "=SUM(B1:B2)\t1\n\t2\t=A1*2\n"`},
+		{"xlsx, dates, a comment, a text box and a sheet that is not shown", xlsx, remarks(), `done [hidden 1] of 2 sheet 1 (Sheet1) "2023-03-15\n[Comment by Ada on B2] Why?\nA box\n"`},
 		{"xlsx, cut", xlsx, cut(simpleSheet), `failed damaged`},
 		{"xlsx, encrypted", xlsx, ole(), `failed encrypted`},
 		{"xlsx, a bomb", xlsx, Zip([]Entry{{"xl/workbook.xml", large}}), `failed too_complex`},
@@ -198,6 +229,7 @@ func documents() []Row {
 		{"epub", epub, Zip(simpleBook), `done of 2 chapter 1 (One) "# One\n\nTides\n" chapter 2 (T) "Ebb\n"`},
 		{"epub, a chapter is missing", epub, Zip(without(simpleBook, "OEBPS/chapter 1.xhtml")), `done [missing_parts 1] of 1 chapter 1 (One) "# One\n\nTides\n"`},
 		{"epub, all chapters are missing", epub, Zip(without(simpleBook, "OEBPS/chapter 0.xhtml", "OEBPS/chapter 1.xhtml")), `failed damaged`},
+		{"epub, a page that is a picture with words", epub, Zip(replaced(replaced(bookParts("<p>Tides</p>"), "application/xhtml+xml", "image/svg+xml"), "<p>Tides</p>", `<svg xmlns="http://www.w3.org/2000/svg"><text>Ebb</text></svg>`)), `done of 1 chapter 1 (T) "Ebb\n"`},
 		{"epub, no container", epub, Zip(without(simpleBook, "META-INF/container.xml", "mimetype")), `done of 2 chapter 1 (One) "# One\n\nTides\n" chapter 2 (T) "Ebb\n"`},
 		{"epub, the type of old books", epub, Zip(replaced(simpleBook, "application/xhtml+xml", "text/x-oeb1-document")), `done of 2 chapter 1 (One) "# One\n\nTides\n" chapter 2 (T) "Ebb\n"`},
 		{"epub, names in another case", epub, Zip(replaced(simpleBook, `href="chapter`, `href="Chapter`)), `done of 2 chapter 1 (One) "# One\n\nTides\n" chapter 2 (T) "Ebb\n"`},
