@@ -36,7 +36,11 @@ func readBook(t *text, c content) error {
 			continue
 		}
 		t.truncated = t.truncated || cut
-		markdown, title := t.markdownOf(t.decode(raw, true))
+		source := t.decode(raw, true)
+		markdown, title := t.markdownOf(source)
+		if strings.TrimSpace(markdown) == "" && strings.Contains(source, "<svg") {
+			markdown = wordsOfPicture(source)
+		}
 		if err := t.begin(protocol.BlockChapter, title); err != nil {
 			return err
 		}
@@ -51,6 +55,25 @@ func readBook(t *text, c content) error {
 		t.note(protocol.NoteMissingParts, missing)
 	}
 	return nil
+}
+
+// wordsOfPicture returns the words in a page of a book that is a picture, as far as its XML can be read.
+func wordsOfPicture(source string) string {
+	var b strings.Builder
+	depth := 0 // of elements with words
+	_ = walkXML(strings.NewReader(source), func(n node) error {
+		switch {
+		case n.opens("text"):
+			depth++
+		case n.end == "text":
+			depth--
+			b.WriteByte('\n')
+		case depth > 0:
+			b.Write(n.text)
+		}
+		return nil
+	}) // what precedes an error is kept
+	return b.String()
 }
 
 // chapterTypes are the media types of the pages of books, two of those before EPUB 2, and pictures with words.
