@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/protocol"
+	"turnstone/protocol/words"
 )
 
 const (
@@ -140,7 +141,8 @@ func snippet(runes []rune, later bool, found []occurrence) protocol.SearchSnippe
 		if o.start < from || o.end > to {
 			continue
 		}
-		next := protocol.Highlight{Start: place[o.start-from], End: place[o.end-from]}
+		first, last := asShown(runes[from:to], o.start-from, o.end-from)
+		next := protocol.Highlight{Start: place[first], End: place[last]}
 		if n := len(s.Highlights); n > 0 && next.Start < s.Highlights[n-1].End {
 			s.Highlights[n-1].End = max(s.Highlights[n-1].End, next.End)
 		} else {
@@ -148,6 +150,25 @@ func snippet(runes []rune, later bool, found []occurrence) protocol.SearchSnippe
 		}
 	}
 	return s
+}
+
+// asShown returns a range with what is shown as one character with its ends: the skin tone of an emoji, a selector of its form, and
+// the other emoji that joiners make a picture of.
+func asShown(runes []rune, first, last int) (from, to int) {
+	const joiner = '\u200D'
+	for first > 1 && first < len(runes) && words.IsEmoji(runes[first]) && (runes[first-1] == joiner || words.IsEmojiForm(runes[first-1])) {
+		first--
+		for first > 0 && !words.IsEmoji(runes[first]) {
+			first--
+		}
+	}
+	if last == 0 || !words.IsEmoji(runes[last-1]) {
+		return first, last
+	}
+	for last < len(runes) && (words.IsEmojiForm(runes[last]) || runes[last] == joiner || runes[last-1] == joiner && words.IsEmoji(runes[last])) {
+		last++
+	}
+	return first, last
 }
 
 // start returns where the excerpt of a text starts.

@@ -151,8 +151,15 @@ const (
 	lastEmoji = 0x1faff
 )
 
-func isEmoji(c rune) bool {
+// IsEmoji reports whether a character is an emoji, or a letter of a flag.
+func IsEmoji(c rune) bool {
 	return c >= 0x2600 && c <= 0x27bf || c >= emoji && c <= lastEmoji || c >= 0x1f1e6 && c <= 0x1f1ff
+}
+
+// IsEmojiForm reports whether a character changes how the emoji before it is shown: its skin tone, or as a picture.
+func IsEmojiForm(c rune) bool {
+	const lightest, darkest, asText, asPicture = 0x1f3fb, 0x1f3ff, 0xfe0e, 0xfe0f
+	return c >= lightest && c <= darkest || c == asText || c == asPicture
 }
 
 // Unspaced reports whether a folded character belongs to a script that puts no spaces between words, or whose words
@@ -161,7 +168,7 @@ func Unspaced(c rune) bool {
 	switch {
 	case c < 0x0e00:
 		return false
-	case isEmoji(c):
+	case IsEmoji(c):
 		return true
 	case c == 'ー' || c == '々' || c == '〆': // of no script, but parts of Japanese words
 		return true
@@ -196,5 +203,5 @@ func InWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 	}
-	return unicode.IsLetter(c) || unicode.IsNumber(c) || unicode.IsMark(c) || isEmoji(c)
+	return unicode.IsLetter(c) || unicode.IsNumber(c) || unicode.IsMark(c) || IsEmoji(c)
 }

@@ -55,6 +55,8 @@ func TestATypeIsDetected(t *testing.T) {
 	sjis, _ := japanese.ShiftJIS.NewEncoder().String("名前,住所")
 	wide, _ := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String("Tides come\n")
 	for _, c := range []struct{ head, name, declared, want string }{
+		{archive(t, "[Content_Types].xml", "word/document.xml"), "a.docm", "application/vnd.ms-word.document.macroenabled.12", docx},
+		{archive(t, "[Content_Types].xml", "word/document.xml"), "a.dotx", unsaid, docx},
 		{deflated, "a.epub", epub, epub},
 		{deflated, "a.epub", unsaid, epub},
 		{absent, "a.epub", epub, epub},
