@@ -167,6 +167,8 @@ func TestAnExcerptOfALongTextIsAroundTheFirstPlaces(t *testing.T) {
 		"a phrase":              {map[int]string{9: "blue sky", size / 3: "sky blue"}, `"sky blue"`, []string{"sky blue"}},
 		"the best of the first": {map[int]string{1 << 20: "sky", 1<<20 + 5000: "blue sky"}, "blue sky", []string{"blue", "sky"}},
 		"only one of the words": {map[int]string{1 << 20: "sky", 3 << 20: "blue"}, "blue sky", []string{"sky"}},
+		"an emoji and its skin": {map[int]string{0: "👍🏽"}, "👍", []string{"👍🏽"}},
+		"a part of a family":    {map[int]string{0: "👩‍👩🏽‍👧"}, "👧", []string{"👩‍👩🏽‍👧"}},
 		"nothing":               {nil, "needle", nil},
 	} {
 		q := parse(c.query)

@@ -156,9 +156,9 @@ func snippet(runes []rune, later bool, found []occurrence) protocol.SearchSnippe
 // the other emoji that joiners make a picture of.
 func asShown(runes []rune, first, last int) (from, to int) {
 	const joiner = '\u200D'
-	for first > 1 && first < len(runes) && words.IsEmoji(runes[first]) && (runes[first-1] == joiner || words.IsEmojiForm(runes[first-1])) {
-		first--
-		for first > 0 && !words.IsEmoji(runes[first]) {
+	for first > 1 && runes[first-1] == joiner && words.IsEmoji(runes[first]) {
+		first -= 2
+		for first > 0 && words.IsEmojiForm(runes[first]) {
 			first--
 		}
 	}

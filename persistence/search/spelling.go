@@ -135,11 +135,21 @@ func replaceWord(text, word, by string) string {
 	return strings.Replace(text, word, by, 1)
 }
 
+// seen leaves out the places where a word may be divided, which are not seen.
+func seen(c rune) rune {
+	const softHyphen, noSpace, wordJoiner, mark = '\u00AD', '\u200B', '\u2060', '\uFEFF'
+	switch c {
+	case softHyphen, noSpace, wordJoiner, mark:
+		return -1
+	}
+	return c
+}
+
 // asWritten returns a text with its words as an excerpt writes those that it highlights: with their accents.
 func asWritten(text string, s *protocol.SearchSnippet) string {
 	runes := []rune(s.Text)
 	for _, h := range s.Highlights {
-		written := strings.ToLower(string(runes[h.Start:h.End]))
+		written := strings.Map(seen, strings.ToLower(string(runes[h.Start:h.End])))
 		tokens := words.Tokenize(written)
 		if len(tokens) == 1 && tokens[0].Text != written {
 			text = replaceWord(text, tokens[0].Text, written)
