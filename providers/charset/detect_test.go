@@ -52,6 +52,12 @@ var texts = []struct {
 	{"UTF-8 with a mark", unicode.UTF8BOM, "é", "各位同事", false},
 }
 
+func TestAWordOfLatinScriptHasNoDigitsOfAnother(t *testing.T) {
+	if got := charset.Detect([]byte("Gr\xf6\xdfe")); got.Decode([]byte("Gr\xf6\xdfe")) != "Größe" {
+		t.Errorf("the text is taken for %s", got.Name)
+	}
+}
+
 func TestTheGuessOfAShortTextIsTheSameEveryTime(t *testing.T) {
 	for range 200 {
 		if guess := charset.Detect([]byte("caf\xe9")); guess.Name != "windows-1252" {

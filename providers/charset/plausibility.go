@@ -14,6 +14,9 @@ func plausibility(text string, raw []byte, name string) float64 {
 		switch {
 		case r == utf8.RuneError, r >= 0x80 && r < 0xA0, unicode.Is(unicode.Co, r):
 			return -1
+		case r >= utf8.RuneSelf && unicode.IsDigit(r) && unicode.Is(unicode.Latin, before): // a digit of another script within a word
+			const alsoNext = 2 // which it hides
+			all, odd = all+1, odd+alsoNext
 		case r >= utf8.RuneSelf:
 			all++
 			if isOdd(before, r) {
