@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"turnstone/protocol"
@@ -129,6 +130,17 @@ func (a *archive) relations(part string) (map[string]relation, error) {
 		}
 		return nil
 	})
+}
+
+// partsOf returns the targets of the relations of a kind, in the order of their names.
+func partsOf(all map[string]relation, kind string) (targets []string) {
+	for _, one := range all {
+		if one.kind == kind && !slices.Contains(targets, one.target) {
+			targets = append(targets, one.target)
+		}
+	}
+	slices.Sort(targets)
+	return targets
 }
 
 // mainPart returns the name of the part of an Office document with its content.

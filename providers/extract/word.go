@@ -3,7 +3,6 @@ package extract
 import (
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 
 	"turnstone/protocol"
@@ -53,17 +52,6 @@ func readWord(t *text, c content) error {
 		t.note(protocol.NoteUnreadMembers, others)
 	}
 	return nil
-}
-
-// partsOf returns the targets of the relations of a kind, in the order of their names.
-func partsOf(all map[string]relation, kind string) (targets []string) {
-	for _, one := range all {
-		if one.kind == kind && !slices.Contains(targets, one.target) {
-			targets = append(targets, one.target)
-		}
-	}
-	slices.Sort(targets)
-	return targets
 }
 
 // optional reads parts without which the document can be read, too. Several with the same text, such as the headers of the first
