@@ -58,18 +58,6 @@ type ResearchProgress struct {
 	Reused       int `json:"reused" doc:"Steps whose stored results were used again after an interruption."`
 }
 
-// ResearchStepState is the state of a question of a plan.
-type ResearchStepState string
-
-// The states of a question of a plan.
-const (
-	ResearchStepOpen    ResearchStepState = "open"
-	ResearchStepRunning ResearchStepState = "running"
-	ResearchStepDone    ResearchStepState = "done"
-	ResearchStepStruck  ResearchStepState = "struck" // by the user
-	ResearchStepSkipped ResearchStepState = "skipped"
-)
-
 // ResearchStep is one question of the plan of a research task.
 type ResearchStep struct {
 	StepID   string            `json:"step_id" doc:"Unique within the task, for example q3."`

@@ -46,20 +46,6 @@ type ResearchStepChanged struct {
 	State  ResearchStepState `json:"state" enum:"open,running,done,struck,skipped"`
 }
 
-// ResearchSourceState is what a research task knows of a source.
-type ResearchSourceState string
-
-// The states of a source.
-const (
-	SourceFound   ResearchSourceState = "found"
-	SourceReading ResearchSourceState = "reading"
-	SourceRead    ResearchSourceState = "read" // what it contributes is not known yet
-	SourceKept    ResearchSourceState = "kept"
-	SourceUnused  ResearchSourceState = "unused" // it was read, and nothing in it answers a question
-	SourceFailed  ResearchSourceState = "failed" // it could not be read
-	SourceMerged  ResearchSourceState = "merged" // it is another address of a source that the task has
-)
-
 // ResearchSourceChanged reports a source.
 type ResearchSourceChanged struct {
 	SourceID string              `json:"source_id"`

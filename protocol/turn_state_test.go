@@ -48,6 +48,8 @@ func machines() []machine {
 		machineOf("approval", ApprovalPending, ApprovalStates, ApprovalTransitions, func(s ApprovalState) bool { return s != ApprovalPending }, nextOf(ApprovalTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
 		machineOf("research task", ResearchQueued, ResearchStates, ResearchTransitions, ResearchState.Terminal, NextResearchState),
+		machineOf("question of a research task", ResearchStepOpen, ResearchStepStates, ResearchStepTransitions, ResearchStepState.Terminal, NextResearchStepState),
+		machineOf("source of a research task", SourceFound, ResearchSourceStates, ResearchSourceTransitions, ResearchSourceState.Terminal, NextResearchSourceState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
 	}
 }
@@ -170,7 +172,8 @@ func TestTheStatesPageIsPrintedFromTheTables(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# States\n\n" +
 		"`go test ./protocol -update` prints this page from the tables of transitions in `protocol`, and a test compares the two.\n" +
-		"A transition that is not in a table is refused. The CHECK constraints of the schema allow the same states.\n")
+		"A transition that is not in a table is refused. The CHECK constraints of the schema allow the same states;\n" +
+		"those of questions and of sources have no column.\n")
 	for _, m := range machines() {
 		m.print(&page)
 	}

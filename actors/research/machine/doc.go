@@ -1,5 +1,6 @@
 // Package machine contains the pure state machine of a research task. It decides which steps a task takes, what becomes of
-// their results, and what the report contains. protocol.ResearchTransitions restricts its transitions.
+// their results, and what the report contains. protocol.ResearchTransitions restricts its transitions, protocol.ResearchStepTransitions those of
+// a question and protocol.ResearchSourceTransitions those of a source.
 //
 //	plan ─▶ search each question in each place ─▶ read what was found ─▶ judge what was read ─▶ write ─▶ summarize ─▶ report
 //	              ▲                                                            │

@@ -32,7 +32,7 @@ func (b *Batch) search() {
 	b.enter(protocol.ResearchSearching)
 	for _, q := range open {
 		q.round = b.round
-		b.set(q, protocol.ResearchStepRunning)
+		b.changeQuestion(q, protocol.ResearchStepSearches)
 		for _, place := range b.spec.Sources {
 			b.add(researchlog.Step{
 				Key: fmt.Sprintf("search-%s-%s", q.StepID, place), Kind: researchlog.StepSearch, Source: place, About: []string{q.Question},
@@ -99,7 +99,7 @@ func (b *Batch) addSource(place protocol.ResearchSource, candidate researchlog.C
 		s.URL = &candidate.URL
 	}
 	b.sources = append(b.sources, s)
-	b.note(s, protocol.SourceFound, "")
+	b.note(s, "")
 	b.add(researchlog.Step{Key: "read-" + s.SourceID, Kind: researchlog.StepRead, Source: place, About: texts(s.about), Found: &candidate})
 	return s
 }
@@ -120,26 +120,41 @@ func identity(c *researchlog.Candidate) string {
 	return c.URL
 }
 
-// note reports the state of a source.
-func (b *Batch) note(s *source, state protocol.ResearchSourceState, reason string) {
-	s.state = state
-	b.emit(&protocol.ResearchSourceChanged{SourceID: s.SourceID, State: state, Kind: s.Kind, Title: s.Title, URL: s.URL, Reason: reason})
+// note reports a source.
+func (b *Batch) note(s *source, reason string) {
+	b.emit(&protocol.ResearchSourceChanged{SourceID: s.SourceID, State: s.state, Kind: s.Kind, Title: s.Title, URL: s.URL, Reason: reason})
+}
+
+// next returns the state that a trigger leads to. One that the table does not have is a defect of the machine.
+func (s *source) next(trigger protocol.ResearchSourceTrigger) protocol.ResearchSourceState {
+	to, legal := protocol.NextResearchSourceState(s.state, trigger)
+	if !legal {
+		panic(fmt.Sprintf("research: no transition %s from %s of a source", trigger, s.state))
+	}
+	return to
+}
+
+// changeSource makes a transition of a source, with its event.
+func (b *Batch) changeSource(s *source, trigger protocol.ResearchSourceTrigger, reason string) {
+	s.state = s.next(trigger)
+	b.note(s, reason)
 }
 
 // noteReading reports that the source of a step is being read.
 func (b *Batch) noteReading(s *step) {
 	if of := b.sourceOf(s); of.state == protocol.SourceFound {
-		b.note(of, protocol.SourceReading, "")
+		b.changeSource(of, protocol.SourceOpens, "")
 	}
 }
 
 // noteRead reports that the source of a step was read, or why not. What it contributes is known when the whole round was read.
 func (b *Batch) noteRead(s *step) {
 	of := b.sourceOf(s)
+	b.noteReading(s) // another version may have started its steps in another order
 	if s.result.Failed != "" {
-		b.note(of, protocol.SourceFailed, s.result.Failed)
+		b.changeSource(of, protocol.SourceFails, s.result.Failed)
 	} else {
-		b.note(of, protocol.SourceRead, "")
+		b.changeSource(of, protocol.SourceArrives, "")
 	}
 }
 
@@ -200,7 +215,7 @@ func (b *Batch) advanceReading() {
 
 func (b *Batch) endRound() {
 	for _, q := range b.in(protocol.ResearchStepRunning) {
-		b.set(q, protocol.ResearchStepDone)
+		b.changeQuestion(q, protocol.ResearchStepFinishes)
 	}
 }
 
@@ -213,14 +228,14 @@ func (b *Batch) merge() {
 		if read.result == nil {
 			continue
 		}
-		fresh := s.page == nil && s.state != protocol.SourceFailed && s.state != protocol.SourceMerged
+		if s.state == protocol.SourceReading { // a former version noted it here
+			b.noteRead(read)
+		}
 		switch {
-		case fresh && read.result.Failed != "":
-			b.note(s, protocol.SourceFailed, read.result.Failed)
-		case fresh:
-			b.take(s, read.result.Page, &known)
 		case s.page != nil:
 			known.add(s, s.page)
+		case s.state == protocol.SourceRead:
+			b.take(s, read.result.Page, &known)
 		}
 	}
 }
@@ -230,9 +245,9 @@ func (b *Batch) leaveUnread() {
 	for _, s := range b.sources {
 		switch s.state {
 		case protocol.SourceFound, protocol.SourceReading:
-			b.note(s, protocol.SourceUnused, "The search had ended before it was read.")
+			b.changeSource(s, protocol.SourceDiscards, "The search had ended before it was read.")
 		case protocol.SourceRead:
-			b.note(s, protocol.SourceUnused, "The task had ended before it was used.")
+			b.changeSource(s, protocol.SourceDiscards, "The task had ended before it was used.")
 		}
 	}
 }
@@ -267,7 +282,7 @@ func (b *Batch) take(s *source, page *researchlog.Page, known *works) {
 	s.AccessedAt, s.SHA256 = page.AccessedAt, page.SHA256
 	if first := known.add(s, page); first != nil {
 		s.page = nil
-		b.note(s, protocol.SourceMerged, "It is the same work as "+first.SourceID+".")
+		b.changeSource(s, protocol.SourceMerges, "It is the same work as "+first.SourceID+".")
 		for _, q := range s.about {
 			if !slices.Contains(first.about, q) {
 				first.about = append(first.about, q)
@@ -276,7 +291,7 @@ func (b *Batch) take(s *source, page *researchlog.Page, known *works) {
 		return
 	}
 	if len(page.Passages) == 0 {
-		b.note(s, protocol.SourceUnused, "Nothing in it is about a question of the plan.")
+		b.changeSource(s, protocol.SourceDiscards, "Nothing in it is about a question of the plan.")
 		return
 	}
 	b.judge(s)
@@ -327,12 +342,12 @@ func (b *Batch) keepQuotesOf(s *source) {
 		}
 	}
 	if len(s.Excerpts) == 0 {
-		b.note(s, protocol.SourceUnused, "Nothing in it answers a question of the plan.")
+		b.changeSource(s, protocol.SourceDiscards, "Nothing in it answers a question of the plan.")
 		return
 	}
 	b.task.Progress.SourcesKept++
 	b.changed[s] = true
-	b.note(s, protocol.SourceKept, "")
+	b.changeSource(s, protocol.SourceKeeps, "")
 }
 
 // keepPassages keeps the first passages of a source that no model has judged.

@@ -170,8 +170,8 @@ func (b *Batch) end(trigger protocol.ResearchTrigger, failure *protocol.Research
 	b.returnInputs()
 	b.leaveUnread()
 	for _, q := range b.questions {
-		if q.State == protocol.ResearchStepOpen || q.State == protocol.ResearchStepRunning {
-			b.set(q, protocol.ResearchStepSkipped)
+		if !q.State.Terminal() {
+			b.changeQuestion(q, protocol.ResearchStepSkips)
 		}
 	}
 	b.noteProgress()

@@ -72,19 +72,25 @@ func (b *Batch) publishPlan() {
 	b.emit(&protocol.ResearchPlanned{Plan: b.task.Plan})
 }
 
-// set changes the state of a question of the plan.
-func (b *Batch) set(q *question, state protocol.ResearchStepState) {
-	if q.State == state {
-		return
+// next returns the state that a trigger leads to. One that the table does not have is a defect of the machine.
+func (q *question) next(trigger protocol.ResearchStepTrigger) protocol.ResearchStepState {
+	to, legal := protocol.NextResearchStepState(q.State, trigger)
+	if !legal {
+		panic(fmt.Sprintf("research: no transition %s from %s of a question", trigger, q.State))
 	}
-	q.State = state
+	return to
+}
+
+// changeQuestion makes a transition of a question of the plan, with its event.
+func (b *Batch) changeQuestion(q *question, trigger protocol.ResearchStepTrigger) {
+	q.State = q.next(trigger)
 	b.task.Plan = slices.Clone(b.task.Plan) // events contain the former one
 	for i := range b.task.Plan {
 		if b.task.Plan[i].StepID == q.StepID {
-			b.task.Plan[i].State = state
+			b.task.Plan[i].State = q.State
 		}
 	}
-	b.emit(&protocol.ResearchStepChanged{StepID: q.StepID, State: state})
+	b.emit(&protocol.ResearchStepChanged{StepID: q.StepID, State: q.State})
 }
 
 // has reports whether the plan has a question.
@@ -95,8 +101,8 @@ func (m *Machine) has(id string) bool {
 // strike strikes a question that was not searched to the end.
 func (b *Batch) strike(id string) {
 	for _, q := range b.questions {
-		if q.StepID == id && (q.State == protocol.ResearchStepOpen || q.State == protocol.ResearchStepRunning) {
-			b.set(q, protocol.ResearchStepStruck)
+		if q.StepID == id && !q.State.Terminal() {
+			b.changeQuestion(q, protocol.ResearchStepStrikes)
 			b.drop(func(s *step) bool {
 				return s.Kind == researchlog.StepSearch && slices.Equal(s.About, []string{q.Question})
 			})

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -139,9 +140,7 @@ func fired(t *testing.T, b *Batch, fire func(*Batch) error) (cell string) {
 		if !is {
 			continue
 		}
-		if !slices.ContainsFunc(protocol.ResearchTransitions, func(tr protocol.Transition[protocol.ResearchState, protocol.ResearchTrigger]) bool {
-			return tr.From == from && tr.To == change.State
-		}) {
+		if !leads(protocol.ResearchTransitions, from, change.State) {
 			t.Errorf("the table has no transition from %s to %s", from, change.State)
 		}
 		from = change.State
@@ -180,6 +179,206 @@ func TestTheTableHasEveryStateAndEveryTrigger(t *testing.T) {
 		}
 		if !slices.ContainsFunc(triggers, func(row trigger) bool { return strings.Fields(row.name)[0] == method.Name }) {
 			t.Errorf("the table does not have the trigger %s", method.Name)
+		}
+	}
+}
+
+// follow checks that each state of a question and of a source follows from the one before it, as the tables of protocol say. It
+// changes states, by identifier, and returns the paths of those that have changed.
+func follow(t *testing.T, states map[string]string, events []protocol.Payload) map[string][]string {
+	t.Helper()
+	paths := map[string][]string{}
+	change := func(id, to string, legal bool) {
+		if !legal {
+			t.Errorf("the table has no transition of %s from %q to %s", id, states[id], to)
+		}
+		states[id] = to
+		paths[id] = append(paths[id], to)
+	}
+	for _, event := range events {
+		switch e := event.(type) {
+		case *protocol.ResearchPlanned:
+			for _, q := range e.Plan {
+				if _, known := states[q.StepID]; !known {
+					change(q.StepID, string(q.State), q.State == protocol.ResearchStepOpen)
+				}
+			}
+		case *protocol.ResearchStepChanged:
+			change(e.StepID, string(e.State), leads(protocol.ResearchStepTransitions, protocol.ResearchStepState(states[e.StepID]), e.State))
+		case *protocol.ResearchSourceChanged:
+			_, known := states[e.SourceID]
+			change(e.SourceID, string(e.State), !known && e.State == protocol.SourceFound ||
+				leads(protocol.ResearchSourceTransitions, protocol.ResearchSourceState(states[e.SourceID]), e.State))
+		}
+	}
+	return paths
+}
+
+// leads reports whether a table has a transition from a state to another one.
+func leads[S, T ~string](table []protocol.Transition[S, T], from, to S) bool {
+	return slices.ContainsFunc(table, func(tr protocol.Transition[S, T]) bool { return tr.From == from && tr.To == to })
+}
+
+func TestATransitionOfAQuestionOrASourceThatTheTableDoesNotHaveIsADefect(t *testing.T) {
+	everyTransition(t, protocol.ResearchStepStates, protocol.ResearchStepTransitions, func(from protocol.ResearchStepState, trigger protocol.ResearchStepTrigger) protocol.ResearchStepState {
+		q := question{ResearchStep: protocol.ResearchStep{State: from}}
+		return q.next(trigger)
+	})
+	everyTransition(t, protocol.ResearchSourceStates, protocol.ResearchSourceTransitions, func(from protocol.ResearchSourceState, trigger protocol.ResearchSourceTrigger) protocol.ResearchSourceState {
+		s := source{state: from}
+		return s.next(trigger)
+	})
+}
+
+// everyTransition compares next with a table, for every trigger of the table in every state.
+func everyTransition[S, T ~string](t *testing.T, states []S, table []protocol.Transition[S, T], next func(S, T) S) {
+	t.Helper()
+	for _, from := range states {
+		for _, of := range table {
+			at := slices.IndexFunc(table, func(tr protocol.Transition[S, T]) bool { return tr.From == from && tr.Trigger == of.Trigger })
+			func() {
+				defer func() {
+					if defect := recover(); (defect == nil) != (at >= 0) {
+						t.Errorf("%s in %s: %v", of.Trigger, from, defect)
+					}
+				}()
+				if to := next(from, of.Trigger); at < 0 || to != table[at].To {
+					t.Errorf("%s in %s leads to %s", of.Trigger, from, to)
+				}
+			}()
+		}
+	}
+}
+
+// gathering returns a task that searches. Its first question is running, the second one was struck, and the third one is open.
+func gathering(t *testing.T) *world {
+	w := inState(t, protocol.ResearchRunning)
+	w.holds = true
+	w.advance() // the plan
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, Strike: []string{"q2"}, Add: []string{"What do pilots say?"}, ClientID: "one"})
+	return w
+}
+
+// writing returns a task that writes. Its first question is done, and the third one was skipped.
+func writing(t *testing.T) *world {
+	w := gathering(t)
+	for !slices.Contains(w.ran, "judge-s1") && w.advance() {
+	}
+	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchWriteNow, ClientID: "two"})
+	return w
+}
+
+// reading returns a task that reads the sources of a second round. It has a source in each state.
+func reading(t *testing.T) *world {
+	w := newWorld(t, newSpec(protocol.ResearchStandard))
+	w.change = func(step *researchlog.Step, result *researchlog.Result) {
+		switch {
+		case step.Key == "read-s2":
+			*result = researchlog.Result{Failed: "The server refused the page."}
+		case step.Key == "judge-s3":
+			result.Quotes = nil
+		case step.Kind == researchlog.StepGaps:
+			result.Questions = []string{"What do pilots say?"}
+		case step.Kind == researchlog.StepSearch && step.About[0] == "What do pilots say?":
+			for i := range result.Candidates {
+				result.Candidates[i].Title = fmt.Sprintf("Station %d", 20+i)
+				result.Candidates[i].URL = fmt.Sprintf("https://www.tides.example/pilots/%d", i)
+			}
+		}
+	}
+	w.step(func(b *Batch) { b.Begin() })
+	inEachState := func() bool {
+		for _, state := range protocol.ResearchSourceStates {
+			if sourceIn(w, state) == "" {
+				return false
+			}
+		}
+		return true
+	}
+	for !inEachState() {
+		if !w.advance() {
+			t.Fatalf("no source is in each state: %v", w.states)
+		}
+	}
+	return w
+}
+
+// sourceIn returns the first source in a state; empty: there is none.
+func sourceIn(w *world, state protocol.ResearchSourceState) string {
+	for _, s := range w.machine.sources {
+		if s.state == state {
+			return s.SourceID
+		}
+	}
+	return ""
+}
+
+// partTriggers is what triggers do with a question in each state, and with a source in each state: the states that follow one another,
+// "." for none, "!" if the command is refused.
+var partTriggers = []struct {
+	name      string
+	fire      func(b *Batch, id string) error
+	questions string // open | running | done | struck | skipped; empty: the trigger is about a source
+	sources   string // found | reading | read | kept | unused | failed | merged; empty: the trigger is about a question
+}{
+	{"strike", func(b *Batch, id string) error {
+		return steer(researchlog.Steering{Kind: protocol.ResearchPlan, Strike: []string{id}})(b)
+	}, "struck|struck|!|.|!", ""},
+	{"its text", func(b *Batch, id string) error {
+		b.Result("read-"+id, resultOf(&b.byKey["read-"+id].Step), 1)
+		return nil
+	}, "", "reading read|read|.|.|.|.|."},
+	{"no text", func(b *Batch, id string) error {
+		b.Result("read-"+id, &researchlog.Result{Failed: "The server refused the page."}, 1)
+		return nil
+	}, "", "reading failed|failed|.|.|.|.|."},
+	{"Adopt", func(b *Batch, _ string) error { b.Adopt(); return nil }, ".|.|.|.|.", ".|.|.|.|.|.|."},
+	{"Cancel", func(b *Batch, _ string) error { b.Cancel(); return nil }, ".|.|.|.|.", ".|.|.|.|.|.|."},
+	{"Stopped after a cancel", func(b *Batch, _ string) error { b.Cancel(); b.Stopped(); return nil }, "skipped|skipped|.|.|.", "unused|unused|unused|.|.|.|."},
+	{"GiveUp", func(b *Batch, _ string) error { b.GiveUp(); return nil }, "skipped|skipped|.|.|.", "unused|unused|unused|.|.|.|."},
+	{"TimeOver", func(b *Batch, _ string) error { b.TimeOver(); return nil }, "skipped|skipped|.|.|.", "unused|unused|merged|.|.|.|."},
+	{"Steer to write now", func(b *Batch, _ string) error { return steer(researchlog.Steering{Kind: protocol.ResearchWriteNow})(b) }, "skipped|skipped|!|.|!", "unused|unused|merged|.|.|.|."},
+}
+
+func TestEveryTriggerWithAQuestionAndASourceInEveryState(t *testing.T) {
+	gathering, writing, reading := gathering(t), writing(t), reading(t)
+	type column struct {
+		world *world
+		id    string
+		state string
+	}
+	var questions, sources []column
+	for i, id := range []string{"q3", "q1", "q1", "q2", "q3"} {
+		w := gathering
+		if i == 2 || i == 4 {
+			w = writing
+		}
+		questions = append(questions, column{w, id, string(protocol.ResearchStepStates[i])})
+	}
+	for _, state := range protocol.ResearchSourceStates {
+		sources = append(sources, column{reading, sourceIn(reading, state), string(state)})
+	}
+	for _, trigger := range partTriggers {
+		for cells, columns := range map[string][]column{trigger.questions: questions, trigger.sources: sources} {
+			for i, want := range strings.Split(cells, "|") {
+				if cells == "" {
+					continue
+				}
+				of := columns[i]
+				if of.world.states[of.id] != of.state {
+					t.Fatalf("%s is %s, want %s", of.id, of.world.states[of.id], of.state)
+				}
+				b := Restore(of.world.claim).NewBatch()
+				got := "!"
+				if err := trigger.fire(b, of.id); err == nil {
+					if got = strings.Join(follow(t, maps.Clone(of.world.states), b.Events)[of.id], " "); got == "" {
+						got = "."
+					}
+				}
+				if got != want {
+					t.Errorf("%s with %s, which is %s: got %q, want %q", trigger.name, of.id, of.state, got, want)
+				}
+			}
 		}
 	}
 }

@@ -76,10 +76,11 @@ func (b *Batch) beginWriting() {
 		switch {
 		case q.State == protocol.ResearchStepStruck:
 			continue
-		case len(quotes) == 0 && q.State != protocol.ResearchStepDone:
-			b.set(q, protocol.ResearchStepSkipped)
+		case q.State.Terminal():
+		case len(quotes) == 0:
+			b.changeQuestion(q, protocol.ResearchStepSkips)
 		default:
-			b.set(q, protocol.ResearchStepDone)
+			b.changeQuestion(q, protocol.ResearchStepFinishes)
 		}
 		if len(quotes) > 0 {
 			write = append(write, q)

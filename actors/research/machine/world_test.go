@@ -24,9 +24,10 @@ type world struct {
 	events  []protocol.Payload
 	report  *researchlog.Report
 	sources map[int]researchlog.Source
-	random  *rand.Rand // chooses which running step ends next; nil: the first one
-	former  bool       // results have the entries of a former version
-	holds   bool       // a report that is written is not stored yet, and the steps of a cancelled task have not stopped yet
+	states  map[string]string // of the questions and the sources, by their identifiers
+	random  *rand.Rand        // chooses which running step ends next; nil: the first one
+	former  bool              // results have the entries of a former version
+	holds   bool              // a report that is written is not stored yet, and the steps of a cancelled task have not stopped yet
 	change  func(step *researchlog.Step, result *researchlog.Result)
 }
 
@@ -40,7 +41,7 @@ func newSpec(depth protocol.ResearchDepth) researchlog.Spec {
 
 func newWorld(t *testing.T, spec researchlog.Spec) *world {
 	t.Helper()
-	w := &world{t: t, claim: &researchlog.Claim{Spec: spec, State: protocol.ResearchQueued}, sources: map[int]researchlog.Source{}}
+	w := &world{t: t, claim: &researchlog.Claim{Spec: spec, State: protocol.ResearchQueued}, sources: map[int]researchlog.Source{}, states: map[string]string{}}
 	w.machine = New(&w.claim.Spec)
 	w.step(func(b *Batch) { b.Start() })
 	return w
@@ -59,6 +60,7 @@ func (w *world) step(decide func(*Batch)) {
 		w.t.Fatalf("the batch begins with entry %d, want %d", a.FirstEntry, want)
 	}
 	w.events = append(w.events, b.Events...)
+	follow(w.t, w.states, b.Events)
 	for _, entry := range b.Entries {
 		var stored researchlog.Entry // as the store gives it back
 		text, err := json.Marshal(entry)
@@ -143,6 +145,13 @@ func (w *world) run() *protocol.ResearchTask {
 func (w *world) restart() {
 	w.t.Helper()
 	w.machine, w.running = Restore(w.claim), nil
+	clear(w.states) // a result that is not used leads back
+	for _, q := range w.machine.questions {
+		w.states[q.StepID] = string(q.State)
+	}
+	for _, s := range w.machine.sources {
+		w.states[s.SourceID] = string(s.state)
+	}
 	w.step(func(b *Batch) { b.Adopt() })
 }
 
