@@ -13,12 +13,9 @@ import (
 	"turnstone/protocol/uploadlog"
 )
 
-const (
-	specColumns = `
+const specColumns = `
 	upload_id, filename, media_type, size, declared_sha256, purpose, conversation_id, project_id, session_id, object_name, created_at, expires_at,
 	owner_epoch, state, next_sequence, content`
-	nodeLives = `exists (select from nodes n where n.node_id = @node and not n.dead)`
-)
 
 // scanClaim returns a function that reads a row with specColumns.
 func scanClaim(account protocol.AccountID) pgx.RowToFunc[*uploadlog.Claim] {
@@ -29,16 +26,16 @@ func scanClaim(account protocol.AccountID) pgx.RowToFunc[*uploadlog.Claim] {
 	}
 }
 
-const (
+var (
 	// lockUploadSQL makes the claim and the read after a refused one see the same state.
 	lockUploadSQL   = `select from uploads where account_id = @account and upload_id = @upload for update`
 	claimPendingSQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and upload_id = @upload and state = 'pending' and expires_at > now() and ` + nodeLives + `
+	where account_id = @account and upload_id = @upload and state = 'pending' and expires_at > now() and ` + pg.NodeRuns("@node") + `
 	returning ` + specColumns
 	seizeUploadSQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and upload_id = @upload and ` + projects.OpenUploads + ` and (state <> 'pending' or expires_at > now()) and ` + nodeLives + `
+	where account_id = @account and upload_id = @upload and ` + projects.OpenUploads + ` and (state <> 'pending' or expires_at > now()) and ` + pg.NodeRuns("@node") + `
 	returning ` + specColumns
 	loadUploadSQL = `
 	select ` + specColumns + ` from uploads
@@ -116,12 +113,12 @@ func (s *Uploads) Overtaken(ctx context.Context, claim uploadlog.Claimed, key st
 	return overtaken, nil
 }
 
-// The statements of the engine. claimDueSQL tests in a sub-query whether an owner is dead, as for turns.
-const (
+// The statements of the engine.
+var (
 	claimDueSQL = `
 	with orphans as (
 		select u.account_id, u.upload_id from uploads u
-		where u.` + projects.BusyUploads + ` and (u.owner is null or not exists (select from nodes n where n.node_id = u.owner and not n.dead))
+		where u.` + projects.BusyUploads + ` and ` + pg.Unowned("u.owner") + `
 		limit $2 for update of u skip locked
 	), expired as (
 		select u.account_id, u.upload_id from uploads u
@@ -132,14 +129,12 @@ const (
 	)
 	update uploads u set owner = $1, owner_epoch = u.owner_epoch + 1
 	from due
-	where u.account_id = due.account_id and u.upload_id = due.upload_id
-	  and exists (select from nodes n where n.node_id = $1 and not n.dead and not n.draining)
+	where u.account_id = due.account_id and u.upload_id = due.upload_id and ` + pg.NodeClaims("$1") + `
 	returning u.account_id, u.upload_id, u.owner_epoch`
 	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + projects.BusyUploads
 	reclaimSQL    = `
 	update uploads set owner_epoch = owner_epoch + 1
-	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + projects.BusyUploads + `
-	  and exists (select from nodes where node_id = $1 and not dead)
+	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + projects.BusyUploads + ` and ` + pg.NodeRuns("$1") + `
 	returning account_id, upload_id, owner_epoch`
 )
 

@@ -14,12 +14,12 @@ import (
 // claimed the row in the meantime, Postgres tests the new owner of the row only in such a sub-query. If the dead owner had the same address as
 // this node, the cause is a restart; otherwise another host computer was lost. A turn that was released is not a failed adoption, so
 // it does not count as one, and neither is one that waited for an approval whose time has passed.
-const claimOrphansSQL = `
+var claimOrphansSQL = `
 with released as (
     select t.account_id, t.turn_id, case when t.parked_until is null then '` + string(protocol.CauseDrain) + `' else '` + string(turnlog.CauseWake) + `' end as cause
     from turns t
     where t.` + conversations.LiveStates + ` and t.owner is null and (t.parked_until is null or t.parked_until <= now())
-      and exists (select from nodes where node_id = $1 and not dead and not draining)
+      and ` + pg.NodeClaims("$1") + `
     limit $2
     for update of t skip locked
 ), lost as (
@@ -28,7 +28,7 @@ with released as (
                 else '` + string(protocol.CauseNodeLost) + `' end as cause
     from turns t
     where t.` + conversations.LiveStates + ` and t.owner is not null and coalesce((select dead from nodes where node_id = t.owner), true)
-      and exists (select from nodes where node_id = $1 and not dead and not draining)
+      and ` + pg.NodeClaims("$1") + `
     limit $2
     for update of t skip locked
 ), orphans as (
@@ -52,10 +52,9 @@ func (d *Directory) OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnl
 	return pg.EngineRows[turnlog.Claim](ctx, d.db, "listing own turns", ownTurnsSQL, node)
 }
 
-const reclaimSQL = `
+var reclaimSQL = `
 update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
-where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + conversations.LiveStates + `
-  and exists (select from nodes where node_id = $1 and not dead)
+where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + conversations.LiveStates + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(protocol.CauseActorLost) + `', adoptions`
 
 // ReclaimTurn raises the epoch of a turn of this node whose actor is gone. The error is turnlog.ErrFenced if the turn
@@ -71,10 +70,9 @@ func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, accou
 	return claims[0], nil
 }
 
-const seizeSQL = `
+var seizeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1, parked_until = null
-where account_id = $2 and turn_id = $3 and ` + conversations.LiveStates + `
-  and exists (select from nodes where node_id = $1 and not dead)
+where account_id = $2 and turn_id = $3 and ` + conversations.LiveStates + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseOperator) + `', adoptions`
 
 // SeizeTurn takes over an unfinished turn from any owner; protocol.CodeNotFound if there is no such turn.
@@ -106,10 +104,9 @@ func (d *Directory) Park(
 	return err
 }
 
-const wakeSQL = `
+var wakeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
-where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + conversations.LiveStates + `
-  and exists (select from nodes where node_id = $1 and not dead and not draining)
+where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + conversations.LiveStates + ` and ` + pg.NodeClaims("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseWake) + `', adoptions`
 
 // WakeTurn takes over a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.

@@ -15,16 +15,15 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// The statements of the engine. They test in a sub-query whether an owner is dead, as for turns.
-const (
-	nodeLives = `exists (select from nodes n where n.node_id = $1 and not n.dead and not n.draining)`
-	ownerless = `(t.owner is null or not exists (select from nodes n where n.node_id = t.owner and not n.dead))`
+// The statements of the engine.
+var (
+	unowned = pg.Unowned("t.owner")
 	// claimDueSQL lets one node at a time claim tasks that wait, so that no account runs more than its limit. It goes from
 	// account to account in the index of waiting tasks.
 	claimDueSQL = `
 	with recursive orphans as (
 		select t.account_id, t.task_id from research_tasks t
-		where t.state in ('running', 'cancelling') and not t.hidden and ` + ownerless + ` limit $2 for update of t skip locked
+		where t.state in ('running', 'cancelling') and not t.hidden and ` + unowned + ` limit $2 for update of t skip locked
 	), accounts as (
 		(select account_id from research_tasks where state = 'queued' and $3 > 0 and pg_try_advisory_xact_lock(758193046) order by account_id limit 1)
 		union all
@@ -34,23 +33,22 @@ const (
 		select w.account_id, w.task_id from accounts a
 		cross join lateral (
 			select count(*) as n from research_tasks t
-			where t.account_id = a.account_id and not t.hidden and (t.state in ('running', 'cancelling') or t.state = 'queued' and not ` + ownerless + `)) running
+			where t.account_id = a.account_id and not t.hidden and (t.state in ('running', 'cancelling') or t.state = 'queued' and not ` + unowned + `)) running
 		cross join lateral (
 			select t.account_id, t.task_id, t.created_at from research_tasks t
-			where t.account_id = a.account_id and t.state = 'queued' and not t.hidden and ` + ownerless + `
+			where t.account_id = a.account_id and t.state = 'queued' and not t.hidden and ` + unowned + `
 			order by t.task_id limit greatest(0, $4 - running.n)) w
 		order by w.created_at limit $3
 	), due as (
 		select account_id, task_id from orphans union all select account_id, task_id from waiting
 	)
 	update research_tasks t set owner = $1, owner_epoch = t.owner_epoch + 1, attempts = t.attempts + 1
-	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + nodeLives + ` and ` + ownerless + `
+	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + pg.NodeClaims("$1") + ` and ` + unowned + `
 	returning t.account_id, t.task_id, t.owner_epoch`
 	ownSQL     = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + OpenStates
 	reclaimSQL = `
 	update research_tasks set owner_epoch = owner_epoch + 1, attempts = attempts + 1
-	where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + `
-	  and exists (select from nodes where node_id = $1 and not dead)
+	where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + ` and ` + pg.NodeRuns("$1") + `
 	returning account_id, task_id, owner_epoch`
 	releaseSQL = `
 	update research_tasks set owner = null, owner_epoch = owner_epoch + 1, attempts = greatest(0, attempts - 1)
@@ -92,12 +90,12 @@ func (s *Store) Release(ctx context.Context, node protocol.NodeID) (released int
 	return released, nil
 }
 
-const (
-	seizeSQL = `
+var seizeSQL = `
 	update research_tasks t set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and task_id = @task and ` + OpenStates + ` and ` + visible + `
-	  and exists (select from nodes n where n.node_id = @node and not n.dead)
+	where account_id = @account and task_id = @task and ` + OpenStates + ` and ` + visible + ` and ` + pg.NodeRuns("@node") + `
 	returning account_id, task_id, owner_epoch`
+
+const (
 	claimColumns = `spec, owner_epoch, attempts, state, next_sequence, version`
 	loadSQL      = `
 	select ` + claimColumns + ` from research_tasks t

@@ -106,7 +106,7 @@ where c.account_id = $1 and c.conversation_id = $2`
 // accountFacts returns the columns that a start reads of its account and of the node.
 func accountFacts(account, node string) string {
 	return conversations.LiveTurnsOf(account) + `,
-       exists (select from nodes where node_id = ` + node + ` and not dead and not draining),
+       ` + pg.NodeClaims(node) + `,
        (select settings ->> 'default_profile' from account_settings where account_id = ` + account + `),
        ` + memory.GrantedSQL(account) + `,
        ` + accounts.InstructionsVersionSQL(account)
