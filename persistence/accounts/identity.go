@@ -92,12 +92,9 @@ func (s *Store) ListIdentities(ctx context.Context, account protocol.AccountID, 
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &IdentityPosition{LinkedAt: last.LinkedAt, IdentityID: last.IdentityID}, nil
+	return pg.NextPage(page, limit, func(last *protocol.Identity) IdentityPosition {
+		return IdentityPosition{LinkedAt: last.LinkedAt, IdentityID: last.IdentityID}
+	})
 }
 
 const unlinkIdentitySQL = `delete from account_identities where account_id = $1 and identity_id = $2 returning ` + identityColumns

@@ -369,12 +369,9 @@ func (s *Store) ListSessions(ctx context.Context, account protocol.AccountID, qu
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, query.Limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &SessionPosition{LastUsedAt: last.LastUsedAt, SessionID: last.SessionID}, nil
+	return pg.NextPage(page, query.Limit, func(last *protocol.Device) SessionPosition {
+		return SessionPosition{LastUsedAt: last.LastUsedAt, SessionID: last.SessionID}
+	})
 }
 
 const liveSessionsSQL = `

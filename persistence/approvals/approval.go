@@ -84,11 +84,7 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, filter str
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing approvals: %w", err)
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].ApprovalID, nil
+	return pg.NextPage(page, limit, func(last *protocol.Approval) protocol.ApprovalID { return last.ApprovalID })
 }
 
 const grantsSQL = `

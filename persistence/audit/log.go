@@ -82,11 +82,7 @@ func (s *Log) ListEntries(ctx context.Context, account protocol.AccountID, after
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &Position{Number: page[len(page)-1].Number}, nil
+	return pg.NextPage(page, limit, func(last *protocol.SecurityLogEntry) Position { return Position{Number: last.Number} })
 }
 
 const (

@@ -214,11 +214,7 @@ func (s *Store) ListBranches(ctx context.Context, account protocol.AccountID, co
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].BranchID, nil
+	return pg.NextPage(page, limit, func(last *protocol.Branch) protocol.BranchID { return last.BranchID })
 }
 
 const renameBranchSQL = `

@@ -147,12 +147,11 @@ func (s *Store) ListConversations(ctx context.Context, account protocol.AccountI
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, end, err
+	page, next, err = pg.NextPage(page, limit, func(last *protocol.Conversation) ConversationPosition {
+		return ConversationPosition{Pinned: last.PinnedAt != nil, LastActivityAt: last.LastActivityAt, ConversationID: last.ConversationID}
+	})
+	if next == nil {
+		next = end
 	}
-	last := &page[len(page)-1]
-	return page, &ConversationPosition{
-		Pinned: last.PinnedAt != nil, LastActivityAt: last.LastActivityAt, ConversationID: last.ConversationID,
-	}, nil
+	return page, next, err
 }

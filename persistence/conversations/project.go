@@ -131,7 +131,7 @@ func (s *Store) ListMoveTargets(ctx context.Context, account protocol.AccountID,
 	if err != nil {
 		return nil, nil, err
 	}
-	return projects.CutPage(page, limit)
+	return projects.NextPage(page, limit)
 }
 
 const conversationsOfProjectSQL = `

@@ -200,12 +200,9 @@ func (s *Store) ListFiles(ctx context.Context, account protocol.AccountID, filte
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing files: %w", err)
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &Position{Name: last.Filename, Size: last.Size, ID: last.FileID}, nil
+	return pg.NextPage(page, limit, func(last *protocol.File) Position {
+		return Position{Name: last.Filename, Size: last.Size, ID: last.FileID}
+	})
 }
 
 const statesSQL = `select ` + fileColumns + fromFiles + `where f.account_id = @account and f.file_id = any(@files) and ` + readable

@@ -73,11 +73,7 @@ func (s *Store) ListImports(ctx context.Context, account protocol.AccountID, aft
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing imports: %w", err)
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].ImportID, nil
+	return pg.NextPage(page, limit, func(last *protocol.Import) protocol.ImportID { return last.ImportID })
 }
 
 // Cancel ends an import that has not ended. What it has imported stays. If it has ended, the error is

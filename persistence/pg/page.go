@@ -29,6 +29,16 @@ func CutPage[T any](rows []T, limit int) (page []T, more bool, err error) {
 	return rows, false, nil
 }
 
+// NextPage is CutPage for a list whose next page starts after its last row. next is the position of that row; nil: no row follows.
+func NextPage[T, P any](rows []T, limit int, position func(last *T) P) (page []T, next *P, err error) {
+	page, more, err := CutPage(rows, limit)
+	if err != nil || !more {
+		return page, nil, err
+	}
+	after := position(&page[len(page)-1])
+	return page, &after, nil
+}
+
 // WithinPage returns a statement that sends the rows of a list only up to the first one that does not fit into PageBytes, for
 // CutPage. columns are those of the list that are sent, size is the length of a row in bytes, and order is that of the list. The
 // list has no columns named n, size and bytes.

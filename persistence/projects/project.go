@@ -150,7 +150,7 @@ func (s *Store) ListProjects(ctx context.Context, account protocol.AccountID, st
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing projects: %w", err)
 	}
-	return CutPage(page, limit)
+	return NextPage(page, limit)
 }
 
 // Position returns the position after which a page of projects starts; nil: before all.
@@ -161,11 +161,7 @@ func Position(after *protocol.ProjectID) protocol.ProjectID {
 	return *after
 }
 
-// CutPage returns the rows that form a page of projects, and the position after it.
-func CutPage(rows []protocol.Project, limit int) (page []protocol.Project, next *protocol.ProjectID, err error) {
-	page, more, err := pg.CutPage(rows, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].ProjectID, nil
+// NextPage returns the rows that form a page of projects, and the position after it.
+func NextPage(rows []protocol.Project, limit int) (page []protocol.Project, next *protocol.ProjectID, err error) {
+	return pg.NextPage(rows, limit, func(last *protocol.Project) protocol.ProjectID { return last.ProjectID })
 }

@@ -63,9 +63,5 @@ func (s *Store) ListWork(ctx context.Context, account protocol.AccountID, projec
 	if err := s.db.Send(ctx, account, batch); err != nil {
 		return nil, nil, fmt.Errorf("reading a work history: %w", err)
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].WorkID, nil
+	return pg.NextPage(page, limit, func(last *protocol.Work) protocol.WorkID { return last.WorkID })
 }

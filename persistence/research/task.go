@@ -85,7 +85,7 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, conversati
 	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
 		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
 	}
-	return cut(page, limit)
+	return nextPage(page, limit)
 }
 
 // ListAll is List for all conversations of an account. With open, it leaves out the tasks that have ended.
@@ -98,7 +98,7 @@ func (s *Store) ListAll(ctx context.Context, account protocol.AccountID, open bo
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing research tasks: %w", err)
 	}
-	return cut(page, limit)
+	return nextPage(page, limit)
 }
 
 // pageOf returns the statement of a page of a list of tasks.
@@ -116,13 +116,9 @@ func beforeOf(after *protocol.TaskID) protocol.TaskID {
 	return *after
 }
 
-// cut returns the tasks that form a page, and the start of the next page.
-func cut(found []*protocol.ResearchTask, limit int) (page []*protocol.ResearchTask, next *protocol.TaskID, err error) {
-	page, more, err := pg.CutPage(found, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].TaskID, nil
+// nextPage returns the tasks that form a page, and the start of the next page.
+func nextPage(found []*protocol.ResearchTask, limit int) (page []*protocol.ResearchTask, next *protocol.TaskID, err error) {
+	return pg.NextPage(found, limit, func(last **protocol.ResearchTask) protocol.TaskID { return (*last).TaskID })
 }
 
 const ownsTaskSQL = `select true from research_tasks t where account_id = @account and task_id = @task and ` + visible
@@ -179,12 +175,9 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 	if err := pg.Classify(s.db.Send(ctx, account, batch)); err != nil {
 		return nil, nil, fmt.Errorf("listing the sources of a research task: %w", err)
 	}
-	rows, more, err := pg.CutPage(rows, limit)
+	rows, next, err = pg.NextPage(rows, limit, func(last *row) int { return last.Ordinal })
 	if err != nil {
 		return nil, nil, err
-	}
-	if more {
-		next = &rows[len(rows)-1].Ordinal
 	}
 	page = make([]protocol.ResearchKeptSource, len(rows))
 	for i, r := range rows {

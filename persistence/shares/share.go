@@ -185,7 +185,7 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, after *pro
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing shares: %w", err)
 	}
-	return cut(page, limit)
+	return nextPage(page, limit)
 }
 
 // ListOfConversation is List for the shares of one conversation.
@@ -198,7 +198,7 @@ func (s *Store) ListOfConversation(ctx context.Context, account protocol.Account
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing shares: %w", err)
 	}
-	return cut(page, limit)
+	return nextPage(page, limit)
 }
 
 func listArgs(account protocol.AccountID, after *protocol.ShareID, limit int) pgx.NamedArgs {
@@ -209,12 +209,8 @@ func listArgs(account protocol.AccountID, after *protocol.ShareID, limit int) pg
 	return args
 }
 
-func cut(rows []protocol.Share, limit int) (page []protocol.Share, next *protocol.ShareID, err error) {
-	page, more, err := pg.CutPage(rows, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	return page, &page[len(page)-1].ShareID, nil
+func nextPage(rows []protocol.Share, limit int) (page []protocol.Share, next *protocol.ShareID, err error) {
+	return pg.NextPage(rows, limit, func(last *protocol.Share) protocol.ShareID { return last.ShareID })
 }
 
 const (

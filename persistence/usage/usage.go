@@ -99,12 +99,9 @@ func (s *Store) ListUsage(ctx context.Context, account protocol.AccountID, id pr
 	if err != nil {
 		return nil, nil, err
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &Position{OccurredAt: last.OccurredAt, UsageID: last.UsageID}, nil
+	return pg.NextPage(page, limit, func(last *protocol.UsageRecord) Position {
+		return Position{OccurredAt: last.OccurredAt, UsageID: last.UsageID}
+	})
 }
 
 const getUsageSQL = `
