@@ -23,13 +23,15 @@ func Cut(text string, limit int) string {
 	return text
 }
 
-// Prefix returns the whole characters in the first limit bytes of a text.
+// Prefix returns the whole characters in the first limit bytes of a text. What is no UTF-8 is cut anywhere.
 func Prefix(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
+	for end := limit; end >= 0 && end > limit-utf8.UTFMax; end-- {
+		if utf8.RuneStart(text[end]) {
+			return text[:end]
+		}
 	}
 	return text[:limit]
 }

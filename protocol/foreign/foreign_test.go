@@ -90,4 +90,10 @@ func TestPrefixHasOnlyWholeCharacters(t *testing.T) {
 			t.Errorf("the first %d bytes are %q, want %q", limit, got, want)
 		}
 	}
+	if got := Prefix("𝔘", 3); got != "" {
+		t.Errorf("a part of a character is %q", got)
+	}
+	if invalid := strings.Repeat("\x80", 10); Prefix(invalid, 6) != invalid[:6] {
+		t.Errorf("the first 6 bytes of no character are %q", Prefix(invalid, 6))
+	}
 }

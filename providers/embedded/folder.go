@@ -3,7 +3,6 @@ package embedded
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -169,13 +168,4 @@ func ownerOf(info os.FileInfo) int {
 func folderHash(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return hex.EncodeToString(sum[:6])
-}
-
-// exists reports whether path exists. It returns any error other than os.ErrNotExist.
-func exists(path string) (bool, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -202,8 +202,7 @@ func (p *Postgres) removeStale(ctx context.Context) error {
 // initialise creates the cluster under another name first and then renames it, so that an incomplete cluster is never
 // taken for a complete one.
 func (p *Postgres) initialise(ctx context.Context, bin string) error {
-	found, err := exists(filepath.Join(p.data(), "PG_VERSION"))
-	if err != nil || found {
+	if _, err := os.Lstat(filepath.Join(p.data(), "PG_VERSION")); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	unfinished := filepath.Join(p.folder, "data.new")

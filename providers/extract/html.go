@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"turnstone/protocol"
+	webpage "turnstone/providers/web/page"
 )
 
 // readHTML reads a page as Markdown, without scripts, styles and embedded objects.
@@ -32,7 +33,9 @@ func (t *text) markdownOf(markup string) (markdown, title string) {
 	if err == nil {
 		s := stripper{hasStyles: hasStyles(page)}
 		s.strip(page)
-		title = textOf(find(page, "h1", "h2", "title"))
+		if heading := find(page, "h1", "h2", "title"); heading != nil {
+			title = webpage.TextOf(heading)
+		}
 		to := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
 		var out []byte
 		if out, err = to.ConvertNode(page); err == nil {
@@ -105,7 +108,7 @@ func (s *stripper) strip(parent *html.Node) {
 		case n.Type == html.ElementNode && slices.Contains(unread, n.Data):
 			parent.RemoveChild(n)
 		case n.Type == html.ElementNode && s.isHidden(n):
-			if strings.TrimSpace(textOf(n)) != "" {
+			if strings.TrimSpace(webpage.TextOf(n)) != "" {
 				s.hidden++
 			}
 			parent.RemoveChild(n)
@@ -196,22 +199,10 @@ func isAddress(target string) bool {
 func find(page *html.Node, names ...string) *html.Node {
 	for _, name := range names {
 		for n := range page.Descendants() {
-			if n.Type == html.ElementNode && n.Data == name && strings.TrimSpace(textOf(n)) != "" {
+			if n.Type == html.ElementNode && n.Data == name && strings.TrimSpace(webpage.TextOf(n)) != "" {
 				return n
 			}
 		}
 	}
 	return nil
-}
-
-func textOf(n *html.Node) string {
-	var b strings.Builder
-	if n != nil {
-		for one := range n.Descendants() {
-			if one.Type == html.TextNode {
-				b.WriteString(one.Data)
-			}
-		}
-	}
-	return b.String()
 }

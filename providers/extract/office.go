@@ -27,7 +27,7 @@ func officeProgram() string {
 			continue
 		}
 		if script, err := filepath.EvalSymlinks(found); err == nil {
-			if program := filepath.Join(filepath.Dir(script), "soffice.bin"); exists(program) {
+			if program := filepath.Join(filepath.Dir(script), "soffice.bin"); isThere(program) {
 				return program
 			}
 		}
@@ -58,7 +58,7 @@ func (e *Extractor) readOldOffice(ctx context.Context, of *os.File, mediaType st
 		if _, err := e.printed(ctx, of, convert, source, program, maxTable); err != nil {
 			return nil, err
 		}
-		if exists(filepath.Join(folder, "document."+as.to)) {
+		if isThere(filepath.Join(folder, "document."+as.to)) {
 			break
 		}
 	}

@@ -19,7 +19,7 @@ func (h Helper) Installed() bool { return h.found() }
 // PDFData is what pdftotext needs for the scripts of East Asia. Without it, it leaves out characters without an error.
 var PDFData = Helper{
 	Package: "poppler-data", For: "PDFs in Chinese, Japanese and Korean whose fonts are not embedded",
-	Without: "their texts are not read", found: func() bool { return exists("/usr/share/poppler/cMap") },
+	Without: "their texts are not read", found: func() bool { return isThere("/usr/share/poppler/cMap") },
 }
 
 // Helpers are the other programs.
@@ -41,7 +41,7 @@ func onPath(names ...string) func() bool {
 	}
 }
 
-func exists(path string) bool {
+func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

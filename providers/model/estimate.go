@@ -3,11 +3,11 @@ package model
 import (
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
 	"turnstone/actors/llm"
+	"turnstone/protocol/foreign"
 )
 
 // The limits of the estimate. Text is tokenised in windows, because the time for one long word is not linear in its
@@ -33,7 +33,7 @@ func Estimate(text string) int {
 	const windows = estimateSample / estimateWindow
 	stride, counted, found := len(text)/windows, 0, 0
 	for i := range windows {
-		window := clip(text[i*stride:], estimateWindow)
+		window := foreign.Prefix(text[i*stride:], estimateWindow)
 		counted += len(window)
 		found += countWindows(window)
 	}
@@ -43,7 +43,7 @@ func Estimate(text string) int {
 func countWindows(text string) int {
 	found := 0
 	for text != "" {
-		window := clip(text, estimateWindow)
+		window := foreign.Prefix(text, estimateWindow)
 		text = text[len(window):]
 		n, err := tokens().Count(strings.ToValidUTF8(window, "?"))
 		if err != nil { // only at limits of the tokenizer, which a window does not reach
@@ -52,19 +52,6 @@ func countWindows(text string) int {
 		found += n
 	}
 	return found
-}
-
-// clip returns at most the first limit bytes of text, without cutting a character.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for end := limit; end > max(0, limit-utf8.UTFMax); end-- {
-		if utf8.RuneStart(text[end]) {
-			return text[:end]
-		}
-	}
-	return text[:limit]
 }
 
 // EstimateRequest returns the approximate number of input tokens of request.
@@ -97,7 +84,7 @@ type sample struct {
 func (s *sample) add(piece string) {
 	s.length += len(piece)
 	if free := outputSample - s.text.Len(); free > 0 {
-		s.text.WriteString(clip(piece, free))
+		s.text.WriteString(foreign.Prefix(piece, free))
 	}
 }
 

@@ -157,7 +157,7 @@ func plain(text string) string {
 	if len(text) <= maxSection {
 		return text
 	}
-	text = strings.ToValidUTF8(text[:maxSection], "")
+	text = foreign.Prefix(text, maxSection)
 	if at := strings.LastIndex(text, "\n"); at > maxSection/2 {
 		text = text[:at]
 	}

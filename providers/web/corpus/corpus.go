@@ -8,13 +8,13 @@ import (
 	"context"
 	"embed"
 	"io/fs"
-	"math"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"turnstone/actors/passages"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/words"
 	"turnstone/providers/web/page"
 	"turnstone/providers/web/search"
@@ -27,14 +27,17 @@ const host = "corpus.turnstone.example"
 var files embed.FS
 
 // Corpus is the corpus. Its methods may be called from any goroutine.
-type Corpus struct{ documents []document }
-
-// document is a page and the number of times that it has each word. The words of its title count as titleWeight.
-type document struct {
-	slug, title, text string
-	counts            map[string]int
-	length            int
+type Corpus struct {
+	documents []document
+	// stems has the words of all documents without their endings, and passages the part of each document in it. The words of a title count
+	// as titleWeight.
+	stems    string
+	passages []passages.Passage
+	having   map[string]int // number of documents with a word
 }
+
+// document is a page.
+type document struct{ slug, title, text string }
 
 const titleWeight = 3
 
@@ -44,20 +47,28 @@ func New() (*Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Corpus{}
+	c := &Corpus{having: map[string]int{}}
+	var stems strings.Builder
 	for _, name := range names {
 		raw, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
 		head, text, _ := strings.Cut(string(raw), "\n")
-		d := document{slug: strings.TrimSuffix(path.Base(name), ".md"), title: strings.TrimPrefix(head, "# "), text: strings.TrimSpace(text), counts: map[string]int{}}
+		d := document{slug: strings.TrimSuffix(path.Base(name), ".md"), title: strings.TrimPrefix(head, "# "), text: strings.TrimSpace(text)}
+		start, has := stems.Len(), map[string]bool{}
 		for _, token := range words.Tokenize(strings.Repeat(d.title+" ", titleWeight) + d.text) {
-			d.counts[stem(token.Text)]++
-			d.length++
+			word := stem(token.Text)
+			stems.WriteString(word + " ")
+			if !has[word] {
+				has[word] = true
+				c.having[word]++
+			}
 		}
 		c.documents = append(c.documents, d)
+		c.passages = append(c.passages, passages.Passage{Start: start, End: stems.Len(), Block: len(c.passages)})
 	}
+	c.stems = stems.String()
 	return c, nil
 }
 
@@ -77,50 +88,28 @@ func (c *Corpus) Search(ctx context.Context, query string, limit int) ([]search.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	type ranked struct {
-		*document
-		score float64
-	}
-	var found []ranked
 	terms := c.terms(query)
-	for i := range c.documents {
-		if score := c.score(&c.documents[i], terms); score > 0 {
-			found = append(found, ranked{&c.documents[i], score})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
+	ranked := slices.Clone(c.passages)
+	passages.Rank(ranked, c.stems, strings.Join(terms, " "))
+	slices.SortStableFunc(ranked, func(a, b passages.Passage) int { return cmp.Compare(b.Score, a.Score) })
 	var results []search.Result
-	for _, one := range found[:min(len(found), limit)] {
-		results = append(results, search.Result{Title: one.title, URL: one.address(), Snippet: one.snippet(terms)})
+	for _, found := range ranked[:min(len(ranked), limit)] {
+		if found.Score > 0 {
+			one := &c.documents[found.Block]
+			results = append(results, search.Result{Title: one.title, URL: one.address(), Snippet: one.snippet(terms)})
+		}
 	}
 	return results, nil
 }
 
-// terms returns the words of a query that some pages have and others do not, with their weights.
-func (c *Corpus) terms(query string) map[string]float64 {
-	terms := map[string]float64{}
+// terms returns the words of a query that some pages have and others do not.
+func (c *Corpus) terms(query string) (terms []string) {
 	for _, token := range words.Tokenize(query) {
-		term, having := stem(token.Text), 0
-		for i := range c.documents {
-			if c.documents[i].counts[term] > 0 {
-				having++
-			}
-		}
-		if n := len(c.documents); having > 0 && having*2 < n {
-			terms[term] = math.Log(1 + (float64(n-having)+0.5)/(float64(having)+0.5))
+		if term := stem(token.Text); c.having[term] > 0 && c.having[term]*2 < len(c.documents) {
+			terms = append(terms, term)
 		}
 	}
 	return terms
-}
-
-func (c *Corpus) score(d *document, terms map[string]float64) float64 {
-	const k, b, average = 1.2, 0.75, 130.0
-	score := 0.0
-	for term, weight := range terms {
-		n := float64(d.counts[term])
-		score += weight * n * (k + 1) / (n + k*(1-b+b*float64(d.length)/average))
-	}
-	return score
 }
 
 func (d *document) address() string { return "https://" + host + "/" + d.slug }
@@ -128,12 +117,12 @@ func (d *document) address() string { return "https://" + host + "/" + d.slug }
 const maxSnippet = 280 // bytes
 
 // snippet returns the sentences from the first one that has a word of the query.
-func (d *document) snippet(terms map[string]float64) string {
+func (d *document) snippet(terms []string) string {
 	text := strings.Join(strings.Fields(d.text), " ")
 	start := 0
 	sentences := strings.SplitAfter(text, ". ")
 	for _, sentence := range sentences {
-		if slices.ContainsFunc(words.Tokenize(sentence), func(t words.Token) bool { return terms[stem(t.Text)] > 0 }) {
+		if slices.ContainsFunc(words.Tokenize(sentence), func(t words.Token) bool { return slices.Contains(terms, stem(t.Text)) }) {
 			break
 		}
 		start += len(sentence)
@@ -141,14 +130,10 @@ func (d *document) snippet(terms map[string]float64) string {
 	if start == len(text) { // only the title has it
 		start = 0
 	}
-	end := min(start+maxSnippet, len(text))
-	for end < len(text) && !utf8.RuneStart(text[end]) {
-		end--
+	if rest := text[start:]; len(rest) > maxSnippet {
+		return foreign.Prefix(rest, maxSnippet) + "…"
 	}
-	if end == len(text) {
-		return text[start:end]
-	}
-	return text[start:end] + "…"
+	return text[start:]
 }
 
 // Page implements page.Local.

@@ -30,7 +30,7 @@ func styleSheetOf(root *html.Node) styleSheet {
 		if n.Type != html.ElementNode || n.Data != "style" || left <= 0 {
 			continue
 		}
-		text := textOf(n)
+		text := TextOf(n)
 		text = text[:min(len(text), left)]
 		left -= len(text)
 		for _, match := range styleRule.FindAllStringSubmatch(topLevel(styleComment.ReplaceAllString(text, "")), -1) {

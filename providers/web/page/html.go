@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"turnstone/actors/toolbox"
+	"turnstone/protocol/foreign"
 	"turnstone/providers/outbound"
 )
 
@@ -79,7 +80,7 @@ func (p *Page) readHTML(ctx context.Context, response *outbound.Response) error 
 // bounded returns the beginning of a markup within the limits.
 func bounded(markup string) (beginning string, cut bool) {
 	if len(markup) > maxMarkup {
-		markup, cut = strings.ToValidUTF8(markup[:maxMarkup], ""), true
+		markup, cut = foreign.Prefix(markup, maxMarkup), true
 	}
 	tags := 0
 	for at := 0; ; at++ {
@@ -225,14 +226,15 @@ func attribute(n *html.Node, name string) string {
 
 // shortened returns a text on one line, within the limit of a title.
 func shortened(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = foreign.OneLine(text)
 	if len(text) > maxTitle {
-		text = strings.ToValidUTF8(text[:maxTitle], "") + "…"
+		text = foreign.Prefix(text, maxTitle) + "…"
 	}
 	return text
 }
 
-func textOf(n *html.Node) string {
+// TextOf returns the text of all that is in a node.
+func TextOf(n *html.Node) string {
 	var b strings.Builder
 	for one := range n.Descendants() {
 		if one.Type == html.TextNode {

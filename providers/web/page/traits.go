@@ -43,11 +43,11 @@ func (d *document) inspect() {
 			d.seen.language = shortened(attribute(n, "lang"))
 		case "title":
 			if d.seen.title == "" && (n.Parent == nil || n.Parent.Data != "svg") {
-				d.seen.title = textOf(n)
+				d.seen.title = TextOf(n)
 			}
 		case "h1":
 			if headline == "" {
-				headline = textOf(n)
+				headline = TextOf(n)
 			}
 		case "base":
 			if d.seen.base == "" {
@@ -66,9 +66,9 @@ func (d *document) inspect() {
 			d.seen.password = d.seen.password || strings.EqualFold(attribute(n, "type"), "password")
 		case "script":
 			d.seen.scripts = true
-			d.seen.subscribers = d.seen.subscribers || attribute(n, "type") == "application/ld+json" && forSubscribers.MatchString(textOf(n))
+			d.seen.subscribers = d.seen.subscribers || attribute(n, "type") == "application/ld+json" && forSubscribers.MatchString(TextOf(n))
 		case "noscript":
-			d.seen.needsScripts = d.seen.needsScripts || scriptWords.MatchString(textOf(n))
+			d.seen.needsScripts = d.seen.needsScripts || scriptWords.MatchString(TextOf(n))
 		}
 	}
 	if d.seen.title = shortened(d.seen.title); d.seen.title == "" {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"turnstone/protocol/foreign"
 )
 
 // The limits of a result, in bytes.
@@ -45,9 +47,9 @@ var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 // plain returns a text without markup, on one line.
 func plain(text string, most int) string {
 	text = html.UnescapeString(tag.ReplaceAllString(text[:min(len(text), 4*most)], ""))
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	text = foreign.OneLine(strings.ToValidUTF8(text, ""))
 	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+		text = foreign.Prefix(text, most) + "…"
 	}
 	return text
 }
