@@ -54,7 +54,7 @@ var layers = map[string][]string{
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
 	"providers": {
-		"providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
+		"providers/tokens", "providers/model/lenient", "providers/model", "providers/model/anthropic", "providers/model/openai", "providers/model/scripted", "providers/model/open",
 		"providers/charset", "providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/embedded/process", "providers/child", "providers/code", "providers/tool", "providers/embedded", "providers/extract",
 	},
 	"http": {

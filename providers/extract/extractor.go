@@ -17,7 +17,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
 	"turnstone/providers/child"
-	"turnstone/providers/model"
+	"turnstone/providers/tokens"
 )
 
 // Extractor reads contents in child processes. Its methods may be called from any goroutine.
@@ -72,7 +72,7 @@ func (e *Extractor) extract(ctx context.Context, of io.Reader, mediaType string,
 	}
 	x, err := e.read(ctx, ReadText, of, mediaType, recognizing)
 	if err == nil && x.Text != "" {
-		x.Tokens = model.Estimate(x.Text)
+		x.Tokens = tokens.Estimate(x.Text)
 	}
 	return x, err
 }
