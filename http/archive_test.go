@@ -333,7 +333,7 @@ func TestFilesOfAHostileArchiveAreChecked(t *testing.T) {
 	for _, e := range []entry{
 		{content: eicar(), stored: eicar()}, {content: "good", stored: "evil"}, {content: "long", stored: "long!"}, {content: "short", stored: "short", size: 1 << 40}, {content: "The moon.", stored: "The moon."},
 	} {
-		id, sum := protocol.NewFileID(), sha256.Sum256([]byte(e.content))
+		id, sum := protocol.DeriveFileID(protocol.NewUploadID()), sha256.Sum256([]byte(e.content))
 		if e.size == 0 {
 			e.size = len(e.content)
 		}

@@ -43,7 +43,7 @@ func (u *user) storeRows(list []listedFile) {
 	u.t.Helper()
 	batch := &pgx.Batch{}
 	for i := range list {
-		id := protocol.NewFileID()
+		id := protocol.DeriveFileID(protocol.NewUploadID())
 		list[i].id = id.String()
 		batch.Queue(insertFileSQL, u.account.AccountID, id, list[i].name, string(list[i].kind), list[i].size)
 	}
@@ -208,7 +208,7 @@ func TestAFileThatIsMissingForeignOrDeletedHasTheSameState(t *testing.T) {
 	u.storeRows(own)
 	stranger.storeRows(theirs)
 	u.do(204, "DELETE", "/files/"+own[1].id, nil)
-	missing := []string{protocol.NewFileID().String(), theirs[0].id, own[1].id}
+	missing := []string{protocol.DeriveFileID(protocol.NewUploadID()).String(), theirs[0].id, own[1].id}
 	ids := append([]string{own[0].id, own[0].id}, missing...)
 	states := u.do(200, "POST", "/files/attachment-states", route.Object{"file_ids": ids})
 	for i, id := range ids {
@@ -224,7 +224,7 @@ func TestAFileThatIsMissingForeignOrDeletedHasTheSameState(t *testing.T) {
 	}
 	many := make([]string, 51)
 	for i := range many {
-		many[i] = protocol.NewFileID().String()
+		many[i] = protocol.DeriveFileID(protocol.NewUploadID()).String()
 	}
 	wantField(t, u.do(200, "POST", "/files/attachment-states", route.Object{"file_ids": many[1:]}), "data.49.state", "missing")
 	for _, refused := range [][]string{{}, {"file_x"}, {protocol.NewUploadID().String()}, many} {
@@ -339,7 +339,7 @@ func TestFilesAreAddedToAProjectAndRemoved(t *testing.T) {
 			t.Errorf("%s: %v", list, found)
 		}
 	}
-	for _, id := range []string{theirs[0].id, protocol.NewFileID().String()} {
+	for _, id := range []string{theirs[0].id, protocol.DeriveFileID(protocol.NewUploadID()).String()} {
 		u.do(404, "POST", path, route.Object{"file_id": id})
 		u.do(404, "DELETE", path+"/"+id, nil)
 	}
@@ -580,7 +580,7 @@ func TestTheContentForAnUploadOfAnotherAccountIsNotRead(t *testing.T) {
 	c, stranger := w.client().register("a@example.com"), w.client().register("b@example.com")
 	for what, id := range map[string]string{
 		"foreign": stranger.startUpload(10).UploadID.String(), "missing": protocol.NewUploadID().String(),
-		"malformed": "upl_x", "of another kind": protocol.NewFileID().String(),
+		"malformed": "upl_x", "of another kind": protocol.DeriveFileID(protocol.NewUploadID()).String(),
 	} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			request := httptest.NewRequest("PUT", "https://"+w.BaseURL.Host+"/files/uploads/"+id+"/content", unreadBody{t})

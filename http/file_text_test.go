@@ -331,7 +331,7 @@ func TestAPictureHasAThumbnailAsSoonAsItWasRead(t *testing.T) {
 			}
 			stranger.expect(404, "GET", path+"/thumbnail", nil)
 			c.expect(404, "GET", "/files/"+other.FileID.String()+"/thumbnail", nil)
-			c.expect(404, "GET", "/files/"+protocol.NewFileID().String()+"/thumbnail", nil)
+			c.expect(404, "GET", "/files/"+protocol.DeriveFileID(protocol.NewUploadID()).String()+"/thumbnail", nil)
 			for _, listed := range []*reply{
 				c.expect(200, "GET", "/files", nil), c.expect(200, "GET", "/files/picker", nil),
 				c.expect(200, "POST", "/files/attachment-states", route.Object{"file_ids": []any{file.FileID, other.FileID}}),

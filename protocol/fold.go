@@ -1,6 +1,9 @@
 package protocol
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Fold turns a turn's events into the parts of its message. The turn's state machine, snapshots, readers of a streaming
 // message and the web app all apply the same rules. It is not safe for concurrent use.
@@ -186,16 +189,21 @@ func (f *Fold) Parts() []Part {
 	return parts
 }
 
-// FoldFrames folds consecutive log lines and returns the sequence of the last one; 0 when there are none. It stops with
-// an error at a line that cannot be decoded.
-func (f *Fold) FoldFrames(frames []byte) (last int64, err error) {
+// FoldFrames folds the log lines after the event covers, and returns the sequence of the last one. It stops with an error at a line
+// that cannot be decoded, and at a gap.
+func (f *Fold) FoldFrames(covers int64, frames []byte) (last int64, err error) {
 	for line := range FrameLines(frames) {
 		envelope, payload, err := DecodeEvent(line)
-		if err != nil {
-			return last, err
+		switch {
+		case err != nil:
+			return covers, err
+		case envelope.Sequence <= covers:
+			continue
+		case envelope.Sequence != covers+1:
+			return covers, fmt.Errorf("the log jumps from %d to %d", covers, envelope.Sequence)
 		}
 		f.Apply(payload)
-		last = envelope.Sequence
+		covers = envelope.Sequence
 	}
-	return last, nil
+	return covers, nil
 }

@@ -202,13 +202,13 @@ func TestFoldingAPrefixAndThenTheRestIsFoldingTheWhole(t *testing.T) {
 		cut := rapid.IntRange(0, len(events)).Draw(t, "cut")
 		whole := folded(events...).Parts()
 		var f Fold
-		last, err := f.FoldFrames(frameEvents(t, 1, events[:cut]))
+		last, err := f.FoldFrames(0, frameEvents(t, 1, events[:cut]))
 		if err != nil || last != int64(cut) {
 			t.Fatalf("the prefix ends at %d, %v; want %d", last, err, cut)
 		}
 		shown := f.Parts()
 		before := clone(t, shown)
-		if _, err := f.FoldFrames(frameEvents(t, int64(cut)+1, events[cut:])); err != nil {
+		if _, err := f.FoldFrames(last, frameEvents(t, 1, events)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(whole, f.Parts()); diff != "" {
@@ -254,7 +254,10 @@ func TestTheSizeOfDeltasDoesNotMatter(t *testing.T) {
 func TestADamagedLogStopsTheFold(t *testing.T) {
 	var f Fold
 	frames := append(deltaLog(t, 2, false), "{broken\n"...)
-	if last, err := f.FoldFrames(frames); err == nil || last != 2 {
+	if last, err := f.FoldFrames(0, frames); err == nil || last != 2 {
 		t.Errorf("folded up to %d, %v", last, err)
+	}
+	if last, err := f.FoldFrames(2, append(deltaLog(t, 2, false), deltaLog(t, 4, false)[len(deltaLog(t, 3, false)):]...)); err == nil || last != 2 {
+		t.Errorf("folded over a gap up to %d, %v", last, err)
 	}
 }

@@ -128,7 +128,6 @@ func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
 func NewUploadID() UploadID             { return newID[uploadKind]() }
 func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewMailID() MailID                 { return newID[mailKind]() }
-func NewFileID() FileID                 { return newID[fileKind]() }
 func NewArtifactID() ArtifactID         { return newID[artifactKind]() }
 func NewTaskID() TaskID                 { return newID[taskKind]() }
 

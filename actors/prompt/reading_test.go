@@ -78,7 +78,7 @@ func TestWhatAMessageShowsCountsAsRead(t *testing.T) {
 		"a passage":          {history: []turnlog.HistoryMessage{withFile, answer}, private: []string{"the code of a file", "7719-XK"}, foreign: true},
 		"an older message":   {history: []turnlog.HistoryMessage{answer, question}, trimmed: true, private: []string{"7719-XK"}, foreign: true},
 		"a picture":          {history: []turnlog.HistoryMessage{withPicture}, opaque: true},
-		"a file of a moment": {history: []turnlog.HistoryMessage{{Role: protocol.RoleUser, Attachments: []protocol.FileID{protocol.NewFileID()}}, answer}, private: []string{"7719-XK"}, foreign: true},
+		"a file of a moment": {history: []turnlog.HistoryMessage{{Role: protocol.RoleUser, Attachments: []protocol.FileID{protocol.DeriveFileID(protocol.NewUploadID())}}, answer}, private: []string{"7719-XK"}, foreign: true},
 	} {
 		r := reading(&machine.Prompt{}, tools, written(each.history), each.history, &turnlog.Instructions{}, each.trimmed)
 		if r.Untrusted != each.foreign || r.Opaque != each.opaque || len(each.private) == 0 && len(r.Private) > 0 {

@@ -46,22 +46,6 @@ func (s *Log) Record(ctx context.Context, account protocol.AccountID, event Secu
 	return err
 }
 
-const verifyAuditSQL = `select audit_verify($1)`
-
-// VerifyAudit checks the hash chain of an account's audit entries from its newest checkpoint on. It returns the number
-// of the first entry that fails the check: the entry was changed, or entries before it, or after it at the end of the
-// chain, were removed. 0 means that every entry passes.
-func (s *Log) VerifyAudit(ctx context.Context, account protocol.AccountID) (broken int64, err error) {
-	first, err := pg.Row(ctx, s.db, account, pgx.RowTo[*int64], verifyAuditSQL, account)
-	if err != nil {
-		return 0, fmt.Errorf("verifying the audit: %w", err)
-	}
-	if first == nil {
-		return 0, nil
-	}
-	return *first, nil
-}
-
 // Position is the position after an entry in the list, which is in descending order of the numbers.
 type Position struct{ Number int64 }
 

@@ -49,7 +49,7 @@ func TestATemporaryConversationIsErasedADayAfterItsLastActivity(t *testing.T) {
 
 // newFile inserts an attachment that belongs to no conversation.
 func newFile(w *storetest.World) protocol.FileID {
-	id := protocol.NewFileID()
+	id := protocol.DeriveFileID(protocol.NewUploadID())
 	w.Database.Admin(w.T, `insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at, purpose)
 		values ($1, $2, 'a.txt', 'text/plain', 'text', 1, sha256('x'), 'x', 'x', now(), now(), now(), 'attachment')`, w.Account, id)
 	return id

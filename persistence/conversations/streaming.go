@@ -2,7 +2,6 @@ package conversations
 
 import (
 	"container/list"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -37,7 +36,7 @@ type streamingMessage struct {
 	mu     sync.Mutex
 	fold   protocol.Fold // guarded by mu
 	covers int64         // guarded by mu
-	bytes  int           // guarded by mu; of the frames folded so far
+	bytes  int           // guarded by mu; of the frames that were read
 }
 
 // known returns the cached messages of an account and the sequence that each one covers.
@@ -71,27 +70,13 @@ func (k *knownMessages) find(turn protocol.TurnID) *streamingMessage {
 	return &streamingMessage{account: k.account, turn: turn}
 }
 
-// errGap means that the log of a live turn lacks events.
-var errGap = errors.New("the log of a streaming message has a gap")
-
 // extend folds frames, which start at or before the event after covers. Another reader may have folded some of them.
 func (m *streamingMessage) extend(frames []byte) (parts []protocol.Part, covers int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for line := range protocol.FrameLines(frames) {
-		envelope, payload, err := protocol.DecodeEvent(line)
-		if err != nil {
-			return nil, 0, fmt.Errorf("folding a streaming message: %w", err)
-		}
-		if envelope.Sequence <= m.covers {
-			continue
-		}
-		if envelope.Sequence != m.covers+1 {
-			return nil, 0, errGap
-		}
-		m.fold.Apply(payload)
-		m.covers = envelope.Sequence
-		m.bytes += len(line)
+	m.bytes += len(frames)
+	if m.covers, err = m.fold.FoldFrames(m.covers, frames); err != nil {
+		return nil, 0, fmt.Errorf("folding a streaming message: %w", err)
 	}
 	return m.fold.Parts(), m.covers, nil
 }

@@ -605,7 +605,7 @@ func ownArchive(w *storetest.World, files ...string) (archive []byte, contents m
 	contents = map[string]string{}
 	parts := []string{}
 	for i, content := range files {
-		id := protocol.NewFileID()
+		id := protocol.DeriveFileID(protocol.NewUploadID())
 		sum := sha256.Sum256([]byte(content))
 		list = append(list, fmt.Sprintf(`{"file_id":%q,"filename":"%d.txt","media_type":"text/plain","size":%d,"sha256":"%x","project_ids":[%q],"path":"files/%s"}`, id, i, len(content), sum, project, id))
 		attached = append(attached, fmt.Sprintf("%q", id))
@@ -641,7 +641,7 @@ func TestAFollowUpThatHadOnlyALostFileIsNotImported(t *testing.T) {
 	id := protocol.NewConversationID()
 	done := upload(w, w.Account, fmt.Appendf(nil, `{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c"},
 		"follow_ups":[{"follow_up_id":"a","state":"held","content":"","attachments":[%q]},{"follow_up_id":"b","state":"held","content":"Next","attachments":[%[2]q]}],
-		"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[{"type":"text","text":"Tides"}]}]}`, id, protocol.NewFileID(), protocol.NewMessageID()))
+		"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[{"type":"text","text":"Tides"}]}]}`, id, protocol.DeriveFileID(protocol.NewUploadID()), protocol.NewMessageID()))
 	if n := w.Count(`select count(*) from follow_ups where content = 'Next'`); n != 1 || w.Count(`select count(*) from follow_ups`) != 1 {
 		t.Errorf("%d follow-ups with text", n)
 	}

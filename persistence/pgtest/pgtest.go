@@ -234,3 +234,14 @@ func Account(t testing.TB, db *persistence.Stores) protocol.AccountID {
 	}
 	return account
 }
+
+// BrokenEntry returns the number of the first entry of an account's audit, from its newest checkpoint on, that was changed, or before
+// which, or after which at the end, entries were removed; 0: there is none.
+func BrokenEntry(t testing.TB, db *persistence.Stores, account protocol.AccountID) (number int64) {
+	t.Helper()
+	number, err := pg.Row(t.Context(), db.DB, account, pgx.RowTo[int64], `select coalesce(audit_verify($1), 0)`, account)
+	if err != nil {
+		t.Fatalf("verifying the audit: %v", err)
+	}
+	return number
+}

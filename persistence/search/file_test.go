@@ -18,7 +18,7 @@ const sectionBytes = 32 << 10
 // addFile stores a file without a text.
 func addFile(w *storetest.World, account protocol.AccountID, name string) protocol.FileID {
 	w.Helper()
-	id := protocol.NewFileID()
+	id := protocol.DeriveFileID(protocol.NewUploadID())
 	batch := &pgx.Batch{}
 	batch.Queue(`insert into files (account_id, file_id, filename, media_type, kind, size, sha256, object_name, scan_engine, scanned_at, created_at, updated_at)
 		values ($1, $2, $3, 'text/plain', 'text', 1, sha256('x'), 'none', 'test', now(), now(), now())`, account, id, name)

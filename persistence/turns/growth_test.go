@@ -246,7 +246,7 @@ func aPageOfMessagesReadsOnlyWhatALiveTurnAppendedSince(t *testing.T, w meteredW
 	check := func(m protocol.Message) {
 		t.Helper()
 		var whole protocol.Fold
-		covers, err := whole.FoldFrames(live.Frames)
+		covers, err := whole.FoldFrames(0, live.Frames)
 		w.Must(err)
 		if m.CoversSequence != covers || len(m.Parts) != 1 || m.Parts[0].Text != whole.Text(part) || m.Status != protocol.MessageStreaming {
 			t.Errorf("the page covers %d of %d events", m.CoversSequence, covers)
@@ -289,7 +289,7 @@ func TestReadersOfOneStreamingMessageAgree(t *testing.T) {
 	for range 30 {
 		next := live.Chunk(2)
 		var whole protocol.Fold
-		_, err := whole.FoldFrames(append(bytes.Clone(live.Frames), next.Frames...))
+		_, err := whole.FoldFrames(0, append(bytes.Clone(live.Frames), next.Frames...))
 		w.Must(err)
 		texts[next.Last] = whole.Text(part)
 		const readers = 4

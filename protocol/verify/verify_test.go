@@ -360,7 +360,7 @@ func TestAcknowledgedWritesAreComparedWithTheStore(t *testing.T) {
 }
 
 func TestEachViolationInTheLogOfAnUploadIsFound(t *testing.T) {
-	id, file := protocol.NewUploadID(), protocol.NewFileID()
+	id, file := protocol.NewUploadID(), protocol.DeriveFileID(protocol.NewUploadID())
 	legal := func() []protocol.Payload {
 		return []protocol.Payload{
 			&protocol.UploadStarted{Filename: "a", Size: 10, State: protocol.UploadPending},

@@ -27,7 +27,7 @@ type library struct {
 func newLibrary() *library {
 	l := &library{
 		scope: turnlog.Scope{AccountID: protocol.NewAccountID(), ConversationID: protocol.NewConversationID()},
-		head:  turnlog.FileHead{FileID: protocol.NewFileID(), Filename: "pilot.pdf", MediaType: "application/pdf", State: protocol.TextDone, Pages: 40},
+		head:  turnlog.FileHead{FileID: protocol.DeriveFileID(protocol.NewUploadID()), Filename: "pilot.pdf", MediaType: "application/pdf", State: protocol.TextDone, Pages: 40},
 	}
 	for page := 1; page <= 40; page++ {
 		text := fmt.Sprintf("Page %d. %s\n", page, strings.Repeat("Ebb and flöw. ", 66))
@@ -147,7 +147,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	l := newLibrary()
 	id := l.head.FileID.String()
 	for want, input := range map[string]map[string]any{
-		"not_found":     {"file_id": protocol.NewFileID().String()},
+		"not_found":     {"file_id": protocol.DeriveFileID(protocol.NewUploadID()).String()},
 		"invalid_input": {"file_id": "file_1"},
 		"no_page":       {"file_id": id, "first": 41},
 		"end_of_file":   {"file_id": id, "offset": len(l.text)},
@@ -196,7 +196,7 @@ func TestASearchLeavesOutShortWordsUntilItFindsAFile(t *testing.T) {
 		}
 	}
 	// The file was deleted between the search and the reading.
-	l.finds, l.head.FileID = "gone", protocol.NewFileID()
+	l.finds, l.head.FileID = "gone", protocol.DeriveFileID(protocol.NewUploadID())
 	l.scope.ConversationID = protocol.NewConversationID()
 	gone := SearchFiles{l}
 	if result, err := gone.Run(t.Context(), &toolbox.Call{Input: json.RawMessage(`{"query":"gone"}`)}); err != nil || result.Output != "No file matches." {

@@ -59,7 +59,7 @@ func TestCodeGetsTheFilesOfItsScope(t *testing.T) {
 		t.Errorf("%s, %+v, %.300v", failed, result, r.task)
 	}
 	for want, input := range map[string]map[string]any{
-		"not_found":     {"code": "1", "file_ids": []string{protocol.NewFileID().String()}},
+		"not_found":     {"code": "1", "file_ids": []string{protocol.DeriveFileID(protocol.NewUploadID()).String()}},
 		"invalid_input": {"code": "1", "file_ids": []string{id, id, id, id, id, id, id, id, id}},
 	} {
 		if _, failed := l.run(t, tool, input); failed != want {

@@ -105,7 +105,7 @@ func wantNoConversations(t *testing.T, u *sitetest.User) {
 // unusualHTTP sends requests that RFC 9112 lets a server accept.
 func (s *errorSite) unusualHTTP(t *testing.T) {
 	c := callerOf(t, s.ada)
-	states := `{"file_ids":["` + protocol.NewFileID().String() + `"]}`
+	states := `{"file_ids":["` + protocol.DeriveFileID(protocol.NewUploadID()).String() + `"]}`
 	post := strings.Replace(c.post("1.1"), "/conversations", "/files/attachment-states", 1)
 	for _, row := range []struct {
 		what, sent string

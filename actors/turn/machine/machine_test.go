@@ -468,7 +468,7 @@ func (w *world) check() {
 		}
 	}
 	var fold protocol.Fold
-	last, err := fold.FoldFrames(w.frames)
+	last, err := fold.FoldFrames(0, w.frames)
 	if err != nil || last != w.m.sequence {
 		w.t.Fatalf("the log ends at %d (%v), the machine at %d", last, err, w.m.sequence)
 	}

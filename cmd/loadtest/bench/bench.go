@@ -68,7 +68,7 @@ func (c Command) Run(ctx context.Context, p *console.Console) (err error) {
 		return errors.New("needs at least one round")
 	}
 	for _, goal := range c.Only {
-		if !slices.ContainsFunc(measurements, func(m measurement) bool { return slices.Contains(m.goals, goal) }) {
+		if !slices.Contains(goals.Names(), goal) {
 			return fmt.Errorf("there is no goal %q", goal)
 		}
 	}

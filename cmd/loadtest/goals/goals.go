@@ -2,6 +2,8 @@ package goals
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"turnstone/cmd/loadtest/figures"
 )
@@ -110,12 +112,14 @@ var goals = []goal{
 	{ResponseLimit, "time until a response begins while nothing fails, for each kind of request that the app sends, longest", "`GET /health`", atMost(1000, "ms"), atMost(250, "ms")},
 }
 
-// IDs returns the identifiers of all goals. The part before a space names the measurement.
-func IDs() (ids []string) {
+// Names returns the names of all goals, without those of their parts.
+func Names() (names []string) {
 	for _, g := range goals {
-		ids = append(ids, g.id)
+		if name, _, _ := strings.Cut(g.id, " "); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return ids
+	return names
 }
 
 // miss is a "must" that is known to be missed. The goal is not met, but only a score beyond the bound fails the run, as a
