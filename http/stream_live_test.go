@@ -91,7 +91,7 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	s.caller.AccountID = protocol.NewAccountID()
 	process := node.New(node.Config{Logger: zap.NewNop()}) // not started: it has no lease
 	s.node = turn.New(turn.Config{
-		Node: process.Host(), Store: store, Log: store, Ownership: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
+		Node: process.Host(), Store: store, FollowUps: store, Log: store, Ownership: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: 1, Logger: zap.NewNop(),
 	})
 	process.Attach(s.node.Load, s.node)
 	t.Cleanup(store.Appends.Wait)

@@ -138,7 +138,7 @@ type JobWorkers struct {
 // StartJobs runs the jobs of all stores on this node: it erases deleted conversations, removes expired rows, generates
 // titles, and more. Close ends it.
 func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runner, error) {
-	directory := nodes.NewDirectory(s.DB, nil)
+	directory := nodes.NewDirectory(s.DB)
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
 		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire, s.Memory.Expire),

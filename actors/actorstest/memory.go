@@ -377,7 +377,7 @@ func (s *Memory) Release(_ context.Context, node protocol.NodeID) (int, error) {
 	return released, nil
 }
 
-// StartStalledQueues implements turn.Ownership.
+// StartStalledQueues implements turn.FollowUpStore.
 func (s *Memory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) (all []turnlog.Started, _ error) {
 	s.Mu.Lock()
 	s.QueueChecks++

@@ -245,7 +245,7 @@ func (h *Host) Adopt(ctx context.Context) (more bool, err error) {
 		return more, nil
 	}
 	limit := h.Room()
-	started, err := h.ownership.StartStalledQueues(ctx, h.runner(), limit)
+	started, err := h.followUps.StartStalledQueues(ctx, h.runner(), limit)
 	for _, turn := range started {
 		h.begin(ctx, turn)
 	}

@@ -36,7 +36,7 @@ type Store interface {
 	prompt.Conversations
 }
 
-// FollowUpStore changes the queues of follow-ups. Package persistence implements it on Postgres. Each method is one
+// FollowUpStore changes the queues of follow-ups. Package persistence/followups implements it on Postgres. A change of a queue is one
 // transaction. If the change lets the queue continue and no turn of the conversation is live, the same transaction
 // starts the next turn on the node on; started is nil when it started none. Errors are those of a Store.
 type FollowUpStore interface {
@@ -48,6 +48,9 @@ type FollowUpStore interface {
 	// cancelled now, if there is one: at its end the follow-up starts. A repeat has no second effect.
 	PromoteFollowUp(ctx context.Context, promotion *turnlog.FollowUpPromotion, on turnlog.Runner) (
 		item *protocol.FollowUp, live *protocol.TurnID, started *turnlog.Started, err error)
+	// StartStalledQueues starts turns for at most limit stalled queues: those with queued follow-ups but without a live
+	// turn.
+	StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error)
 }
 
 // Log reads the durable log. Readers and commands use it for a turn that does not run on this node.
@@ -86,7 +89,4 @@ type Ownership interface {
 	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
 	// turns.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)
-	// StartStalledQueues starts turns for at most limit stalled queues: those with queued follow-ups but without a live
-	// turn.
-	StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error)
 }

@@ -84,7 +84,7 @@ func relayTokens(b *testing.B, turns int, change ...func(*testConfig)) {
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
 	config := testConfig{Config: Config{
-		Store: store, Log: store, Ownership: store, Approvals: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: turns,
+		Store: store, FollowUps: store, Log: store, Ownership: store, Approvals: store, Model: model, Routes: routing.Defaults("b", "d", "c"), MaxLiveTurns: turns,
 		Logger: zap.NewNop(),
 	}}
 	for _, c := range change {

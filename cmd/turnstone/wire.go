@@ -269,7 +269,7 @@ func (s *service) startNode(ctx context.Context, in *folder.Folder) error {
 	if err != nil {
 		return err
 	}
-	s.nodes = nodes.NewDirectory(s.db.DB, s.log)
+	s.nodes = nodes.NewDirectory(s.db.DB)
 	s.node = node.New(node.Config{
 		Directory: s.nodes, Cluster: peers, Predecessor: predecessor, DrainGrace: time.Duration(s.config.Service.DrainGrace), Build: buildSHA, Logger: s.log,
 		Fenced: func() {

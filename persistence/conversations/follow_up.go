@@ -1,10 +1,13 @@
 package conversations
 
 import (
+	"context"
+
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/turnlog"
 )
 
 // FollowUpColumns are the columns of protocol.FollowUp.
@@ -49,4 +52,47 @@ func FollowUpArgs(account protocol.AccountID, id protocol.ConversationID, after 
 		"account": account, "conversation": id, "limit": limit + 1,
 		"after_position": after.Position, "after": after.FollowUpID,
 	}
+}
+
+const (
+	queueLengthSQL = `
+select (select count(*) from (
+           select from follow_ups where account_id = $1 and conversation_id = $2 and ` + WaitingItems + ` limit $3) waiting),
+       (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
+	insertFollowUpSQL = `
+insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, created_at)
+values (@account, @follow_up, @conversation, 'queued', @content, @attachments, @profile, @tools, @position, @at)`
+	// TouchQueueSQL raises the version of a queue. Every transaction that changes a queue runs it.
+	TouchQueueSQL = `
+update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
+)
+
+// Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
+// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of CheckFiles.
+func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
+	if err := AttachFiles(ctx, tx, f.AccountID, f.ConversationID, f.Attachments); err != nil {
+		return nil, err
+	}
+	var waiting int
+	var last int64
+	if err := tx.QueryRow(ctx, queueLengthSQL, f.AccountID, f.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
+		return nil, err
+	}
+	if waiting >= protocol.MaxFollowUps {
+		return nil, protocol.Errorf(protocol.CodeTooManyFollowUps,
+			"%d follow-ups wait in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
+	}
+	item := &protocol.FollowUp{
+		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
+		Tools: f.Tools, Position: last + 1, Version: 1, CreatedAt: protocol.Millis(f.At),
+	}
+	if f.Profile != "" {
+		item.Profile = &f.Profile
+	}
+	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
+		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content, "attachments": item.Attachments,
+		"profile": item.Profile, "tools": item.Tools, "position": item.Position, "at": item.CreatedAt,
+	})
+	batch.Queue(TouchQueueSQL, f.AccountID, f.ConversationID)
+	return item, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -62,7 +61,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	batch.Queue(changeFollowUpSQL, pgx.NamedArgs{
 		"account": change.AccountID, "follow_up": item.FollowUpID, "state": item.State, "content": item.Content, "attachments": item.Attachments,
 	})
-	batch.Queue(turns.TouchQueueSQL, change.AccountID, change.ConversationID)
+	batch.Queue(conversations.TouchQueueSQL, change.AccountID, change.ConversationID)
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, nil, err
 	}

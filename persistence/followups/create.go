@@ -9,7 +9,6 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -37,7 +36,7 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp, o
 		return nil, nil, err
 	}
 	batch := &pgx.Batch{}
-	if item, err = turns.Enqueue(ctx, tx, batch, f); err != nil {
+	if item, err = conversations.Enqueue(ctx, tx, batch, f); err != nil {
 		return nil, nil, err
 	}
 	if err := tx.Run(ctx, batch); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 )
 
@@ -61,7 +60,7 @@ func (s *Store) OrderFollowUps(ctx context.Context, account protocol.AccountID, 
 		}
 		batch := &pgx.Batch{}
 		batch.Queue(reorderSQL, account, conversation, order)
-		batch.Queue(turns.TouchQueueSQL, account, conversation)
+		batch.Queue(conversations.TouchQueueSQL, account, conversation)
 		queue.Order, queue.QueueVersion = order, queue.QueueVersion+1
 		return tx.CommitWith(ctx, batch)
 	})

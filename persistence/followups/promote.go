@@ -8,7 +8,6 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -98,6 +97,6 @@ func moveToFront(ctx context.Context, tx *pg.Tx, promotion *turnlog.FollowUpProm
 	args["position"], args["version"] = item.Position, item.Version
 	batch := &pgx.Batch{}
 	batch.Queue(promoteSQL, args)
-	batch.Queue(turns.TouchQueueSQL, promotion.AccountID, promotion.ConversationID)
+	batch.Queue(conversations.TouchQueueSQL, promotion.AccountID, promotion.ConversationID)
 	return tx.Run(ctx, batch)
 }

@@ -3,12 +3,13 @@
 // the end of the live turn sees the change, or the change sees that no turn is live. In the second case, the transaction
 // of a change that lets the queue continue also starts the next turn.
 //
-// It starts no other turns. Package turns continues a queue when a turn ends, and the sweep in package nodes (stalled.go) continues
-// queues that have stalled.
+// It starts no other turns, except for queues that have stalled, which a sweep of each node continues as the engine. Package turns
+// continues a queue when a turn ends.
 package followups
 
 import (
 	"context"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -25,6 +26,9 @@ import (
 type Store struct {
 	db  *pg.DB
 	log *zap.Logger
+
+	mu    sync.Mutex
+	swept queuedItem // guarded by mu: the last queued item that a sweep examined; zero: start with the oldest
 }
 
 // New returns a store.
@@ -32,7 +36,7 @@ func New(db *pg.DB, log *zap.Logger) *Store {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return &Store{db, log}
+	return &Store{db: db, log: log}
 }
 
 const lockFollowUpSQL = `

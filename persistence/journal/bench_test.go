@@ -46,7 +46,7 @@ func BenchmarkJournal(b *testing.B) {
 	w := &storetest.World{T: &testing.T{}, Database: database, DB: db, Node: protocol.NewNodeID(), Account: pgtest.Account(b, db)}
 	w.Turns = db.StartTurns(turns.Options{})
 	b.Cleanup(w.Turns.Close)
-	w.Directory = nodes.NewDirectory(db.DB, nil)
+	w.Directory = nodes.NewDirectory(db.DB)
 	if err := w.Directory.Register(b.Context(), turnlog.NewNode{NodeID: w.Node}); err != nil {
 		b.Fatal(err)
 	}

@@ -3,11 +3,9 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"go.uber.org/zap"
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/pg"
@@ -17,21 +15,10 @@ import (
 
 // Directory manages the lease of this node and the turns that it takes over. It uses the engine's pool, so that the
 // leases of a busy node do not wait behind requests.
-type Directory struct {
-	db  *pg.DB
-	log *zap.Logger
+type Directory struct{ db *pg.DB }
 
-	mu    sync.Mutex
-	swept queuedItem // guarded by mu: the last queued item that a sweep examined; zero: start with the oldest
-}
-
-// NewDirectory returns a directory, whose log may be nil. It needs no closing.
-func NewDirectory(db *pg.DB, log *zap.Logger) *Directory {
-	if log == nil {
-		log = zap.NewNop()
-	}
-	return &Directory{db: db, log: log}
-}
+// NewDirectory returns a directory. It needs no closing.
+func NewDirectory(db *pg.DB) *Directory { return &Directory{db} }
 
 // run runs a batch as the engine: across accounts, as one implicit transaction.
 func (d *Directory) run(ctx context.Context, doing string, batch *pgx.Batch) error {

@@ -62,7 +62,7 @@ func NewWorldOn(t *testing.T, database pgtest.Database, db *persistence.Stores) 
 		return nil
 	})))})
 	t.Cleanup(w.Turns.Close)
-	w.Directory = nodes.NewDirectory(db.DB, nil)
+	w.Directory = nodes.NewDirectory(db.DB)
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: w.Node}))
 	return w
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
@@ -281,7 +282,7 @@ func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
 		batch.Queue(holdQueueSQL, args)
 	}
 	if settles && len(f.Returned) == 0 {
-		batch.Queue(TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
+		batch.Queue(conversations.TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
 	}
 }
 
@@ -295,7 +296,7 @@ func HoldReturned(batch *pgx.Batch, account protocol.AccountID, conversation pro
 		ids[i], texts[i] = input.FollowUpID, input.Text
 	}
 	batch.Queue(holdReturnedSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": protocol.Millis(at), "parked": ids, "texts": texts})
-	batch.Queue(TouchQueueSQL, account, conversation)
+	batch.Queue(conversations.TouchQueueSQL, account, conversation)
 }
 
 // queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that

@@ -13,24 +13,11 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-const (
-	queueLengthSQL = `
-select (select count(*) from (
-           select from follow_ups where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + ` limit $3) waiting),
-       (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
-	insertFollowUpSQL = `
-insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, created_at)
-values (@account, @follow_up, @conversation, 'queued', @content, @attachments, @profile, @tools, @position, @at)`
-	// TouchQueueSQL raises the version of a queue. Every transaction that changes a queue runs it.
-	TouchQueueSQL = `
-update conversations set queue_version = queue_version + 1 where account_id = $1 and conversation_id = $2`
-)
-
 // enqueue adds the input to the end of the conversation's queue, under the lock that ending the live turn takes. So the
 // end of the turn either sees the item or was committed before it.
 func (s *turnStart) enqueue(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	item, err := Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
+	item, err := conversations.Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
 		Queue:   turnlog.Queue{AccountID: s.AccountID, ConversationID: *s.ConversationID, At: s.At},
 		Content: s.Input, Attachments: s.Attachments, Profile: s.Profile, Tools: s.Tools,
 	})
@@ -42,36 +29,6 @@ func (s *turnStart) enqueue(ctx context.Context) error {
 	}
 	s.result = &turnlog.StartResult{FollowUp: item}
 	return s.tx.CommitWith(ctx, batch)
-}
-
-// Enqueue adds the statements to batch that store a follow-up at the end of its queue. The caller has locked the
-// conversation. The error is protocol.CodeTooManyFollowUps if the queue is full, and that of conversations.CheckFiles.
-func Enqueue(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, f *turnlog.NewFollowUp) (*protocol.FollowUp, error) {
-	if err := conversations.AttachFiles(ctx, tx, f.AccountID, f.ConversationID, f.Attachments); err != nil {
-		return nil, err
-	}
-	var waiting int
-	var last int64
-	if err := tx.QueryRow(ctx, queueLengthSQL, f.AccountID, f.ConversationID, protocol.MaxFollowUps).Scan(&waiting, &last); err != nil {
-		return nil, err
-	}
-	if waiting >= protocol.MaxFollowUps {
-		return nil, protocol.Errorf(protocol.CodeTooManyFollowUps,
-			"%d follow-ups wait in this conversation, which is the limit. Cancel one, or wait until one has started.", waiting)
-	}
-	item := &protocol.FollowUp{
-		FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued, Content: f.Content, Attachments: append([]protocol.FileID{}, f.Attachments...),
-		Tools: f.Tools, Position: last + 1, Version: 1, CreatedAt: protocol.Millis(f.At),
-	}
-	if f.Profile != "" {
-		item.Profile = &f.Profile
-	}
-	batch.Queue(insertFollowUpSQL, pgx.NamedArgs{
-		"account": f.AccountID, "conversation": f.ConversationID, "follow_up": item.FollowUpID, "content": item.Content, "attachments": item.Attachments,
-		"profile": item.Profile, "tools": item.Tools, "position": item.Position, "at": item.CreatedAt,
-	})
-	batch.Queue(TouchQueueSQL, f.AccountID, f.ConversationID)
-	return item, nil
 }
 
 // queueItem is the first queued item of a conversation.
@@ -128,7 +85,7 @@ func startQueued(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, queue *turnlo
 		return nil, err
 	}
 	batch.Queue(startFollowUpSQL, plan.account, plan.conversation, item.FollowUpID, plan.turn)
-	batch.Queue(TouchQueueSQL, plan.account, plan.conversation)
+	batch.Queue(conversations.TouchQueueSQL, plan.account, plan.conversation)
 	return &turnlog.Started{Spec: row.spec, Begin: row.begin, Epoch: 1}, nil
 }
 

@@ -289,11 +289,11 @@ func TestAnArchivedProjectTakesNoTurns(t *testing.T) {
 	_, err = w.DB.Conversations.ForkConversation(t.Context(), w.Account, id, turn.Spec.AssistantMessageID, "", nil)
 	storetest.WantCode(t, err, protocol.CodeConflict)
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 hour'`)
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
+	if started, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("the sweep started %d turns, %v", len(started), err)
 	}
 	w.archive(false)
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
+	if started, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("after the archive: %d turns, %v; what it held stays held", len(started), err)
 	}
 	if _, started, err := w.DB.FollowUps.ChangeFollowUp(t.Context(), w.Change(id, held, protocol.FollowUpQueued), w.Runner); err != nil || started == nil {
@@ -311,11 +311,11 @@ func TestAQueueInADeletedProjectContinuesAfterItsRestoration(t *testing.T) {
 	w.Runner = runner
 	w.Database.Admin(t, `update follow_ups set created_at = now() - interval '1 hour'`)
 	w.delete()
-	if started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
+	if started, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10); err != nil || len(started) != 0 {
 		t.Errorf("the sweep started %d turns of a hidden conversation, %v", len(started), err)
 	}
 	w.restore()
-	started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
+	started, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10)
 	if err != nil || len(started) != 1 || started[0].Spec.ProjectID == nil || *started[0].Spec.ProjectID != w.project {
 		t.Errorf("after the restoration: %+v, %v", started, err)
 	}

@@ -196,7 +196,7 @@ func (p *installation) database(ctx context.Context) finding {
 	}
 	defer db.Close()
 	if f.err = db.Ready(ctx); f.err == nil {
-		p.leases, f.err = nodes.NewDirectory(db.DB, nil).Leases(ctx)
+		p.leases, f.err = nodes.NewDirectory(db.DB).Leases(ctx)
 	}
 	return f
 }

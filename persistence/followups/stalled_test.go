@@ -1,4 +1,4 @@
-package nodes_test
+package followups_test
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestStalledQueuesAreStarted(t *testing.T) {
 	begun := make(chan []turnlog.Started, 4)
 	for range cap(begun) {
 		sweeps.Go(func() {
-			started, err := w.Directory.StartStalledQueues(context.Background(), w.Runner, 10)
+			started, err := w.DB.FollowUps.StartStalledQueues(context.Background(), w.Runner, 10)
 			if err != nil {
 				t.Error(err)
 			}
@@ -65,7 +65,7 @@ func TestQueueSweepsAreBoundedAndMissNoQueue(t *testing.T) {
 			values ($1, gen_random_uuid(), $2, 'queued', 'x', 1, now() - interval '1 hour')`, w.Account, idle.Spec.ConversationID)
 		var begun []int
 		for range 4 {
-			started, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
+			started, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10)
 			w.Must(err)
 			begun = append(begun, len(started))
 			for _, turn := range started {
@@ -77,7 +77,7 @@ func TestQueueSweepsAreBoundedAndMissNoQueue(t *testing.T) {
 		}
 		// The fourth sweep started again with the oldest queue; two more reach the end.
 		for range 2 {
-			_, err := w.Directory.StartStalledQueues(t.Context(), w.Runner, 10)
+			_, err := w.DB.FollowUps.StartStalledQueues(t.Context(), w.Runner, 10)
 			w.Must(err)
 		}
 	}

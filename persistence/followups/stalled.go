@@ -1,4 +1,4 @@
-package nodes
+package followups
 
 import (
 	"context"
@@ -47,14 +47,14 @@ type queuedItem struct {
 
 // StartStalledQueues starts turns for stalled queues: queues that the end of a turn should have continued but could
 // not.
-func (d *Directory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error) {
-	found, err := d.stalledQueues(ctx, on.MaxLiveTurns, limit)
+func (s *Store) StartStalledQueues(ctx context.Context, on turnlog.Runner, limit int) ([]turnlog.Started, error) {
+	found, err := s.stalledQueues(ctx, on.MaxLiveTurns, limit)
 	if err != nil {
 		return nil, err
 	}
 	var started []turnlog.Started
 	for _, queue := range found {
-		turn, err := d.startQueue(ctx, queue, on)
+		turn, err := s.startQueue(ctx, queue, on)
 		if err != nil {
 			return started, fmt.Errorf("starting a turn for a stalled queue: %w", err)
 		}
@@ -66,17 +66,12 @@ func (d *Directory) StartStalledQueues(ctx context.Context, on turnlog.Runner, l
 }
 
 // stalledQueues returns at most limit conversations whose queue is stalled. It continues where the last sweep ended.
-func (d *Directory) stalledQueues(ctx context.Context, maxLive, limit int) (found []ownedConversation, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var items []queuedItem
-	batch := &pgx.Batch{}
-	args := []any{stalledAge, maxLive, d.swept.CreatedAt, d.swept.FollowUp, stalledScanLimit}
-	batch.Queue(stalledQueuesSQL, args...).Query(func(rows pgx.Rows) (err error) {
-		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[queuedItem])
-		return err
-	})
-	if err := d.run(ctx, "finding stalled queues", batch); err != nil {
+func (s *Store) stalledQueues(ctx context.Context, maxLive, limit int) (found []ownedConversation, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items, err := pg.EngineRows[queuedItem](ctx, s.db, "finding stalled queues", stalledQueuesSQL,
+		stalledAge, maxLive, s.swept.CreatedAt, s.swept.FollowUp, stalledScanLimit)
+	if err != nil {
 		return nil, err
 	}
 	seen := map[ownedConversation]bool{}
@@ -84,14 +79,14 @@ func (d *Directory) stalledQueues(ctx context.Context, maxLive, limit int) (foun
 		if len(found) == limit {
 			return found, nil
 		}
-		d.swept = item
+		s.swept = item
 		queue := ownedConversation{item.Account, item.Conversation}
 		if item.Stalled && !seen[queue] {
 			found, seen[queue] = append(found, queue), true
 		}
 	}
 	if len(items) < stalledScanLimit {
-		d.swept = queuedItem{}
+		s.swept = queuedItem{}
 	}
 	return found, nil
 }
@@ -103,8 +98,8 @@ type ownedConversation struct {
 
 // startQueue checks again under the lock of the conversation, as its account, and starts the next turn of the queue;
 // nil if nothing is to be started.
-func (d *Directory) startQueue(ctx context.Context, queue ownedConversation, on turnlog.Runner) (started *turnlog.Started, err error) {
-	err = d.db.InTx(ctx, queue.account, func(ctx context.Context, tx *pg.Tx) error {
+func (s *Store) startQueue(ctx context.Context, queue ownedConversation, on turnlog.Runner) (started *turnlog.Started, err error) {
+	err = s.db.InTx(ctx, queue.account, func(ctx context.Context, tx *pg.Tx) error {
 		started = nil
 		locked, err := conversations.LockConversation(ctx, tx, queue.account, queue.id)
 		if err != nil || locked.LiveTurnID != nil {
@@ -112,7 +107,7 @@ func (d *Directory) startQueue(ctx context.Context, queue ownedConversation, on 
 		}
 		var batch *pgx.Batch
 		next := turnlog.Queue{AccountID: queue.account, ConversationID: queue.id, At: time.Now()}
-		if started, batch, err = turns.StartNext(ctx, tx, &next, on, d.log); err != nil || started == nil {
+		if started, batch, err = turns.StartNext(ctx, tx, &next, on, s.log); err != nil || started == nil {
 			return err
 		}
 		return tx.CommitWith(ctx, batch)
