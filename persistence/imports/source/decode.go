@@ -292,71 +292,10 @@ func (c *copying) token() error {
 // conversation reads an object of any of the formats. Its members can be in any order.
 func (d *decoder) conversation(c *Conversation) error {
 	err := d.members(func(name string) error {
-		switch name {
-		case "mapping":
-			if c.Kind != protocol.ImportFromDeepSeek {
-				c.Kind = protocol.ImportFromChatGPT
-			}
-			return d.chatGPTNodes(c)
-		case "chat_messages":
-			c.Kind = protocol.ImportFromClaude
-			return d.claudeMessages(c)
-		case "format":
-			var format text
-			err := d.value(&format)
-			if string(format) == protocol.ConversationExportFormat {
-				c.Kind = protocol.ImportFromTurnstone
-			}
+		if is, err := d.messagesMember(c, name); is || err != nil {
 			return err
-		case "title", "name":
-			return d.text(&c.Title)
-		case "chat":
-			return d.openChat(c)
-		case "history":
-			return d.openHistory(c)
-		case "messagesTree":
-			c.Kind = protocol.ImportFromLibreChat
-			return d.anyMessages(c)
-		case "conversationId":
-			c.Kind = protocol.ImportFromLibreChat
-			return d.text(&c.ID)
-		case "inserted_at":
-			c.Kind = protocol.ImportFromDeepSeek
-			return d.time(&c.CreatedAt)
-		case "messages":
-			switch c.Kind {
-			case protocol.ImportFromTurnstone:
-				return d.ownMessages(c)
-			case "", protocol.ImportFromLibreChat:
-				return d.anyMessages(c)
-			}
-			return d.skip()
-		case "pinned":
-			var pinned jsontext.Value
-			err := d.value(&pinned)
-			c.pinned = pinned.Kind() == 't'
-			return err
-		case "id", "conversation_id", "uuid":
-			return d.text(&c.ID)
-		case "current_node", "current_leaf_message_uuid":
-			return d.text(&c.Active)
-		case "create_time", "created_at":
-			return d.time(&c.CreatedAt)
-		case "update_time", "updated_at":
-			return d.time(&c.UpdatedAt)
-		case "project":
-			var project struct {
-				ID text `json:"uuid"`
-			}
-			err := d.value(&project)
-			if project.ID != "" {
-				c.ProjectID = claudeProject(clip(string(project.ID), maxID))
-			}
-			return err
-		case "is_archived", "archived":
-			var archived jsontext.Value
-			err := d.value(&archived)
-			c.archived = archived.Kind() == 't'
+		}
+		if is, err := d.headMember(c, name); is || err != nil {
 			return err
 		}
 		if is, err := d.extra(c, name); is || err != nil {
@@ -373,6 +312,87 @@ func (d *decoder) conversation(c *Conversation) error {
 	if c.Kind == "" {
 		c.Messages = nil
 	}
+	return err
+}
+
+// messagesMember reads a member that has messages, whose name says of which format they are. is is false for another member.
+func (d *decoder) messagesMember(c *Conversation, name string) (is bool, err error) {
+	switch name {
+	case "mapping":
+		if c.Kind != protocol.ImportFromDeepSeek {
+			c.Kind = protocol.ImportFromChatGPT
+		}
+		return true, d.chatGPTNodes(c)
+	case "chat_messages":
+		c.Kind = protocol.ImportFromClaude
+		return true, d.claudeMessages(c)
+	case "chat":
+		return true, d.openChat(c)
+	case "history":
+		return true, d.openHistory(c)
+	case "messagesTree":
+		c.Kind = protocol.ImportFromLibreChat
+		return true, d.anyMessages(c)
+	case "messages":
+		switch c.Kind {
+		case protocol.ImportFromTurnstone:
+			return true, d.ownMessages(c)
+		case "", protocol.ImportFromLibreChat:
+			return true, d.anyMessages(c)
+		}
+		return true, d.skip()
+	}
+	return false, nil
+}
+
+// headMember reads a member that describes the conversation. is is false for another member.
+func (d *decoder) headMember(c *Conversation, name string) (is bool, err error) {
+	switch name {
+	case "format":
+		var format text
+		err := d.value(&format)
+		if string(format) == protocol.ConversationExportFormat {
+			c.Kind = protocol.ImportFromTurnstone
+		}
+		return true, err
+	case "title", "name":
+		return true, d.text(&c.Title)
+	case "id", "conversation_id", "uuid":
+		return true, d.text(&c.ID)
+	case "conversationId":
+		c.Kind = protocol.ImportFromLibreChat
+		return true, d.text(&c.ID)
+	case "current_node", "current_leaf_message_uuid":
+		return true, d.text(&c.Active)
+	case "create_time", "created_at":
+		return true, d.time(&c.CreatedAt)
+	case "inserted_at":
+		c.Kind = protocol.ImportFromDeepSeek
+		return true, d.time(&c.CreatedAt)
+	case "update_time", "updated_at":
+		return true, d.time(&c.UpdatedAt)
+	case "project":
+		var project struct {
+			ID text `json:"uuid"`
+		}
+		err := d.value(&project)
+		if project.ID != "" {
+			c.ProjectID = claudeProject(clip(string(project.ID), maxID))
+		}
+		return true, err
+	case "pinned":
+		return true, d.flag(&c.pinned)
+	case "is_archived", "archived":
+		return true, d.flag(&c.archived)
+	}
+	return false, nil
+}
+
+// flag reads whether a value is true.
+func (d *decoder) flag(to *bool) error {
+	var value jsontext.Value
+	err := d.value(&value)
+	*to = value.Kind() == 't'
 	return err
 }
 
