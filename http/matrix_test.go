@@ -431,8 +431,12 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 	const live = 5
 	store := c.DB.StartTurns(turns.Options{Logger: c.Log})
 	t.Cleanup(store.Close)
+	var of turn.Store = store
+	if c.wrapTurns != nil {
+		of = c.wrapTurns(store)
+	}
 	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
-		Store: store, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB),
+		Store: of, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB),
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB), Approvals: c.DB.Approvals, Consents: c.DB.Memory, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t),
 	}, c.uploads)

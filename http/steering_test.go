@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"turnstone/actors/turn/machine"
-	"turnstone/http/chat"
+	"turnstone/actors/turn"
 	"turnstone/http/route"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -79,16 +78,14 @@ type streamingTurn struct {
 	turn         protocol.TurnID
 }
 
-// startStreamingTurn starts such a turn. A non-nil wrap replaces the node in the configuration of the server.
-func startStreamingTurn(t *testing.T, wrap func(*testNode) chat.Turns) *streamingTurn {
+// startStreamingTurn starts such a turn. A non-nil wrap replaces the store of the turns.
+func startStreamingTurn(t *testing.T, wrap func(turn.Store) turn.Store) *streamingTurn {
 	t.Helper()
 	s := &streamingTurn{}
 	w := newWorld(t, func(c *testConfig) {
+		c.wrapTurns = wrap
 		liveOn(t, c)
 		s.node = c.Turns.(*testNode)
-		if wrap != nil {
-			c.Turns = wrap(s.node)
-		}
 	})
 	s.client = w.client().register("ada@example.com")
 	var made protocol.Conversation
@@ -194,25 +191,26 @@ func TestTheKeyOfASteeredChatIsNoNameOfAnInput(t *testing.T) {
 	}
 }
 
-// endedBeforeCommand is a node that runs end before it passes the first command on.
+// endedBeforeCommand is a store that runs end before its caller sends the first input to a live turn.
 type endedBeforeCommand struct {
-	*testNode
+	turn.Store
 	end func()
 }
 
-func (e *endedBeforeCommand) Command(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, c *machine.Command) (protocol.SteeringReceipt, error) {
-	if e.end != nil {
+func (e *endedBeforeCommand) StartTurn(ctx context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error) {
+	result, err := e.Store.StartTurn(ctx, start, on)
+	if err == nil && result.Busy != nil && e.end != nil {
 		e.end()
 		e.end = nil
 	}
-	return e.testNode.Command(ctx, account, turn, c)
+	return result, err
 }
 
 func TestASteerThatMeetsTheEndOfItsTurnStartsOneTurn(t *testing.T) {
 	t.Parallel()
 	ending := &endedBeforeCommand{}
-	s := startStreamingTurn(t, func(n *testNode) chat.Turns {
-		ending.testNode = n
+	s := startStreamingTurn(t, func(of turn.Store) turn.Store {
+		ending.Store = of
 		return ending
 	})
 	ending.end = s.stop

@@ -170,6 +170,7 @@ type testConfig struct {
 	Config
 	database    pgtest.Database
 	unavailable map[protocol.ResearchSource]string // to research tasks
+	wrapTurns   func(turn.Store) turn.Store        // replaces the store of the turns of the node; nil: it is used as it is
 	uploads     upload.Config                      // its store, objects, scanner and guard replace those of the host of uploads, unless they are nil
 }
 

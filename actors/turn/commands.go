@@ -2,6 +2,8 @@ package turn
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -66,6 +68,28 @@ func (h *Host) Command(ctx context.Context, account protocol.AccountID, id proto
 			return receipt, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the turn's owner was not reached in time", RetryAfter: 1}
 		}
 	}
+}
+
+// InputCommand returns the command that adds a text to a turn, under a name that the client has chosen.
+func InputCommand(clientID, text string, delivery protocol.Delivery) *machine.Command {
+	if delivery == "" {
+		delivery = protocol.DeliverNextStep
+	}
+	hash := sha256.Sum256([]byte(string(delivery) + "\x00" + text))
+	return &machine.Command{
+		Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
+		Hash: hex.EncodeToString(hash[:]),
+	}
+}
+
+// hasEnded reports whether a command was refused because its turn has ended.
+func hasEnded(err error) bool {
+	var refusal *protocol.Error
+	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeSteeringClosed {
+		return false
+	}
+	closed, isClosed := refusal.Current.(machine.SteeringClosed)
+	return isClosed && closed.State.Terminal()
 }
 
 // checkNotDeleted returns protocol.CodeNotFound if the conversation of a turn that runs on this node is deleted. It reads the

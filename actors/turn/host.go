@@ -145,9 +145,35 @@ func (h *Host) runner() turnlog.Runner {
 	return turnlog.Runner{NodeID: h.node.ID, MaxLiveTurns: h.maxLiveTurns, Begin: h.starter.Begin}
 }
 
+// startAttempts limits how often one request tries to start a turn. It tries again if the live turn ended before it accepted the
+// input.
+const startAttempts = 3
+
 // StartTurn commits a turn and runs it on this node. While another turn of the conversation is live, it does what
-// start.IfBusy specifies instead. When the result has a Spec, Follow can read that turn.
+// start.IfBusy specifies instead. When the result has a Spec, Follow can read that turn. When the input was sent to the live turn, it
+// has the receipt. A repeated request sends an input with the same name, so it steers once.
 func (h *Host) StartTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
+	for attempt := 1; ; attempt++ {
+		result, err := h.startTurn(ctx, start)
+		if err != nil || result.Busy == nil {
+			return result, err
+		}
+		input := InputCommand(result.SteersAs, start.Input, protocol.DeliverNextStep)
+		input.RequestID = start.RequestID
+		receipt, err := h.Command(ctx, start.AccountID, *result.Busy, input)
+		switch {
+		case err == nil:
+			result.Replayed, receipt.Replayed = receipt.Replayed, false // the body is that of the first response
+			result.Receipt = &receipt
+			return result, nil
+		case !hasEnded(err) || attempt == startAttempts:
+			return nil, err
+		}
+	}
+}
+
+// startTurn is one attempt to start a turn. When a live turn is to be steered, the result names it.
+func (h *Host) startTurn(ctx context.Context, start *turnlog.Start) (*turnlog.StartResult, error) {
 	if h.Draining() {
 		return nil, &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is not accepting new turns.", RetryAfter: 1}
 	}

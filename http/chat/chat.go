@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	stdhttp "net/http"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/actors/turn"
-	"turnstone/actors/turn/machine"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
@@ -90,7 +88,7 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 		return err
 	}
 	if stored != nil && stored.TurnID == nil { // no stream, so no slot is needed
-		return h.repeatAccepted(w, stored.FollowUp, stored.Receipt)
+		return h.respondAccepted(w, true, stored.FollowUp, stored.Receipt)
 	}
 	if err := h.Streams.Acquire(account); err != nil {
 		return err
@@ -105,47 +103,26 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 	}
 	start := in.Body.start(account, text, attachments, key, h.Now())
 	start.RequestID, start.SessionID = router.RequestIDOf(ctx), &router.CallerOf(ctx).SessionID
-	return h.startOrSteer(bounded, w, r, start)
+	return h.startTurn(bounded, w, r, start)
 }
 
-// startAttempts limits how often one request tries to start a turn. It tries again if the live turn ended before it
-// accepted the input.
-const startAttempts = 3
-
-// startOrSteer starts a turn or, while a turn is live, does what if_busy requests. If the live turn ends while it is
-// being steered, the start is attempted again.
-func (h *Handlers) startOrSteer(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *turnlog.Start) error {
-	for attempt := 1; ; attempt++ {
-		result, err := h.Turns.StartTurn(ctx, start)
-		err = failpoint.Respond(failpoint.ChatAfterTurnRowBefore200, err)
-		switch {
-		case err != nil:
-			return err
-		case result.Busy != nil:
-			err := h.steerInstead(w, r, result, start.Input)
-			if hasEnded(err) && attempt < startAttempts {
-				continue
-			}
-			return err
-		case result.Spec == nil && result.Replayed:
-			return h.repeatAccepted(w, result.FollowUp, result.Receipt)
-		case result.Spec == nil:
-			return h.respondJSON(w, stdhttp.StatusAccepted, result.FollowUp)
-		case result.Replayed:
-			w.Header().Set(router.ReplayedHeader, "true")
-		}
-		return h.streamTurn(w, r, result.Spec.TurnID, 0)
+// startTurn starts a turn or, while a turn is live, does what if_busy requests.
+func (h *Handlers) startTurn(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, start *turnlog.Start) error {
+	result, err := h.Turns.StartTurn(ctx, start)
+	point := failpoint.ChatAfterTurnRowBefore200
+	if err == nil && result.Busy != nil {
+		point = failpoint.SteerAfterCommit
 	}
-}
-
-// hasEnded reports whether a command was refused because its turn has ended.
-func hasEnded(err error) bool {
-	var refusal *protocol.Error
-	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeSteeringClosed {
-		return false
+	if err = failpoint.Respond(point, err); err != nil {
+		return err
 	}
-	closed, isClosed := refusal.Current.(machine.SteeringClosed)
-	return isClosed && closed.State.Terminal()
+	if result.Spec == nil {
+		return h.respondAccepted(w, result.Replayed, result.FollowUp, result.Receipt)
+	}
+	if result.Replayed {
+		w.Header().Set(router.ReplayedHeader, "true")
+	}
+	return h.streamTurn(w, r, result.Spec.TurnID, 0)
 }
 
 // key returns the idempotency key of the request; nil if it has none.

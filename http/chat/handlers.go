@@ -78,9 +78,12 @@ func (h *Handlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) 
 	return response.WriteJSON(w, value)
 }
 
-// repeatAccepted responds to a repeated request with the 202 of the first request.
-func (h *Handlers) repeatAccepted(w stdhttp.ResponseWriter, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
-	w.Header().Set(router.ReplayedHeader, "true")
+// respondAccepted responds to a start that became an item of the queue, or an input for the live turn. A repeated request gets the 202
+// of the first one.
+func (h *Handlers) respondAccepted(w stdhttp.ResponseWriter, replayed bool, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
+	if replayed {
+		w.Header().Set(router.ReplayedHeader, "true")
+	}
 	if receipt != nil {
 		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
 	}

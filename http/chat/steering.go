@@ -1,17 +1,15 @@
 package chat
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	stdhttp "net/http"
 	"strings"
 
+	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
-	"turnstone/protocol/turnlog"
 )
 
 // steeringRequest is the body of POST /chat/steering. Its type determines which other fields apply.
@@ -71,17 +69,12 @@ func (h *Handlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, com
 func cancels(command *machine.Command) bool { return command.Kind == machine.CommandCancel }
 
 func (h *Handlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
-	receipt, err := h.sendCommand(r, turn, command)
-	if err != nil {
+	command.RequestID = router.RequestIDOf(r.Context())
+	receipt, err := h.Turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
+	if err = failpoint.Respond(acceptedPoint(command), err); err != nil {
 		return err
 	}
 	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
-}
-
-func (h *Handlers) sendCommand(r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) (protocol.SteeringReceipt, error) {
-	command.RequestID = router.RequestIDOf(r.Context())
-	receipt, err := h.Turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
-	return receipt, failpoint.Respond(acceptedPoint(command), err)
 }
 
 func acceptedPoint(command *machine.Command) failpoint.Point {
@@ -126,31 +119,5 @@ func (b *steeringRequest) command() (*machine.Command, error) {
 	case text == "":
 		return nil, protocol.Invalid("body.input", "must contain text")
 	}
-	return inputCommand(b.ClientSteeringID, text, b.Delivery), nil
-}
-
-func inputCommand(clientID, text string, delivery protocol.Delivery) *machine.Command {
-	if delivery == "" {
-		delivery = protocol.DeliverNextStep
-	}
-	hash := sha256.Sum256([]byte(string(delivery) + "\x00" + text))
-	return &machine.Command{
-		Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: clientID, Text: text, Delivery: delivery,
-		Hash: hex.EncodeToString(hash[:]),
-	}
-}
-
-// steerInstead handles POST /chat with if_busy steer while a turn is live. A repeat of a request with an idempotency key
-// sends an input with the same name, so it steers once. Its body is that of the first response; only the header says
-// that it is a repeat.
-func (h *Handlers) steerInstead(w stdhttp.ResponseWriter, r *stdhttp.Request, busy *turnlog.StartResult, text string) error {
-	receipt, err := h.sendCommand(r, *busy.Busy, inputCommand(busy.SteersAs, text, protocol.DeliverNextStep))
-	if err != nil {
-		return err
-	}
-	if receipt.Replayed {
-		receipt.Replayed = false
-		return h.repeatAccepted(w, nil, &receipt)
-	}
-	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
+	return turn.InputCommand(b.ClientSteeringID, text, b.Delivery), nil
 }

@@ -102,7 +102,7 @@ type StartResult struct {
 	Begin    Begin // not set with Replayed
 	Replayed bool
 	FollowUp *protocol.FollowUp        // IfBusy queue
-	Receipt  *protocol.SteeringReceipt // Replayed: an earlier request with the same key steered a turn
+	Receipt  *protocol.SteeringReceipt // of the input that has steered a turn, now or (Replayed) with an earlier request with the same key
 	// IfBusy steer: the live turn to steer, with an input that has SteersAs as its client_steering_id. The idempotency key
 	// stays bound to both while the turn may accept the input, so a repeated request finds the outcome.
 	Busy     *protocol.TurnID
