@@ -19,7 +19,6 @@ var mutual = map[string][]string{
 	"actors/research/machine": {"gather.go", "machine.go", "plan.go", "synthesis.go"},
 	"actors/turn/machine":     {"approval.go", "end.go", "model_call.go", "read_more.go", "repeat.go", "tool_call.go"},
 	"http/markdown":           {"commands.go", "extensions.go", "markdown.go", "mathml.go"},
-	"http/sse":                {"live.go", "pump.go"},
 }
 
 // TestFilesOfAPackageCallEachOtherWithoutCycles checks the packages below these folders: the files of each one can be read from

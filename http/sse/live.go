@@ -34,12 +34,12 @@ type liveStream struct {
 	account   protocol.AccountID
 	session   protocol.SessionID
 	requestID string
+	slot      streamSlot // set before the first run
 
 	state        atomic.Int32
 	cause        atomic.Int32 // why the stream must end; causeNone: it continues
 	heartbeatDue atomic.Bool  // a heartbeat comment is due
 	lastWrite    atomic.Int64 // when the last write ended, as time since processStart
-	slot         streamSlot   // guarded by server.live.mu
 
 	// Owned by the goroutine that runs the stream.
 	source     source
@@ -103,7 +103,7 @@ func (s *Server) takeOver(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *
 	l.state.Store(streamRunning)
 	l.lastWrite.Store(int64(time.Since(processStart)))
 	s.sessions.add(l.account, l.session, l)
-	s.live.add(l, s.log)
+	l.slot = s.live.add(l, conn, s.log)
 	out := s.pump.writer()
 	defer s.pump.done(out)
 	l.run(out)
@@ -332,12 +332,12 @@ func (l *liveStream) finish(err error) {
 	if l.raw == nil { // closing a TLS connection may block
 		go func() {
 			_ = l.conn.Close() // closed even if it returns an error
-			l.server.live.remove(l)
+			l.server.live.remove(l.slot)
 		}()
 		return
 	}
 	_ = l.conn.Close()
-	l.server.live.remove(l)
+	l.server.live.remove(l.slot)
 }
 
 // release reports the end of the stream. Only the first call has an effect.

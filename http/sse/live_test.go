@@ -64,7 +64,7 @@ func TestAnIdleStreamGetsAHeartbeat(t *testing.T) {
 	if first := next(); !strings.HasPrefix(first, "retry: ") {
 		t.Errorf("the stream begins with %q", first)
 	}
-	s.live.each(time.Since(processStart)+heartbeat, (*liveStream).checkHeartbeat)
+	s.live.each(func(open watchedStream) { open.checkHeartbeat(time.Since(processStart) + heartbeat) })
 	if beat := next(); !strings.HasPrefix(beat, ":") {
 		t.Errorf("after the heartbeat: %q", beat)
 	}

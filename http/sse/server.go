@@ -101,6 +101,6 @@ func (s *Server) Close(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	s.live.each(0, func(l *liveStream, _ time.Duration) { l.end(causeClosing) })
+	s.live.each(func(open watchedStream) { open.end(causeClosing) })
 	<-s.live.whenDrained()
 }
