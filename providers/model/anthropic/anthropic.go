@@ -1,6 +1,9 @@
 // Package anthropic calls models in Anthropic's Messages format. Thinking is streamed as
 // reasoning. Its signed blocks are stored and sent back with the step's message, as the format requires between tool
 // calls.
+//
+// The package only encodes requests and decodes answers: package model sends them, repeats them and decides what a failure means. It knows
+// no account, no turn and no store. Package open creates its models from the configuration.
 package anthropic
 
 import (
