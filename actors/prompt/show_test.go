@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"turnstone/actors/passages"
 	"turnstone/actors/passages/passagestest"
+	"turnstone/actors/prompt/prompttest"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
@@ -23,12 +25,20 @@ type stored struct {
 	text    string
 	blocks  []protocol.TextBlock
 	picture []byte
+	number  int // counts the files
+}
+
+func TestTheFilesInMemoryAreAStore(t *testing.T) {
+	prompttest.Run(t, func(*testing.T) prompttest.Files {
+		store := memory{}
+		return prompttest.Files{Store: store, Add: store.add, AddPicture: store.addPicture}
+	})
 }
 
 // add adds a file with a text.
 func (m memory) add(name, text string, blocks ...protocol.TextBlock) protocol.FileID {
 	id := protocol.DeriveFileID(protocol.NewUploadID())
-	m[id] = &stored{turnlog.FileHead{FileID: id, Filename: name, MediaType: "text/plain", State: protocol.TextDone, Size: len(text), Pages: len(blocks)}, text, blocks, nil}
+	m[id] = &stored{turnlog.FileHead{FileID: id, Filename: name, MediaType: "text/plain", State: protocol.TextDone, Size: len(text), Pages: len(blocks)}, text, blocks, nil, len(m)}
 	return id
 }
 
@@ -42,26 +52,29 @@ func (m memory) FileHeads(_ context.Context, _ protocol.AccountID, ids []protoco
 }
 
 func (m memory) FileContent(_ context.Context, _ protocol.AccountID, id protocol.FileID) (string, []protocol.TextBlock, error) {
+	if m[id] == nil {
+		return "", nil, nil
+	}
 	return m[id].text, m[id].blocks, nil
 }
 
-func (m memory) ProjectFileHeads(context.Context, protocol.AccountID, protocol.ProjectID, int) (heads []turnlog.FileHead, err error) {
-	for _, file := range m {
+func (m memory) ProjectFileHeads(_ context.Context, _ protocol.AccountID, _ protocol.ProjectID, limit int) (heads []turnlog.FileHead, err error) {
+	newest := slices.SortedFunc(maps.Values(m), func(a, b *stored) int { return b.number - a.number })
+	for _, file := range newest[:min(len(newest), limit)] {
 		heads = append(heads, file.FileHead)
 	}
-	slices.SortFunc(heads, func(a, b turnlog.FileHead) int { return strings.Compare(a.Filename, b.Filename) })
 	return heads, nil
 }
 
 // addPicture adds a picture.
 func (m memory) addPicture(name string, content []byte) protocol.FileID {
 	id := protocol.DeriveFileID(protocol.NewUploadID())
-	m[id] = &stored{FileHead: turnlog.FileHead{FileID: id, Filename: name, MediaType: "image/webp", State: protocol.TextNone, Width: 30, Height: 20, Pictures: 1}, picture: content}
+	m[id] = &stored{FileHead: turnlog.FileHead{FileID: id, Filename: name, MediaType: "image/webp", State: protocol.TextNone, Width: 30, Height: 20, Pictures: 1}, picture: content, number: len(m)}
 	return id
 }
 
 func (m memory) FilePictures(_ context.Context, _ protocol.AccountID, id protocol.FileID, most int) (contents [][]byte, err error) {
-	if m[id].picture == nil {
+	if m[id] == nil || m[id].picture == nil {
 		return nil, nil
 	}
 	return slices.Repeat([][]byte{m[id].picture}, min(most, m[id].Pictures)), nil

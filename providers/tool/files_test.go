@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/prompt/prompttest"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -36,6 +37,14 @@ func newLibrary() *library {
 	}
 	l.head.Size = len(l.text)
 	return l
+}
+
+func TestTheFileInMemoryIsALibrary(t *testing.T) {
+	prompttest.RunLibrary(t, func(*testing.T) prompttest.Shelf {
+		l := newLibrary()
+		l.finds = "17"
+		return prompttest.Shelf{Library: l, Scope: l.scope, File: l.head.FileID, Text: l.text, Blocks: l.blocks, Word: l.finds}
+	})
 }
 
 func (l *library) ScopedFileHead(_ context.Context, scope turnlog.Scope, file protocol.FileID) (*turnlog.FileHead, error) {

@@ -1,0 +1,11 @@
+package files_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(embeddedtest.Main(m)) }
