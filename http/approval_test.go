@@ -39,7 +39,7 @@ func (u *user) asksAfter(n int, body route.Object, text string) (pending []proto
 	ended := make(chan string, 1)
 	go func() { ended <- string(u.client.do("POST", "/chat", body).body) }()
 	var list protocol.List[protocol.Approval]
-	storetest.Eventually(u.t, func() bool {
+	u.changes.Await(u.t, "the approvals are pending", func() bool {
 		u.expect(200, "GET", "/approvals", nil).into(u.t, &list)
 		return len(list.Data) == n
 	})

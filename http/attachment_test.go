@@ -14,7 +14,6 @@ import (
 	"turnstone/actors/upload"
 	"turnstone/http/route"
 	"turnstone/persistence/files"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
@@ -74,7 +73,7 @@ func TestAnAnswerCitesTheFileOfItsQuestion(t *testing.T) {
 		defer close(answered)
 		conversation, messages = c.ask(asking("How high is the spring tide?", []*protocol.File{file, file}))
 	}()
-	storetest.Eventually(t, func() bool { return query[int64](w, `select count(*) from turns`)[0] == 1 })
+	w.changes.Await(t, "the turn has started", func() bool { return query[int64](w, `select count(*) from turns`)[0] == 1 })
 	w.readTexts(readAsIs) // the turn waits for it
 	<-answered
 	if len(messages) != 2 || !slices.Equal(messages[1].Attachments, []protocol.FileID{file.FileID}) {
@@ -395,12 +394,11 @@ func TestAFollowUpHasFiles(t *testing.T) {
 	if err := w.DB.Files.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.expect(200, "POST", queue+"/"+second.FollowUpID.String()+"/promote", route.Object{"mode": "interrupt"})
-	var messages []protocol.Message
-	storetest.Eventually(t, func() bool {
-		messages = c.newestFirst(made.ConversationID)
-		return len(messages) == 4 && messages[0].Status == protocol.MessageComplete
-	})
+	c.interrupt(queue+"/"+second.FollowUpID.String(), live)
+	messages := c.newestFirst(made.ConversationID)
+	if len(messages) != 4 || messages[0].Status != protocol.MessageComplete {
+		t.Fatalf("%+v", messages)
+	}
 	if !slices.Equal(messages[1].Attachments, []protocol.FileID{file.FileID}) || !strings.Contains(messages[0].Parts[0].Text, "twelve metres") {
 		t.Errorf("%+v", messages[:2])
 	}
@@ -415,7 +413,7 @@ func TestTheFilesOfAWaitingFollowUpChange(t *testing.T) {
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
 	queue := "/conversations/" + made.ConversationID.String() + "/follow-ups"
-	c.createFollowUp(queue, endless)
+	live := c.createFollowUp(queue, endless)
 	var item protocol.FollowUp
 	c.expect(201, "POST", queue, route.Object{"content": "Compare", "attachments": []any{first}}).into(t, &item)
 	path := queue + "/" + item.FollowUpID.String()
@@ -454,12 +452,7 @@ func TestTheFilesOfAWaitingFollowUpChange(t *testing.T) {
 	if alone := c.waiting(queue).Data[0]; alone.Version != 3 || len(alone.Attachments) != 0 {
 		t.Errorf("%+v", alone)
 	}
-	c.expect(200, "POST", path+"/promote", route.Object{"mode": "interrupt"})
-	storetest.Eventually(t, func() bool {
-		var started protocol.FollowUp
-		c.expect(200, "GET", path, nil).into(t, &started)
-		return started.State == protocol.FollowUpStarted
-	})
+	c.interrupt(path, live)
 	if refused := c.expect(409, "PATCH", path, route.Object{"state": "queued", "attachments": []any{second}, "version": 4}); refused.Code != protocol.CodeConflict {
 		t.Errorf("a follow-up that has started: %s", refused.body)
 	}
@@ -474,17 +467,16 @@ func TestTheTextOfADeletedFileIsReadForAQueuedMessage(t *testing.T) {
 	var made protocol.Conversation
 	c.expect(201, "POST", "/conversations", route.Object{}).into(t, &made)
 	queue := "/conversations/" + made.ConversationID.String() + "/follow-ups"
-	c.createFollowUp(queue, endless)
+	live := c.createFollowUp(queue, endless)
 	var item protocol.FollowUp
 	c.expect(202, "POST", "/chat", asking("How high is the spring tide?", []*protocol.File{file}, "conversation_id", made.ConversationID, "if_busy", "queue")).into(t, &item)
 	c.expect(204, "DELETE", "/files/"+file.FileID.String(), nil)
 	w.readTexts(readAsIs)
-	c.expect(200, "POST", queue+"/"+item.FollowUpID.String()+"/promote", route.Object{"mode": "interrupt"})
-	var messages []protocol.Message
-	storetest.Eventually(t, func() bool {
-		messages = c.newestFirst(made.ConversationID)
-		return len(messages) == 4 && messages[0].Status == protocol.MessageComplete
-	})
+	c.interrupt(queue+"/"+item.FollowUpID.String(), live)
+	messages := c.newestFirst(made.ConversationID)
+	if len(messages) != 4 || messages[0].Status != protocol.MessageComplete {
+		t.Fatalf("%+v", messages)
+	}
 	if !strings.Contains(messages[0].Parts[0].Text, "twelve metres") {
 		t.Errorf("%+v", messages[:2])
 	}

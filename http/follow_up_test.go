@@ -35,6 +35,19 @@ func (c *client) createFollowUp(queue, content string) (item protocol.FollowUp) 
 	return item
 }
 
+// interrupt promotes an item, which starts when the live turn ends, and waits for the ends of both turns.
+func (c *client) interrupt(path string, live protocol.FollowUp) {
+	c.t.Helper()
+	c.expect(200, "POST", path+"/promote", route.Object{"mode": "interrupt"})
+	c.expect(200, "GET", "/chat/turns/"+live.TurnID.String()+"/events", nil)
+	var item protocol.FollowUp
+	c.expect(200, "GET", path, nil).into(c.t, &item)
+	if item.State != protocol.FollowUpStarted {
+		c.t.Fatalf("after the end of the live turn: %+v", item)
+	}
+	c.expect(200, "GET", "/chat/turns/"+item.TurnID.String()+"/events", nil)
+}
+
 // waiting returns the waiting items of a queue.
 func (c *client) waiting(queue string) (list protocol.FollowUpList) {
 	c.t.Helper()

@@ -14,7 +14,6 @@ import (
 	"turnstone/http/route"
 	"turnstone/persistence/erasure"
 	"turnstone/persistence/imports"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
 
@@ -109,13 +108,13 @@ func TestAnUploadOfAnImportIsReplayedByItsKey(t *testing.T) {
 		request.Header.Set(key, "two")
 		request.AddCookie(&stdhttp.Cookie{Name: w.cookieName(), Value: c.token()})
 		response := httptest.NewRecorder()
-		w.ServeHTTP(response, request)
+		w.noteReads(response, request)
 		replied <- response.Code
 	}()
 	if _, err := io.WriteString(writer, "["); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, func() bool {
+	w.changes.Await(t, "the import is being received", func() bool {
 		return slices.Contains(query[string](w, `select state from imports`), "receiving")
 	})
 	if busy := post(409, claudeExport, key, "two"); busy.Code != protocol.CodeIdempotencyBusy {
@@ -136,7 +135,7 @@ func TestAnUploadEndsWithItsSession(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().register("a@example.com")
 	end := w.beginImport(c, "")
-	storetest.Eventually(t, func() bool { return slices.Equal(query[string](w, `select state from imports`), []string{"receiving"}) })
+	w.changes.Await(t, "the import is being received", func() bool { return slices.Equal(query[string](w, `select state from imports`), []string{"receiving"}) })
 	end()
 	if states := query[string](w, `select state from imports`); len(states) != 1 || states[0] != "failed" {
 		t.Errorf("the import is %v", states)
@@ -150,15 +149,32 @@ func TestARepeatedUploadEndsWithItsSession(t *testing.T) {
 	c := w.client().register("a@example.com")
 	c.expect(202, "POST", "/account/imports", rawBody(claudeExport), "Content-Type", "application/json", "Idempotency-Key", "k")
 	end := w.beginImport(c, "k")
-	storetest.Eventually(t, func() bool { return len(w.sse.Sessions()) == 1 })
+	w.changes.Await(t, "the session is watched", func() bool { return len(w.sse.Sessions()) == 1 })
 	end()
+}
+
+// noteReads serves a request, and notifies changes before each read of its body.
+func (w *world) noteReads(response stdhttp.ResponseWriter, request *stdhttp.Request) {
+	request.Body = &notedBody{request.Body, w.changes.Notify}
+	w.ServeHTTP(response, request)
+}
+
+type notedBody struct {
+	io.ReadCloser
+	note func()
+}
+
+// Read implements io.Reader.
+func (b *notedBody) Read(p []byte) (int, error) {
+	b.note()
+	return b.ReadCloser.Read(p)
 }
 
 // beginImport sends the beginning of an import, and returns a function that ends the session of the upload and expects 401.
 func (w *world) beginImport(c *client, key string) (end func()) {
 	t := w.t
 	t.Helper()
-	server := httptest.NewServer(w)
+	server := httptest.NewServer(stdhttp.HandlerFunc(w.noteReads))
 	t.Cleanup(server.Close)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"turnstone/actors/research/worktest"
 	"turnstone/http/route"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
 )
@@ -286,7 +285,7 @@ func TestTheUserSteersAResearchTask(t *testing.T) {
 	t.Parallel()
 	r := newResearcher(t)
 	path := r.start(neverAnswered)
-	storetest.Eventually(t, func() bool { return r.do(200, "GET", path, nil).at("state") == "running" }) // its plan takes no later input into account
+	r.changes.Await(t, "the task runs", func() bool { return r.do(200, "GET", path, nil).at("state") == "running" }) // its plan takes no later input into account
 	wantField(t, r.do(409, "GET", path+"/events?after=9999", nil), "code", "sequence_ahead")
 	input := route.Object{"type": "input", "client_steering_id": "one", "input": "Only spring tides."}
 	first := r.do(202, "POST", path+"/steering", input)

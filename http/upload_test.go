@@ -23,7 +23,6 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/files"
-	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
 	"turnstone/protocol/uploadlog"
@@ -584,7 +583,7 @@ func (c *client) halfUpload(address string, more ...string) (*protocol.Upload, n
 	if _, err := io.WriteString(conn, "01234"); err != nil {
 		c.t.Fatal(err)
 	}
-	storetest.Eventually(c.t, func() bool { return c.upload(u).State == protocol.UploadReceiving })
+	c.changes.Await(c.t, "the content is being received", func() bool { return c.upload(u).State == protocol.UploadReceiving })
 	return u, conn
 }
 

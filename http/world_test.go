@@ -22,6 +22,8 @@ import (
 	"github.com/alexedwards/argon2id"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
 	"turnstone/actors/node"
@@ -238,7 +240,15 @@ type world struct {
 	clock    *testClock
 	limiter  *testLimiter
 	database pgtest.Database
-	changes  clocktest.Changes // jobs of the world have ended
+	changes  clocktest.Changes // jobs have ended, streams have continued, uploads or tasks were stored, or bodies are being read
+}
+
+// noteStored notifies changes of the log lines of the transitions of uploads and research tasks.
+func (w *world) noteStored(entry zapcore.Entry) error {
+	if strings.HasSuffix(entry.Message, " stored") {
+		w.changes.Notify()
+	}
+	return nil
 }
 
 // lowCost makes the hash of a password cheap. With the recommended cost and the race detector, each takes 0.2 s.
@@ -268,7 +278,7 @@ func worldOn(t *testing.T, database pgtest.Database, change ...func(*testConfig)
 	t.Helper()
 	w := &world{t: t, clock: &testClock{at: time.Now().Truncate(time.Millisecond)}, limiter: newTestLimiter(), database: database}
 	config := testConfig{database: database, Config: Config{
-		Limiter: w.limiter, Log: zaptest.NewLogger(t), Now: w.clock.now, RegistrationOpen: true,
+		Limiter: w.limiter, Log: zaptest.NewLogger(t, zaptest.WrapOptions(zap.Hooks(w.noteStored))), Now: w.clock.now, RegistrationOpen: true,
 		Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
 		Environment: "test", BuildSHA: "abc", ModelFamily: "scripted", Abilities: routing.Defaults("a", "b", "c").Abilities(),
 		Ready:        map[string]ready.Probe{"persistence": func(context.Context) error { return nil }},
@@ -352,7 +362,7 @@ func (c *client) do(method, path string, body any, headers ...string) *reply {
 			request.Header.Del(headers[i])
 		}
 	}
-	recorder := &readOnce{ResponseRecorder: httptest.NewRecorder()}
+	recorder := &readOnce{ResponseRecorder: httptest.NewRecorder(), flushed: c.changes.Notify}
 	c.ServeHTTP(recorder, recorder.reads(request))
 	result := recorder.Result()
 	for _, cookie := range result.Cookies() {
@@ -384,9 +394,10 @@ func isSentence(detail string) bool {
 }
 
 // readOnce is a recorder whose client disconnects from the feed of an account, which never ends by itself, after the first
-// flush.
+// flush. Only streams are flushed.
 type readOnce struct {
 	*httptest.ResponseRecorder
+	flushed    func()             // nil: nothing waits for the stream
 	disconnect context.CancelFunc // nil: the response ends by itself
 }
 
@@ -403,6 +414,9 @@ func (o *readOnce) reads(request *stdhttp.Request) *stdhttp.Request {
 // Flush implements http.Flusher.
 func (o *readOnce) Flush() {
 	o.ResponseRecorder.Flush()
+	if o.flushed != nil {
+		o.flushed()
+	}
 	if o.disconnect != nil {
 		o.disconnect()
 	}

@@ -257,23 +257,14 @@ func busyNode(t *testing.T, store *actorstest.Memory, model llm.Model) *testNode
 	return n
 }
 
-// waitUntilDeferred waits until the text of one turn waits at the pacer.
-func (p *pacer) waitUntilDeferred(t *testing.T) {
+// checkDeferred waits until every goroutine of a bubble waits, and fails unless the text of one turn waits at the pacer.
+func (p *pacer) checkDeferred(t *testing.T) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(testTimeout); ; {
-		p.mu.Lock()
-		waiting := p.waiting
-		p.mu.Unlock()
-		if waiting == 2 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatal("no text waits at the pacer")
-		}
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != 2 {
+		t.Fatalf("%d texts wait at the pacer", p.waiting-1)
 	}
 }
 
@@ -288,6 +279,10 @@ func (p *pacer) serveAll() {
 // The first text of a part is shown at once. More text waits. A command does not wait, and the waiting text is stored
 // before it.
 func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
+	inBubble(t, onlyMoreTextWaits)
+}
+
+func onlyMoreTextWaits(t *testing.T) {
 	store := actorstest.NewMemory()
 	more, proceed := make(chan struct{}), make(chan struct{})
 	model := &script{play: func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
@@ -316,7 +311,7 @@ func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
 	spec := startTurn(t, n, "hi")
 	seen := read(t, n, spec, 0, isDelta) // returns although the pacer wakes no turn
 	more <- struct{}{}
-	n.pacer.waitUntilDeferred(t)
+	n.pacer.checkDeferred(t)
 	_, err := n.Command(t.Context(), spec.AccountID, spec.TurnID, &machine.Command{
 		Kind: machine.CommandInput, SteeringID: protocol.NewSteeringID(), ClientID: "c1", Text: "use JWT", Hash: "h", Delivery: protocol.DeliverNextStep,
 	})
@@ -335,7 +330,9 @@ func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
 }
 
 // All text that waited becomes one event, in order, in a deferrable append.
-func TestTextThatWaitedIsOneEvent(t *testing.T) {
+func TestTextThatWaitedIsOneEvent(t *testing.T) { inBubble(t, textThatWaitedIsOneEvent) }
+
+func textThatWaitedIsOneEvent(t *testing.T) {
 	store := actorstest.NewMemory()
 	deferrable := make(chan bool, 16)
 	store.OnAppend = func(batch *turnlog.Append, commit func() error, done func(error)) {
@@ -369,7 +366,7 @@ func TestTextThatWaitedIsOneEvent(t *testing.T) {
 	}
 	more <- struct{}{}
 	<-more
-	n.pacer.waitUntilDeferred(t)
+	n.pacer.checkDeferred(t)
 	n.pacer.serveAll()
 	got := read(t, n, spec, int64(bytes.Count(seen, []byte{'\n'})), isDelta)
 	if !<-deferrable || !bytes.Contains(got, []byte(`"delta":"bcd"`)) {
