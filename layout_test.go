@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	},
 	"persistence": {
 		"persistence/migrations", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/nodes", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/prompts", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/research", "persistence/operator", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},
@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"providers/charset", "providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/embedded/process", "providers/child", "providers/code", "providers/tool", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/markdown", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/research", "http/memory", "http/sandbox", "http/manual", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/markdown", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/prompts", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/research", "http/memory", "http/sandbox", "http/manual", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",
@@ -75,7 +75,7 @@ var layers = map[string][]string{
 // those before it. Of a feature, other folders may import only the public file, index.ts.
 var webLayers = []string{
 	"generated", "api", "sandbox", "turn", "messages", "style", "controls", "keys", "parts",
-	"features/sign-in", "features/files", "features/research", "features/composer", "features/artifacts", "features/projects", "features/sharing", "features/conversation",
+	"features/sign-in", "features/files", "features/research", "features/prompts", "features/composer", "features/artifacts", "features/projects", "features/sharing", "features/conversation",
 	"features/sidebar", "features/search", "features/settings",
 	"layout", ".",
 }

@@ -94,7 +94,7 @@ func zipped(t *testing.T, files map[string]string) []byte {
 }
 
 var (
-	exportedIDs = regexp.MustCompile(`\b(art|conv|msg|br|file|proj|fu)_[0-7][0-9a-z]{25}`)
+	exportedIDs = regexp.MustCompile(`\b(art|conv|msg|br|file|proj|fu|prompt)_[0-7][0-9a-z]{25}`)
 	// differs are the values that an import cannot or must not restore: turns, the time of the scan and of the deletion of a file.
 	differs = regexp.MustCompile(`"turn_id":"turn_\w+"|"scan":\{[^}]*\}|"deleted_at":"[^"]*"`)
 )
@@ -148,6 +148,9 @@ func everything(t *testing.T, w *world) *user {
 		u.do(200, "PUT", "/projects/"+tides+"/instructions", route.Object{"content": text}, "If-Match", fmt.Sprintf(`"v%v"`, version))
 	}
 	u.do(200, "PUT", "/account/instructions", route.Object{"content": "I am a nurse."}, "If-Match", `"v0"`)
+	for _, project := range []any{nil, tides, old} { // the same name, once in each
+		u.do(201, "POST", "/prompts", route.Object{"project_id": project, "name": "Übersetze", "description": "Into \"any\" language", "text": "Translate {{text}}\n\n日本語 {{#if}}"})
+	}
 	u.do(200, "PUT", "/projects/"+tides+"/settings", route.Object{"default_profile": "coding", "memory_scope": "project", "tools": route.Object{"now": false}, "approval_policy": "all"}, "If-Match", `"v0"`)
 	var kept []*protocol.File
 	for _, text := range []string{"The moon.", "The sun.", strings.Repeat("Spring tides. ", 50_000), "gone", "drafted"} {
@@ -226,7 +229,7 @@ func everything(t *testing.T, w *world) *user {
 		where message_id = (select message_id from messages where account_id = $1 and conversation_id = $3 and role = 'assistant' order by message_id limit 1)`,
 		u.account.AccountID, made.ArtifactID.String(), u.parse(branched))
 	// Times in the past show what an import keeps.
-	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "account_instructions", "files"} {
+	for _, table := range []string{"conversations", "branches", "messages", "follow_ups", "projects", "project_instructions", "account_instructions", "prompts", "files"} {
 		w.database.Admin(t, fmt.Sprintf(`update %s set created_at = created_at - interval '40 days' where account_id = $1`, table), u.account.AccountID)
 	}
 	return u
@@ -267,7 +270,7 @@ func TestAnExportImportedAndExportedAgainIsTheSame(t *testing.T) {
 	// Once more, into both accounts: nothing is doubled.
 	for _, c := range []*user{other, u} {
 		again := c.importArchive(archive)
-		if again.State != protocol.ImportCompleted || again.Imported+again.Projects+again.Files != 0 || again.Report.Reasons[protocol.ImportAlreadyImported] != 6+3+5 {
+		if again.State != protocol.ImportCompleted || again.Imported+again.Projects+again.Files != 0 || again.Report.Reasons[protocol.ImportAlreadyImported] != 6+3+3+5 {
 			t.Errorf("again: %+v", again)
 		}
 		compareArchives(t, want, comparableArchive(t, export(c)))

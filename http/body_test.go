@@ -76,7 +76,8 @@ var documentedLengths = map[string]int{
 	"title": protocol.MaxTitle, "name": protocol.MaxTitle, "metadata": 64 + 512, "off": 64, "connectors": 40, "transports": 32, "place": protocol.MaxPlaceRunes,
 	"strike": 16, "add": 400, "text": protocol.MaxInputRunes, "content": protocol.MaxInputRunes,
 	"POST /chat/steering text": protocol.MaxSteeringRunes, "PUT /projects/{project_id}/instructions content": protocol.MaxInstructions,
-	"PUT /account/instructions content": protocol.MaxInstructions,
+	"PUT /account/instructions content": protocol.MaxInstructions, "description": protocol.MaxPromptDescription,
+	"POST /prompts text": protocol.MaxPromptText, "PATCH /prompts/{prompt_id} text": protocol.MaxPromptText,
 }
 
 func (s *requestSchemas) documentedLength(name string) int {

@@ -284,6 +284,15 @@ var examples = map[string]example{
 	"PUT /projects/{project_id}/instructions": {body: func(m *matrix, of identifiers) route.Object {
 		return route.Object{"content": "Be brief.", "version": m.versionOfProject(of, "instructions_version")}
 	}},
+	"GET /prompts": {query: "?q=greet"},
+	"POST /prompts": {success: 201, names: []string{"project_id"}, body: func(_ *matrix, of identifiers) route.Object {
+		return route.Object{"project_id": of["project_id"], "name": promptName(), "text": "Hello {{name}}"}
+	}},
+	"GET /prompts/{prompt_id}": {},
+	"PATCH /prompts/{prompt_id}": {body: func(m *matrix, of identifiers) route.Object {
+		return route.Object{"text": "Good day {{name}}", "version": m.versionOfPrompt(of)}
+	}},
+	"DELETE /prompts/{prompt_id}":               {success: 204, identifiers: func(m *matrix) identifiers { return m.prompt(m.owner) }},
 	"GET /projects/{project_id}/work-history":   {},
 	"GET /projects/{project_id}/search":         {query: "?q=hello"},
 	"GET /projects/{project_id}/conversations":  {},
@@ -334,6 +343,8 @@ func unusedID(name string) string {
 		return "sh1_" + strings.Repeat("A", 43)
 	case "project_id":
 		return protocol.NewProjectID().String()
+	case "prompt_id":
+		return protocol.NewPromptID().String()
 	case "upload_id":
 		return protocol.NewUploadID().String()
 	case "approval_id":
@@ -465,6 +476,7 @@ func (m *matrix) conversation(c *client) identifiers {
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Project"}).into(m.t, &project)
 	of["project_id"] = project.ProjectID.String()
+	of["prompt_id"] = m.prompt(c)["prompt_id"]
 	var used protocol.List[protocol.UsageRecord]
 	c.expect(200, "GET", "/conversations/"+of["conversation_id"]+"/usage", nil).into(m.t, &used)
 	of["usage_id"] = used.Data[0].UsageID.String()
@@ -482,6 +494,24 @@ func (m *matrix) anotherProject(c *client) identifiers {
 	var project protocol.Project
 	c.expect(201, "POST", "/projects", route.Object{"name": "Another"}).into(m.t, &project)
 	return identifiers{"project_id": project.ProjectID.String()}
+}
+
+// prompt returns the identifier of a new prompt of an account.
+func (m *matrix) prompt(c *client) identifiers {
+	var prompt protocol.Prompt
+	c.expect(201, "POST", "/prompts", route.Object{"name": promptName(), "text": "Hello {{name}}"}).into(m.t, &prompt)
+	return identifiers{"prompt_id": prompt.PromptID.String()}
+}
+
+// promptName returns a name that no prompt has.
+func promptName() string { return protocol.NewPromptID().String() }
+
+func (m *matrix) versionOfPrompt(of identifiers) int64 {
+	var id protocol.PromptID
+	if id.UnmarshalText([]byte(of["prompt_id"])) != nil {
+		return 0
+	}
+	return query[int64](m.world, `select coalesce(max(version), 0) from prompts where prompt_id = $1`, id)[0]
 }
 
 // artifact returns the identifier of an artifact that has its first version.
@@ -730,7 +760,7 @@ func (m *matrix) rows() string {
 	return query[string](m.world, `select concat_ws(' ', (select count(*) from accounts), (select count(*) from conversations),
 		(select count(*) from messages), (select count(*) from turns), (select count(*) from branches), (select count(*) from follow_ups),
 		(select count(*) from uploads), (select count(*) from files), (select count(*) from project_files), (select coalesce(sum(version), 0) from artifacts), (select coalesce(sum(version), 0) from files),
-		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings), (select count(*) from account_instructions), (select count(*) from memory_consents where granted), (select count(*) from location_contexts),
+		(select count(*) from usage_records), (select count(*) from shares), (select count(*) from messages where feedback is not null), (select count(*) from idempotency), (select count(*) from account_settings), (select count(*) from account_instructions), (select coalesce(sum(version), 0) from prompts), (select count(*) from memory_consents where granted), (select count(*) from location_contexts),
 		(select count(*) from sessions where revoked_at is null), (select count(*) from oidc_flows), (select count(*) from passkeys), (select count(*) from passkey_flows), (select sum(version) from conversations),
 		(select sum(draft_version) from conversations))`)[0]
 }

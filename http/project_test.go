@@ -110,6 +110,7 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 	u.storeRows(recipe)
 	u.addFile(id, recipe[0].id)
 	u.do(200, "PUT", path+"/instructions", route.Object{"content": "Use grams."}, "If-Match", `"v0"`)
+	u.do(201, "POST", "/prompts", route.Object{"project_id": id, "name": "scale", "text": "Scale this for {{guests}}."})
 	wantField(t, u.do(409, "DELETE", path, nil), "code", "version_required")
 	first := u.do(409, "DELETE", path, nil, "If-Match", `"v1"`)
 	wantField(t, first, "code", "confirmation_required")
@@ -117,6 +118,7 @@ func TestADeletedProjectIsConfirmedHiddenAndRestored(t *testing.T) {
 	wantField(t, first, "current.confirmation.will_delete.live_turns", 1.0)
 	wantField(t, first, "current.confirmation.will_delete.files", 1.0)
 	wantField(t, first, "current.confirmation.will_delete.instructions", 1.0)
+	wantField(t, first, "current.confirmation.will_delete.prompts", 1.0)
 	if detail := first.at("detail").(string); !strings.Contains(detail, "restored for 30 days") || strings.Contains(detail, "cannot be undone") {
 		t.Errorf("the detail is %q", detail)
 	}
@@ -222,6 +224,7 @@ func TestAnotherAccountsProjectIsAMissingOne(t *testing.T) {
 		{"POST", "/projects/%s/restore", route.Object{"version": 1}},
 		{"DELETE", "/projects/%s", nil},
 		{"POST", "/conversations", route.Object{"project_id": "%s"}},
+		{"POST", "/prompts", route.Object{"project_id": "%s"}},
 		{"PUT", "/conversations/" + own + "/project", route.Object{"project_id": "%s", "version": 1}},
 	} {
 		var texts [2]string
@@ -230,7 +233,7 @@ func TestAnotherAccountsProjectIsAMissingOne(t *testing.T) {
 			if strings.Contains(path, "%s") {
 				path = fmt.Sprintf(path, id)
 			} else {
-				content = route.Object{"project_id": id, "version": 1}
+				content = route.Object{"project_id": id, "version": 1, "name": "x", "text": "x"}
 			}
 			got := stranger.do(404, ask.method, path, content, "If-Match", "")
 			texts[i] = strings.ReplaceAll(got.text, got.RequestID, "")

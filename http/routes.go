@@ -14,6 +14,7 @@ import (
 	"turnstone/http/files"
 	"turnstone/http/memory"
 	"turnstone/http/projects"
+	"turnstone/http/prompts"
 	"turnstone/http/research"
 	"turnstone/http/resource"
 	"turnstone/http/route"
@@ -38,6 +39,7 @@ func (s *Server) table() []route.Route {
 			Sessions: s.sse, Keys: s.keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now,
 		}).Routes(),
 		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&prompts.Handlers{Store: db.Prompts, Keys: s.keys}).Routes(),
 		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
 		(&research.Handlers{Tasks: s.Research, Store: db.Research, Admission: s.ResearchAdmission, Streams: s.streams, Keys: s.keys, Now: s.now}).Routes(),
 		(&memory.Handlers{Store: db.Memory, Now: s.now}).Routes(),

@@ -132,7 +132,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))

@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/artifacts"
 	storedconversations "turnstone/persistence/conversations"
 	"turnstone/persistence/files"
+	"turnstone/persistence/prompts"
 	"turnstone/persistence/research"
 	"turnstone/protocol"
 )
@@ -23,6 +24,7 @@ type owners struct {
 	uploadOwners
 	artifactOwners
 	taskOwners
+	promptOwners
 }
 
 type (
@@ -32,6 +34,7 @@ type (
 	uploadOwners       = *files.Uploads
 	artifactOwners     = *artifacts.Store
 	taskOwners         = *research.Store
+	promptOwners       = *prompts.Store
 )
 
 // TurnStore reads turns; see package persistence/turns.

@@ -29,6 +29,7 @@ import (
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/prompts"
 	"turnstone/persistence/research"
 	"turnstone/persistence/search"
 	"turnstone/persistence/shares"
@@ -60,6 +61,7 @@ type Stores struct {
 	Mails         *mails.Outbox
 	Idempotency   *idempotency.Store
 	Projects      *projects.Store
+	Prompts       *prompts.Store
 	Conversations *conversations.Store
 	Drafts        *conversations.Drafts
 	FollowUps     *followups.Store
@@ -92,7 +94,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db), Memory: memory.New(db)}
+	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db), Memory: memory.New(db), Prompts: prompts.New(db)}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err
@@ -110,7 +112,7 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Shares, s.Memory, s.Files, s.Research)
+	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Prompts, s.Shares, s.Memory, s.Files, s.Research)
 	return s, nil
 }
 

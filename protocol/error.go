@@ -35,6 +35,7 @@ const (
 	CodeNotDeliverable      Code = "steering_not_deliverable"
 	CodeSequenceAhead       Code = "sequence_ahead"
 	CodeEmailTaken          Code = "email_taken"
+	CodeNameTaken           Code = "name_taken"              // 409: another prompt has the name
 	CodeUploadFinished      Code = "upload_finished"         // 409: the upload takes no more content
 	CodeIdempotencyReused   Code = "idempotency_reused"      // 409: an upload with the same key and another body
 	CodeUploadExpired       Code = "upload_expired"          // 410
@@ -54,6 +55,7 @@ const (
 	CodeTooManyTasks        Code = "too_many_tasks"          // 429: too many research tasks that have not ended
 	CodeTooManyFiles        Code = "too_many_files"          // 429
 	CodeTooManyShares       Code = "too_many_shares"         // 429
+	CodeTooManyPrompts      Code = "too_many_prompts"        // 429
 	CodeTooManyRequests     Code = "too_many_requests"       // 429: too many concurrent requests of the account
 	CodeWrongHost           Code = "wrong_host"              // 421: the Host header names another service
 	CodeInternal            Code = "internal"                // 500: a defect of the service

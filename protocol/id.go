@@ -43,6 +43,7 @@ type (
 	uploadKind       struct{}
 	identityKind     struct{}
 	mailKind         struct{}
+	promptKind       struct{}
 )
 
 func (accountKind) prefix() string      { return "acct" }
@@ -69,6 +70,7 @@ func (passkeyKind) prefix() string      { return "pk" }
 func (uploadKind) prefix() string       { return "upl" }
 func (identityKind) prefix() string     { return "idn" }
 func (mailKind) prefix() string         { return "mail" }
+func (promptKind) prefix() string       { return "prompt" }
 
 // The identifiers of the API.
 type (
@@ -96,6 +98,7 @@ type (
 	UploadID       = ID[uploadKind]
 	IdentityID     = ID[identityKind]
 	MailID         = ID[mailKind]
+	PromptID       = ID[promptKind]
 )
 
 // NodeID identifies one run of one process. Every start creates a new one. Clients never see it.
@@ -128,6 +131,7 @@ func NewPasskeyID() PasskeyID           { return newID[passkeyKind]() }
 func NewUploadID() UploadID             { return newID[uploadKind]() }
 func NewIdentityID() IdentityID         { return newID[identityKind]() }
 func NewMailID() MailID                 { return newID[mailKind]() }
+func NewPromptID() PromptID             { return newID[promptKind]() }
 func NewArtifactID() ArtifactID         { return newID[artifactKind]() }
 func NewTaskID() TaskID                 { return newID[taskKind]() }
 

@@ -21,7 +21,7 @@ type ImportReason string
 
 // The reasons in the report of an import.
 const (
-	ImportAlreadyImported   ImportReason = "already_imported"     // a conversation, project or file was skipped: an earlier import has it, or it is the account's own
+	ImportAlreadyImported   ImportReason = "already_imported"     // a conversation, project, prompt or file was skipped: an earlier import has it, or it is the account's own
 	ImportNoMessages        ImportReason = "no_messages"          // a conversation without visible messages was skipped
 	ImportUnreadable        ImportReason = "unreadable"           // a part of the file was skipped: it is damaged or not a conversation
 	ImportMessagesCut       ImportReason = "messages_cut"         // messages over the limits of a conversation were left out
@@ -43,7 +43,7 @@ const (
 	ImportFollowUpsSkipped  ImportReason = "follow_ups_skipped"   // follow-ups were left out: damaged or over a limit
 	ImportFollowUpsHeld     ImportReason = "follow_ups_held"      // follow-ups that were queued are held: an import starts no turn
 	ImportIncomplete        ImportReason = "incomplete"           // the export has only a part of the conversation, which was deleted meanwhile
-	ImportProjectAbsent     ImportReason = "project_absent"       // conversations are in no project: the export does not have theirs, or it was deleted since
+	ImportProjectAbsent     ImportReason = "project_absent"       // conversations and prompts are in no project: the export does not have theirs, or it was deleted since
 	ImportFilesAbsent       ImportReason = "files_absent"         // files that the export lists without their content
 	ImportFilesDamaged      ImportReason = "files_damaged"        // files were skipped: the content has another size or hash than the export says
 	ImportFilesRefused      ImportReason = "files_refused"        // files were skipped: the service does not accept them, for example malware
@@ -75,7 +75,7 @@ const MaxImportEntries = 200
 // ImportEntry is one line of a report.
 type ImportEntry struct {
 	Reason         ImportReason    `json:"reason" enum:"already_imported,no_messages,unreadable,messages_cut,messages_unlinked,messages_skipped,branches_cut,text_cut,text_changed,parts_skipped,times_unreadable,roles_unknown,hidden_skipped,messages_added,messages_kept,messages_split,title_cut,attachments_absent,attachments_skipped,follow_ups_skipped,follow_ups_held,incomplete,project_absent,files_absent,files_damaged,files_refused,files_over_limit,files_failed,artifacts_absent,artifacts_over_limit,activities_skipped,artifacts_kept,memories_as_files,research_skipped,shares_skipped,account_kept,archive_limit,other_files_skipped"`
-	Title          string          `json:"title,omitempty" doc:"The title of the conversation in the export, or the name of a project or a file."`
+	Title          string          `json:"title,omitempty" doc:"The title of the conversation in the export, or the name of a project, a prompt or a file."`
 	ConversationID *ConversationID `json:"conversation_id,omitempty" doc:"The conversation of the account, if there is one."`
 	Count          int             `json:"count"`
 	Detail         string          `json:"detail,omitempty"`

@@ -122,7 +122,7 @@ type deleteInput struct {
 }
 
 // restorable is what a client that deletes a project has to know.
-const restorable = "The project is hidden with its conversations, instructions and list of files, and can be restored for " + projects.Retention +
+const restorable = "The project is hidden with its conversations, instructions, prompts and list of files, and can be restored for " + projects.Retention +
 	". Then it is erased; its files stay in the library."
 
 func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versioned[protocol.Project], error) {

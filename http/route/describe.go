@@ -25,6 +25,7 @@ var tags = []struct{ name, description string }{
 	{"profiles", "What each profile can do."},
 	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
+	{"prompts", "Texts that the user has saved for messages."},
 	{"files", "Uploads, and the files of the account: the library."},
 	{"usage", "Usage of the account."},
 	{"search", "Search in titles and messages."},

@@ -24,6 +24,7 @@ type Owners interface {
 	OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error
 	OwnsArtifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) error
 	OwnsTask(ctx context.Context, account protocol.AccountID, id protocol.TaskID) error
+	OwnsPrompt(ctx context.Context, account protocol.AccountID, id protocol.PromptID) error
 	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
 }
 
@@ -52,6 +53,7 @@ var pathParams = map[string]pathParam{
 	"file_id":         {parse: identifier[protocol.FileID], owned: owns(Owners.OwnsFile)},
 	"artifact_id":     {parse: identifier[protocol.ArtifactID], owned: owns(Owners.OwnsArtifact)},
 	"task_id":         {parse: identifier[protocol.TaskID], owned: owns(Owners.OwnsTask)},
+	"prompt_id":       {parse: identifier[protocol.PromptID], owned: owns(Owners.OwnsPrompt)},
 	"passkey_id":      {parse: identifier[protocol.PasskeyID], owned: owns(Owners.OwnsPasskey)},
 	"identity_id":     {parse: identifier[protocol.IdentityID]},
 	"provider":        {parse: anyText},

@@ -55,6 +55,7 @@ const countSQL = `
 		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports,
 		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys,
 		(select count(*) from (select from files where account_id = @account and deleted_at is null limit @most) f) as files,
+		(select count(*) from (select from prompts where account_id = @account limit @most) q) as prompts,
 		(select count(*) from (select from artifacts where account_id = @account limit @most) a) as artifacts`
 
 // Count counts what an erasure deletes, each kind up to 1,000. A session counts once, although it may have several tokens:

@@ -97,6 +97,7 @@ func populate(w *storetest.World) {
 		`insert into projects (account_id, project_id, name) values ($1, gen_random_uuid(), 'canary-7f3a9')`,
 		`insert into project_instructions (account_id, project_id, version, content) select account_id, project_id, 1, 'canary-7f3a9' from projects where account_id = $1`,
 		`insert into account_instructions (account_id, version, content) values ($1, 1, 'canary-7f3a9')`,
+		`insert into prompts (account_id, prompt_id, project_id, name, description, text) select account_id, gen_random_uuid(), project_id, 'canary-7f3a9', 'canary-7f3a9', 'canary-7f3a9' from projects where account_id = $1`,
 		`insert into project_work (account_id, work_id, project_id, kind) select account_id, gen_random_uuid(), project_id, 'project_created' from projects where account_id = $1`,
 		`insert into shares (account_id, share_id, conversation_id, token_hash, title, message_count, page_count, expires_at)
 			select account_id, gen_random_uuid(), conversation_id, sha256('token'), 'canary-7f3a9', 1, 1, now() + interval '1 hour' from conversations where account_id = $1 limit 1`,

@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
+	"turnstone/persistence/prompts"
 	"turnstone/persistence/research"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
@@ -27,6 +28,7 @@ type Store struct {
 	conversations *conversations.Store
 	followUps     *followups.Store
 	projects      *projects.Store
+	prompts       *prompts.Store
 	shares        *shares.Store
 	memory        *memory.Store
 	files         *files.Store
@@ -34,8 +36,8 @@ type Store struct {
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store) *Store {
-	return &Store{db, accounts, conversations, followUps, projects, shares, memory, files, research}
+func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, prompts *prompts.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store) *Store {
+	return &Store{db, accounts, conversations, followUps, projects, prompts, shares, memory, files, research}
 }
 
 // consistency is the text of the manifest; doc.go explains it.

@@ -93,6 +93,13 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 		_, err = w.DB.Memory.PutLocation(t.Context(), w.Account, at, &protocol.LocationContext{Latitude: 53.3671, ExpiresAt: time.Now().Add(time.Hour)})
 		w.Must(err)
 	}
+	for owner, prompt := range map[protocol.AccountID]protocol.Prompt{
+		w.Account: {ProjectID: &project, Name: "tide", Text: "When is high tide in {{place}}?"}, other: {Name: "foreign", Text: "secret"},
+	} {
+		_, err = w.DB.Prompts.Create(t.Context(), owner, &prompt)
+		w.Must(err)
+	}
+	w.Database.Admin(t, `insert into prompts (account_id, prompt_id, project_id, name, text) values ($1, gen_random_uuid(), $2, 'gone', 'secret')`, w.Account, gone)
 	files, paths := archiveOf(w, w.Account)
 	for path, text := range files {
 		if bytes.Contains(text, []byte("secret")) || strings.Contains(path, hidden.ConversationID.String()) || strings.Contains(path, foreign.ConversationID.String()) {
@@ -110,7 +117,7 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 			t.Errorf("%+v does not describe %s", f, paths[i])
 		}
 	}
-	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4, "projects": 1, "instructions": 2, "account_instructions": 2, "shares": 1, "location_contexts": 1}
+	want := map[string]int64{"conversations": 1, "messages": 7, "branches": 3, "follow_ups": 1, "feedback": 0, "drafts": 1, "usage_records": 4, "projects": 1, "instructions": 2, "account_instructions": 2, "prompts": 1, "shares": 1, "location_contexts": 1}
 	for kind, n := range want {
 		if manifest.Counts[kind] != n {
 			t.Errorf("%d %s, want %d", manifest.Counts[kind], kind, n)
@@ -120,6 +127,7 @@ func TestAnArchiveHasEverythingAndItsManifestProvesIt(t *testing.T) {
 		"projects.json":             {project.String(), `"name":"Tides"`, `"memory_scope":"account"`},
 		"instructions.json":         {project.String(), `"version":1,"content":"Be brief."`, `"version":2,"content":"Be kind."`},
 		"account_instructions.json": {`"version":1,"content":"I am a nurse."`, `"version":2,"content":"I was a nurse."`},
+		"prompts.json":              {project.String(), `"name":"tide"`, "{{place}}"},
 		"memory_sources.json":       {`"source":"location","granted":true`},
 		"location_contexts.json":    {id.String(), `"latitude":53.37`},
 		"shares.json":               {share.ShareID.String(), id.String()},

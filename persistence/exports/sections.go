@@ -9,6 +9,7 @@ import (
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
+	"turnstone/persistence/prompts"
 	"turnstone/protocol"
 	"turnstone/protocol/wire"
 )
@@ -29,6 +30,7 @@ var sections = []struct {
 	{"research tasks", (*Store).allResearch},
 	{"projects", (*Store).allProjects},
 	{"instructions", (*Store).allInstructions},
+	{"prompts", (*Store).allPrompts},
 	{"shares", (*Store).allShares},
 	{"files", (*Store).allFiles},
 	{"usage", (*Store).allUsage},
@@ -278,6 +280,15 @@ func (s *Store) accountInstructions(ctx context.Context, account protocol.Accoun
 			after = found[len(found)-1]
 		}
 		return found, len(found) == instructionsPage, err
+	})
+}
+
+// allPrompts writes the prompts of the account and of the projects that are not deleted.
+func (s *Store) allPrompts(ctx context.Context, account protocol.AccountID, to *Archive) error {
+	var after *prompts.Position
+	return list(to, "prompts.json", "prompts", func() (found []protocol.Prompt, more bool, err error) {
+		found, after, err = s.prompts.List(ctx, account, &prompts.Filter{}, after, page)
+		return found, after != nil, err
 	})
 }
 

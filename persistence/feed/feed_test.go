@@ -15,6 +15,7 @@ import (
 	"turnstone/persistence/feed"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
+	"turnstone/persistence/prompts"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -113,6 +114,14 @@ func TestEveryChangeOfAResourceIsInTheFeed(t *testing.T) {
 	_, err = w.DB.Accounts.PutInstructions(t.Context(), w.Account, new(int64), "Be brief.")
 	w.Must(err)
 	w.want("instructions", fmt.Sprintf("instructions.changed %s v1", w.Account))
+	prompt, err := w.DB.Prompts.Create(t.Context(), w.Account, &protocol.Prompt{Name: "greet", Text: "Hello"})
+	w.Must(err)
+	w.want("a prompt", fmt.Sprintf("prompt.changed %s v1", prompt.PromptID))
+	_, err = w.DB.Prompts.Change(t.Context(), w.Account, &prompts.Change{PromptID: prompt.PromptID, Version: new(int64(1)), Text: new("Good day")})
+	w.Must(err)
+	w.want("a changed prompt", fmt.Sprintf("prompt.changed %s v2", prompt.PromptID))
+	w.Must(w.DB.Prompts.Delete(t.Context(), w.Account, prompt.PromptID, nil))
+	w.want("a deleted prompt", fmt.Sprintf("prompt.deleted %s v2", prompt.PromptID))
 	_, err = w.DB.Accounts.ChangeName(t.Context(), w.Account, "Another name", nil)
 	w.Must(err)
 	w.want("a name", fmt.Sprintf("account.changed %s", w.Account))

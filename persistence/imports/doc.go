@@ -6,7 +6,7 @@
 // the file again and skips the conversations that are counted; every write is fenced by the number of the run. A
 // conversation that an earlier import has written is found by its identifier in the source.
 //
-// Of an archive of this service, the job first imports the projects, their instructions, the files and the instructions of the account, each of which is counted in a
+// Of an archive of this service, the job first imports the projects, their instructions, the prompts, the files and the instructions of the account, each of which is counted in a
 // transaction of its own. A file gets an upload, whose identifier follows from the import and the file, so that a run
 // after a crash continues it. What projects and files of exports have become is in import_items; conversations find theirs there.
 //

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -615,6 +616,7 @@ func ownArchive(w *storetest.World, files ...string) (archive []byte, contents m
 	parts = append(parts, "manifest.json", `{"format":"turnstone.export"}`,
 		"projects.json", fmt.Sprintf(`{"projects":[{"project_id":%q,"name":"Tides"}]}`, project),
 		"instructions.json", fmt.Sprintf(`{"instructions":[{"project_id":%[1]q,"version":1,"content":"Be brief."},{"project_id":%[1]q,"version":2,"content":"Be kind."}]}`, project),
+		"prompts.json", fmt.Sprintf(`{"prompts":[{"prompt_id":%q,"project_id":%q,"name":"tide","text":"When is high tide in {{place}}?"}]}`, protocol.NewPromptID(), project),
 		"files.json", `{"files":[`+strings.Join(list, ",")+`]}`,
 		"conversations/"+conversation.String()+".json", fmt.Sprintf(`{"format":"turnstone.conversation","conversation":{"conversation_id":%q,"title":"c","project_id":%q},"branches":[],
 			"messages":[{"message_id":%q,"role":"user","status":"complete","parts":[],"attachments":[%s]}]}`, conversation, project, message, strings.Join(attached, ",")))
@@ -659,9 +661,9 @@ func TestAnArchiveWhoseImportIsInterruptedIsImportedOnce(t *testing.T) {
 	args := imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}
 	fake := receiver(w)
 	w.Database.Admin(t, `create function die() returns trigger language plpgsql as $$ begin raise exception 'killed' using errcode = '57P01'; end $$`)
-	for part := range 7 { // a project, two versions of instructions, three files, a conversation
+	for part := range 8 { // a project, two versions of instructions, a prompt, three files, a conversation
 		column := "parts"
-		if part == 6 {
+		if part == 7 {
 			column = "handled"
 		}
 		w.Database.Admin(t, fmt.Sprintf(`create or replace trigger die before update of %[1]s on imports for each row when (new.%[1]s > old.%[1]s and new.parts + new.handled > %[2]d) execute function die()`, column, part))
@@ -676,7 +678,7 @@ func TestAnArchiveWhoseImportIsInterruptedIsImportedOnce(t *testing.T) {
 	}
 	for sql, want := range map[string]int{
 		`select count(*) from projects where instructions_version = 2 and file_count = 3 and conversation_count = 1`: 1,
-		`select count(*) from project_instructions`: 2, `select count(*) from files`: 3, `select count(*) from message_files`: 3, `select count(*) from conversations`: 1,
+		`select count(*) from project_instructions`: 2, `select count(*) from prompts join projects using (account_id, project_id)`: 1, `select count(*) from files`: 3, `select count(*) from message_files`: 3, `select count(*) from conversations`: 1,
 	} {
 		if n := w.Count(sql); n != want {
 			t.Errorf("%s: %d, want %d", sql, n, want)
@@ -718,7 +720,7 @@ func TestFilesThatAreNotImportedAreReportedWithTheReason(t *testing.T) {
 		t.Error("the message does not name its absent files")
 	}
 	// The reasons are gone: the same archive has the files.
-	if again := upload(w, w.Account, archive); again.Files != 3 || again.Report.Reasons[protocol.ImportAlreadyImported] != 3 {
+	if again := upload(w, w.Account, archive); again.Files != 3 || again.Report.Reasons[protocol.ImportAlreadyImported] != 4 {
 		t.Errorf("again: %+v", again)
 	}
 }
@@ -766,6 +768,57 @@ func TestAnImportWaitsForInstructionsThatTheAccountWrites(t *testing.T) {
 	}
 	if found, err := w.DB.Accounts.Instructions(t.Context(), w.Account); err != nil || found.Content != "I am a cook." || found.Version != 1 {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestPromptsThatAreNotImportedAreReported(t *testing.T) {
+	w := storetest.NewWorld(t)
+	prompts := func(name string, project any) []byte {
+		text, err := json.Marshal(map[string]any{"prompts": []any{map[string]any{"prompt_id": protocol.NewPromptID(), "project_id": project, "name": name, "text": "theirs"}}})
+		w.Must(err)
+		return zipped(w, "manifest.json", `{"format":"turnstone.export"}`, "prompts.json", string(text))
+	}
+	_, err := w.DB.Prompts.Create(t.Context(), w.Account, &protocol.Prompt{Name: "greet", Text: "mine"})
+	w.Must(err)
+	want := func(what string, done *protocol.Import, reasons map[protocol.ImportReason]int64, stored int) {
+		t.Helper()
+		if done.State != protocol.ImportCompleted || !maps.Equal(done.Report.Reasons, reasons) || w.Count(`select count(*) from prompts`) != stored {
+			t.Errorf("%s: %+v", what, done)
+		}
+	}
+	want("the name of another one", upload(w, w.Account, prompts("Greet", nil)), map[protocol.ImportReason]int64{protocol.ImportAlreadyImported: 1}, 1)
+	want("an absent project", upload(w, w.Account, prompts("leave", protocol.NewProjectID())), map[protocol.ImportReason]int64{protocol.ImportProjectAbsent: 1}, 2)
+	w.Database.Admin(t, `insert into prompts (account_id, prompt_id, name, text) select $1, gen_random_uuid(), 'p' || n, 'x' from generate_series(3, $2) n`, w.Account, protocol.MaxPrompts)
+	want("over the limit", upload(w, w.Account, prompts("one-more", nil)), map[protocol.ImportReason]int64{protocol.ImportArchiveLimit: 1}, protocol.MaxPrompts)
+	if n := w.Count(`select count(*) from prompts where text = 'mine' and name = 'greet'`); n != 1 {
+		t.Error("an import has replaced a prompt of the account")
+	}
+}
+
+func TestAnImportWaitsForAPromptThatTheAccountWrites(t *testing.T) {
+	w := storetest.NewWorld(t)
+	archive := zipped(w, "manifest.json", `{"format":"turnstone.export"}`, "prompts.json", fmt.Sprintf(`{"prompts":[{"prompt_id":%q,"name":"greet","text":"theirs"}]}`, protocol.NewPromptID()))
+	received, err := w.DB.Imports.Receive(t.Context(), w.Account, bytes.NewReader(archive), int64(len(archive)))
+	w.Must(err)
+	imported := make(chan error, 1)
+	w.Must(w.DB.InTx(t.Context(), w.Account, func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := tx.Exec(ctx, accounts.LockAccountSQL, w.Account); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `insert into prompts (account_id, prompt_id, name, text) values ($1, $2, 'greet', 'mine')`, w.Account, protocol.NewPromptID()); err != nil {
+			return err
+		}
+		go func() {
+			imported <- w.DB.Imports.Continue(t.Context(), imports.RunArgs{AccountID: w.Account, ImportID: received.ImportID}, nil)
+		}()
+		storetest.AwaitLocked(t, w.Database, "select from accounts")
+		return nil
+	}))
+	if err := <-imported; err != nil {
+		t.Error(err)
+	}
+	if n := w.Count(`select count(*) from prompts where text = 'mine'`); n != 1 || w.Count(`select count(*) from prompts`) != 1 {
+		t.Errorf("%d prompts of the account are left", n)
 	}
 }
 

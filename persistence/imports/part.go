@@ -30,7 +30,7 @@ import (
 // attempt would not help. The errors are those of the creation of a session, and protocol.CodeUnavailable if another attempt may succeed.
 type ReceiveFile func(ctx context.Context, spec *uploadlog.Spec, open func() (io.ReadCloser, error)) (*protocol.Upload, error)
 
-// part imports a project, a version of instructions or a file of an export, unless an earlier run has handled it.
+// part imports a project, a version of instructions, a prompt or a file of an export, unless an earlier run has handled it.
 func (r *run) part(write func() error) error {
 	if r.parts++; r.parts <= r.handledParts {
 		return nil
@@ -216,6 +216,62 @@ func (r *run) accountInstructions(ctx context.Context, i *source.Instructions) e
 			batch.Queue(accounts.LockAccountSQL, r.account) // the account may write some now
 			maps.Copy(args, pgx.NamedArgs{"content": i.Content, "created": i.CreatedAt})
 			batch.Queue(accountInstructionsSQL, args)
+		})
+	})
+}
+
+const (
+	promptsSQL = `
+	select count(*), coalesce(bool_or(project_id is not distinct from @project::uuid and name_key = lower(@name)), false)
+	from prompts where account_id = @account`
+	// insertPromptSQL changes nothing if the account has written a prompt with the name meanwhile, or as many as it may have.
+	insertPromptSQL = `
+	insert into prompts (account_id, prompt_id, project_id, name, description, text, version, created_at, updated_at)
+	select @account, @item, @project, @name, @description, @text, @version, @created, @updated
+	where (select count(*) from prompts where account_id = @account) < @most
+	on conflict do nothing`
+)
+
+// promptsBefore is what an account has before the import of a prompt.
+type promptsBefore struct {
+	Count int
+	Named bool // one of them has the name
+}
+
+// prompt imports a prompt, unless the account has one with its name. If its project is not here, it belongs to the account.
+func (r *run) prompt(ctx context.Context, p *source.Prompt) error {
+	return r.part(func() error {
+		var project *protocol.ProjectID
+		if !p.ProjectID.IsZero() {
+			known, err := r.knownProjects(ctx, p.ProjectID)
+			if err != nil {
+				return err
+			}
+			if len(known) > 0 {
+				project = &known[0].Here
+			} else {
+				r.note(protocol.ImportEntry{Reason: protocol.ImportProjectAbsent, Title: p.Name, Detail: "The prompt belongs to the account instead.", Count: 1})
+			}
+		}
+		prompt := pgx.NamedArgs{
+			"account": r.account, "item": p.ID.Renew(), "project": project, "name": p.Name, "description": p.Description, "text": p.Text,
+			"version": p.Version, "created": p.CreatedAt, "updated": p.UpdatedAt, "most": protocol.MaxPrompts,
+		}
+		before, err := pg.Row(ctx, r.db, r.account, pgx.RowToStructByPos[promptsBefore], promptsSQL, prompt)
+		switch {
+		case err != nil:
+			return fmt.Errorf("finding the prompts of an account: %w", err)
+		case before.Named:
+			r.note(protocol.ImportEntry{Reason: protocol.ImportAlreadyImported, Title: p.Name, Detail: "The account has a prompt with this name.", Count: 1})
+			return r.countPart(ctx, nil)
+		case before.Count >= protocol.MaxPrompts:
+			r.note(protocol.ImportEntry{Reason: protocol.ImportArchiveLimit, Title: p.Name, Detail: fmt.Sprintf("The account has %d prompts.", before.Count), Count: 1})
+			return r.countPart(ctx, nil)
+		}
+		return r.countPart(ctx, func(batch *pgx.Batch, args pgx.NamedArgs) {
+			batch.Queue(accounts.LockAccountSQL, r.account) // the account may write some now
+			maps.Copy(args, prompt)
+			batch.Queue(insertPromptSQL, args)
 		})
 	})
 }

@@ -78,7 +78,7 @@ type run struct {
 	lost    int   // earlier runs that ended with their processes
 	args    pgx.NamedArgs
 
-	handledParts int64 // projects, instructions and files that an earlier run has handled
+	handledParts int64 // projects, instructions, prompts and files that an earlier run has handled
 	parts        int64 // of this run
 	archive      bool  // the file is an archive of this service
 	// listed has the projects that the export has; also those that the account had already.
@@ -185,6 +185,7 @@ func (r *run) read(ctx context.Context) error {
 		Instructions:        func(i *source.Instructions) error { return r.instructions(ctx, i) },
 		File:                func(f *source.File) error { return r.file(ctx, f) },
 		AccountInstructions: func(i *source.Instructions) error { return r.accountInstructions(ctx, i) },
+		Prompt:              func(p *source.Prompt) error { return r.prompt(ctx, p) },
 		Artifact:            func(v *source.Artifact) error { return r.artifact(ctx, v) },
 		Problem: func(reason protocol.ImportReason, name, detail string, count int) error {
 			if r.seen >= r.handled && r.parts >= r.handledParts { // an earlier run has noted it otherwise

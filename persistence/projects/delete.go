@@ -53,8 +53,10 @@ const liveTurnsSQL = `
 	where t.account_id = $1 and t.` + LiveTurns + ` and c.project_id = $2
 	limit $3`
 
-const liveTasksSQL = `
-	select count(*) from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
+// countSQL counts the prompts of a project, and its live research tasks.
+const countSQL = `
+	select (select count(*) from prompts where account_id = $1 and project_id = $2), count(*)
+	from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
 	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.` + OpenTasks
 
 // hideTasks makes nodes stop the research tasks of a project, and runAgain makes them continue.
@@ -97,12 +99,12 @@ func (s *Store) DeleteProject(ctx context.Context, account protocol.AccountID, d
 			return err
 		}
 		if deletion.Confirm != nil {
-			var tasks int
-			if err := tx.QueryRow(ctx, liveTasksSQL, account, deletion.ProjectID).Scan(&tasks); err != nil {
-				return fmt.Errorf("counting the research tasks of a project: %w", err)
+			var prompts, tasks int
+			if err := tx.QueryRow(ctx, countSQL, account, deletion.ProjectID).Scan(&prompts, &tasks); err != nil {
+				return fmt.Errorf("counting what is in a project: %w", err)
 			}
 			content := &Content{Version: project.Version, WillDelete: map[string]int{
-				"projects": 1, "conversations": int(project.ConversationCount), "files": int(project.FileCount), "live_turns": len(turns), "live_tasks": tasks,
+				"projects": 1, "conversations": int(project.ConversationCount), "files": int(project.FileCount), "prompts": prompts, "live_turns": len(turns), "live_tasks": tasks,
 			}}
 			instructions, err := readInstructions(ctx, tx, pgx.NamedArgs{"account": account, "project": deletion.ProjectID})
 			if err != nil {

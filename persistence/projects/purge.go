@@ -77,6 +77,10 @@ var purgeSteps = []struct{ what, sql string }{
 		delete from project_work w using (
 			select work_id from project_work where account_id = @account and project_id = @project limit @limit) x
 		where w.account_id = @account and w.work_id = x.work_id`},
+	{"prompts", `
+		delete from prompts p using (
+			select prompt_id from prompts where account_id = @account and project_id = @project limit @limit) x
+		where p.account_id = @account and p.prompt_id = x.prompt_id`},
 	{"instructions", `
 		delete from project_instructions i using (
 			select version from project_instructions where account_id = @account and project_id = @project limit @limit) x

@@ -98,6 +98,10 @@ var provocations = []provocation{
 	{code: protocol.CodeSequenceAhead, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada, "GET", "/chat/turns/"+live(t, s.ada, s.ada.NewConversation(t)).Turn+"/events?after=1000", nil)
 	}},
+	{code: protocol.CodeNameTaken, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		s.ada.Do(t, "POST", "/prompts", jsonObject{"name": "greet", "text": "Hello"}).Want(t, http.StatusCreated, nil)
+		return request(t, s.ada, "POST", "/prompts", jsonObject{"name": "GREET", "text": "Hi"})
+	}},
 	{code: protocol.CodeEmailTaken, status: 409, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, sitetest.NewGuest(t, s.Base), "POST", "/auth/register", registration(s.ada.Email))
 	}},
@@ -197,6 +201,12 @@ var provocations = []provocation{
 		return request(t, u, "POST", "/files/uploads", newUpload("one more.txt"))
 	}},
 	{code: protocol.CodeTooManyShares, status: 429, provoke: withAllShares},
+	{code: protocol.CodeTooManyPrompts, status: 429, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		u := sitetest.NewUser(t, s.Base)
+		s.execute(t, `insert into prompts (account_id, prompt_id, name, text)
+			select account_id, gen_random_uuid(), 'p' || n, 'x' from accounts, generate_series(1, $2) n where email = $1`, u.Email, protocol.MaxPrompts)
+		return request(t, u, "POST", "/prompts", jsonObject{"name": "one-more", "text": "x"})
+	}},
 	{code: protocol.CodeTooManyTasks, status: 429, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		u := sitetest.NewUser(t, s.Base)
 		u.Do(t, "PUT", "/memory-sources/files/consent", jsonObject{"granted": true}).Want(t, http.StatusOK, nil)

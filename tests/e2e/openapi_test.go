@@ -470,6 +470,7 @@ func (w *walk) projects() {
 	if text := found.Text(w.t, http.StatusOK, "data", 0, "snippet", "text"); !strings.Contains(text, "Hello from a project.") {
 		w.t.Errorf("the search of the project found %s", found.Body)
 	}
+	w.prompts(id)
 	w.call("listWorkHistory", here, nil).Value(w.t, http.StatusOK, "data", 0, "kind")
 	w.call("renameProject", here, map[string]any{"name": "Renamed", "version": 1}).Value(w.t, http.StatusOK, "version")
 	w.call("archiveProject", here, map[string]any{"archived": true, "version": 2}).Text(w.t, http.StatusOK, "state")
@@ -482,6 +483,21 @@ func (w *walk) projects() {
 	w.call("listProjects", nil, nil).Value(w.t, http.StatusOK, "data", 0)
 	version = w.call("getConversation", w.here(), nil).Value(w.t, http.StatusOK, "version")
 	w.call("moveConversation", w.here(), map[string]any{"project_id": nil, "version": version}).Value(w.t, http.StatusOK, "version")
+}
+
+// prompts creates, finds, changes and deletes a prompt of a project.
+func (w *walk) prompts(project string) {
+	made := w.call("createPrompt", args{"Idempotency-Key": uuid.NewString()}, map[string]any{"project_id": project, "name": "greet", "text": "Hello {{name}}"})
+	here := args{"prompt_id": made.Text(w.t, http.StatusCreated, "prompt_id")}
+	w.call("createPrompt", nil, map[string]any{"project_id": project, "name": "Greet", "text": "Hi"}).Text(w.t, http.StatusConflict, "current", "prompt_id")
+	if name := w.call("listPrompts", args{"project_id": project, "q": "gr"}, nil).Text(w.t, http.StatusOK, "data", 0, "name"); name != "greet" {
+		w.t.Errorf("the first prompt of the list is %s", name)
+	}
+	w.call("changePrompt", here, map[string]any{"text": "Hi", "version": 2}).Value(w.t, http.StatusConflict, "current", "version")
+	w.call("changePrompt", here, map[string]any{"description": "Politely", "version": 1}).Value(w.t, http.StatusOK, "version")
+	w.call("getPrompt", here, nil).Text(w.t, http.StatusOK, "text")
+	w.call("deletePrompt", here, nil).Want(w.t, http.StatusNoContent, nil)
+	w.call("getPrompt", here, nil).Value(w.t, http.StatusNotFound, "code")
 }
 
 // steer checks that the next request to the model contains the input, after the answer so far.

@@ -12,7 +12,7 @@ import (
 )
 
 // Handler receives what is read. Of an archive of this service, it gets the projects first, then their instructions, the
-// files, the conversations, and the artifacts. Every reading of the same file calls it in the same order.
+// prompts, the files, the conversations, and the artifacts. Every reading of the same file calls it in the same order.
 type Handler struct {
 	Conversation func(*Conversation) error
 	Archive      func() error // the file is an archive of this service
@@ -21,6 +21,7 @@ type Handler struct {
 	File         func(*File) error
 	// AccountInstructions receives the newest version of the instructions of the account, after the files.
 	AccountInstructions func(*Instructions) error
+	Prompt              func(*Prompt) error // of the account or of a project, after the instructions
 
 	Artifact func(*Artifact) error
 	// Problem receives a problem of the file that belongs to no conversation. name is that of a file in the archive, or

@@ -51,6 +51,18 @@ type Instructions struct {
 	CreatedAt time.Time
 }
 
+// Prompt is a prompt of an archive. Its name, its description and its text can be stored.
+type Prompt struct {
+	ID          protocol.PromptID  // in the export
+	ProjectID   protocol.ProjectID // in the export; zero: none
+	Name        string
+	Description string
+	Text        string
+	Version     int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
 // File is a file of an archive. Nothing in it was compared with its content.
 type File struct {
 	ID         protocol.FileID // in the export
@@ -134,7 +146,7 @@ func (d *decoder) artifact(now time.Time) (v *Artifact, valid bool, err error) {
 	return v, valid, nil
 }
 
-// ownArchive reads an archive of this service: first the projects, their instructions and the files, which conversations name.
+// ownArchive reads an archive of this service: first the projects, their instructions, the prompts and the files, which conversations name.
 type ownArchive struct {
 	*unpacking
 	to    Handler
@@ -194,6 +206,7 @@ func (a *ownArchive) read() error {
 		{"account_instructions.json", "account_instructions", maxVersions, a.accountInstructions},
 		{"projects.json", "projects", maxProjects, a.project},
 		{"instructions.json", "instructions", maxVersions, a.instructions},
+		{"prompts.json", "prompts", protocol.MaxPrompts, a.prompt},
 		{"files.json", "files", maxListed, a.file},
 	} {
 		if err := a.list(list.path, list.name, list.most, list.item); err != nil {
@@ -376,6 +389,40 @@ func (a *ownArchive) versionOfInstructions(d *decoder, ofProject bool) (*Instruc
 	return i, nil
 }
 
+func (a *ownArchive) prompt(d *decoder) error {
+	var from struct {
+		ID          text  `json:"prompt_id"`
+		ProjectID   text  `json:"project_id"`
+		Name        text  `json:"name"`
+		Description text  `json:"description"`
+		Text        text  `json:"text"`
+		Version     int64 `json:"version"`
+		CreatedAt   when  `json:"created_at"`
+		UpdatedAt   when  `json:"updated_at"`
+	}
+	if err := d.value(&from); err != nil {
+		return err
+	}
+	p := &Prompt{Version: version(from.Version), CreatedAt: bounded(from.CreatedAt.Time, a.now, a.now)}
+	p.UpdatedAt = bounded(from.UpdatedAt.Time, p.CreatedAt, a.now)
+	_ = p.ProjectID.UnmarshalText([]byte(from.ProjectID)) // zero: in none
+	name, named := protocol.PromptName(string(from.Name))
+	content := strings.ReplaceAll(string(from.Text), "\x00", "\uFFFD")
+	if p.ID.UnmarshalText([]byte(from.ID)) != nil || !named || strings.TrimSpace(content) == "" {
+		title, _ := shortLine(string(from.Name), protocol.MaxPromptName)
+		return a.problem(protocol.ImportUnreadable, title, "It is not a prompt.")
+	}
+	var cut bool
+	p.Name = name
+	p.Description, cut = shortLine(string(from.Description), protocol.MaxPromptDescription)
+	if p.Text = clipRunes(content, protocol.MaxPromptText); cut || len(p.Text) < len(content) {
+		if err := a.problem(protocol.ImportTextCut, p.Name, "A prompt was shortened."); err != nil {
+			return err
+		}
+	}
+	return yield(a.to.Prompt(p))
+}
+
 func (a *ownArchive) file(d *decoder) error {
 	var from struct {
 		ID         text   `json:"file_id"`
@@ -456,7 +503,7 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "prompts.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

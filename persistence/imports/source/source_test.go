@@ -26,6 +26,7 @@ type result struct {
 	projects      []*Project
 	instructions  []*Instructions
 	own           *Instructions // of the account
+	prompts       []*Prompt
 	files         []*File
 	contents      []string // of the files
 	artifacts     []*Artifact
@@ -59,6 +60,7 @@ func (r *result) handler() Handler {
 		Project:             func(p *Project) error { r.projects = append(r.projects, p); return nil },
 		Instructions:        func(i *Instructions) error { r.instructions = append(r.instructions, i); return nil },
 		AccountInstructions: func(i *Instructions) error { r.own = i; return nil },
+		Prompt:              func(p *Prompt) error { r.prompts = append(r.prompts, p); return nil },
 		File: func(f *File) error {
 			r.files, r.contents = append(r.files, f), append(r.contents, contentOf(f))
 			return nil
@@ -556,6 +558,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				Project:             func(*Project) error { return nil },
 				Instructions:        func(*Instructions) error { return nil },
 				AccountInstructions: func(*Instructions) error { return nil },
+				Prompt:              func(*Prompt) error { return nil },
 				File:                func(*File) error { return nil },
 				Artifact:            func(*Artifact) error { return nil },
 				Problem:             func(protocol.ImportReason, string, string, int) error { return nil },
@@ -612,6 +615,7 @@ func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 const (
 	manifest = `{"format":"turnstone.export"}`
 	projectA = "proj_01h2xcejqtf2nbrexx3vqjhp41"
+	promptA  = "prompt_01h2xcejqtf2nbrexx3vqjhp41"
 	fileA    = "file_01h2xcejqtf2nbrexx3vqjhp41"
 	fileB    = "file_01h2xcejqtf2nbrexx3vqjhp42"
 	hash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -624,12 +628,16 @@ func TestAnArchiveOfThisServiceIsReadWhole(t *testing.T) {
 		root+"conversations/conv_01h2xcejqtf2nbrexx3vqjhp41.md", "# c",
 		root+"projects.json", `{"projects":[{"project_id":"`+projectA+`","name":"Tides","settings":{"memory_scope":"project","tools":{"now":false}}}]}`,
 		root+"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":1,"content":"Be brief."}]}`,
+		root+"prompts.json", `{"prompts":[{"prompt_id":"`+promptA+`","project_id":"`+projectA+`","name":"greet","description":"Politely","text":"Hello {{name}}","version":3},{"prompt_id":"`+promptA+`","project_id":null,"name":"greet","text":"Hi"}]}`,
 		root+"account_instructions.json", `{"account_instructions":[{"version":2,"content":"I am a nurse."},{"version":1,"content":"older"}]}`,
 		root+"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"a","size":1,"sha256":"`+hash+`","path":"files/`+fileA+`"},{"file_id":"`+fileB+`","filename":"b","size":1,"sha256":"`+hash+`","path":null}]}`,
 		root+"files/"+fileA, "x", root+"files/unlisted", "y", "elsewhere.json", "{}",
 		root+"research.json", `{"research_tasks":[{}]}`, root+"shares.json", `{"shares":[{},{}]}`, root+"usage.json", `{}`, root+"manifest.json", manifest))
 	if len(r.conversations) != 1 || len(r.projects) != 1 || r.projects[0].Settings.MemoryScope != protocol.MemoryOfProject || len(r.instructions) != 1 || r.own == nil || r.own.Content != "I am a nurse." {
 		t.Errorf("%+v", r)
+	}
+	if len(r.prompts) != 2 || r.prompts[0].ProjectID.String() != projectA || r.prompts[0].Text != "Hello {{name}}" || r.prompts[0].Version != 3 || !r.prompts[1].ProjectID.IsZero() {
+		t.Errorf("%+v", r.prompts)
 	}
 	if want := []string{"x", "none, listed false"}; !slices.Equal(r.contents, want) {
 		t.Errorf("contents %q, want %q", r.contents, want)
@@ -654,6 +662,7 @@ func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 		"projects.json", `{"x":[[[]]],"projects":[{"project_id":"`+projectA+`","name":"`+long+`","settings":{"tools":{"`+long+`":false}}},{"project_id":"../x"},7,{"project_id":"`+projectA+`","name":"\u0000\n"}]}`,
 		"instructions.json", `{"instructions":[{"project_id":"`+projectA+`","version":-1},{"project_id":"`+projectA+`","version":1,"content":"`+long+`"}`,
 		"account_instructions.json", `{"account_instructions":[{"version":-1},{"version":1,"content":"`+long+`"}]}`,
+		"prompts.json", `{"prompts":[{"prompt_id":"`+promptA+`","name":"a","description":"`+long+`","text":"`+long+`"},{"prompt_id":"`+promptA+`","name":"no spaces","text":"x"},{"prompt_id":"`+promptA+`","name":"a","text":" "},{"prompt_id":"../x","name":"a","text":"x"},7]}`,
 		"files.json", `{"files":[{"file_id":"`+fileA+`","filename":"`+long+`","size":5,"sha256":"`+hash+`","path":"/etc/passwd"},{"file_id":"`+fileA+`","size":-1,"sha256":"`+hash+`"},{"file_id":"`+fileA+`","size":1,"sha256":"x"}]}`,
 		"files/"+fileA, "x"))
 	if len(r.projects) != 2 || len(r.projects[0].Name) != protocol.MaxTitle || len(r.projects[0].Settings.Tools.Off) != 0 || r.projects[1].Name != unnamedProject {
@@ -664,6 +673,9 @@ func TestAHostileArchiveOfThisServiceIsBounded(t *testing.T) {
 	}
 	if r.own == nil || len(r.own.Content) != protocol.MaxInstructions {
 		t.Error("the instructions of the account are not bounded")
+	}
+	if len(r.prompts) != 1 || len(r.prompts[0].Text) != protocol.MaxPromptText || len(r.prompts[0].Description) != protocol.MaxPromptDescription {
+		t.Errorf("%d prompts", len(r.prompts))
 	}
 	if len(r.files) != 1 || len(r.files[0].Name) > longName || r.contents[0] != "none, listed true" {
 		t.Errorf("%+v", r.files)

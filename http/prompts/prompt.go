@@ -1,0 +1,190 @@
+// Package prompts handles the requests for the texts that a user has saved for messages.
+//
+// It contains no SQL and no state.
+package prompts
+
+import (
+	"context"
+	_ "embed" // the description of an operation
+	"fmt"
+	stdhttp "net/http"
+	"strings"
+	"unicode/utf8"
+
+	"turnstone/http/auth"
+	"turnstone/http/resource"
+	"turnstone/http/route"
+	"turnstone/http/router"
+	"turnstone/persistence/prompts"
+	"turnstone/protocol"
+)
+
+//go:embed create.md
+var createDescription string
+
+// Store stores prompts; see package persistence/prompts.
+type Store interface {
+	List(ctx context.Context, account protocol.AccountID, filter *prompts.Filter, after *prompts.Position, limit int) (page []protocol.Prompt, next *prompts.Position, err error)
+	Create(ctx context.Context, account protocol.AccountID, prompt *protocol.Prompt) (made *protocol.Prompt, err error)
+	Get(ctx context.Context, account protocol.AccountID, id protocol.PromptID) (*protocol.Prompt, error)
+	Change(ctx context.Context, account protocol.AccountID, change *prompts.Change) (stored *protocol.Prompt, err error)
+	Delete(ctx context.Context, account protocol.AccountID, id protocol.PromptID, version *int64) error
+}
+
+// Handlers handle the requests for prompts.
+type Handlers struct {
+	Store Store
+	Keys  *auth.Keys
+}
+
+// Routes returns the routes of prompts.
+func (h *Handlers) Routes() []route.Route {
+	const path = "/prompts/{prompt_id}"
+	return []route.Route{
+		route.Call("GET", "/prompts", "listPrompts", "List prompts", route.Lists, h.list).
+			DescribedAs("Lists the prompts of the account and of its projects, in the order of their names. With `q`, those whose names begin with it come first. The prompts of deleted projects are left out."),
+		route.Call("POST", "/prompts", "createPrompt", "Create a prompt", route.Creates, h.create).WithMaxBody(route.MediumBody).
+			DescribedAs(createDescription).
+			WithExample(route.Object{"name": "translate", "description": "Into any language", "text": "Translate this into {{language:French}}:\n\n{{text}}"}).
+			WithCodes(protocol.CodeNameTaken, protocol.CodeTooManyPrompts, protocol.CodeConflict).WithStatus(stdhttp.StatusCreated),
+		route.Call("GET", path, "getPrompt", "Get a prompt", route.Reads, h.get).
+			DescribedAs("Returns a prompt."),
+		route.Call("PATCH", path, "changePrompt", "Change a prompt", route.Writes, h.change).WithMaxBody(route.MediumBody).
+			DescribedAs("Changes the name, the description or the text of a prompt; what is absent stays. A prompt stays in its project. Requires the current version of the prompt in If-Match or in `version`. The prompts of an archived project do not change (409 `conflict`).").
+			WithExample(route.Object{"description": "Into a language that is asked for", "version": 1}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeNameTaken, protocol.CodeConflict),
+		route.Call("DELETE", path, "deletePrompt", "Delete a prompt", route.Writes, h.delete).
+			DescribedAs("Deletes a prompt for good. Messages that were written with it stay as they are.").
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeConflict),
+	}
+}
+
+// maxQuery limits the text that is looked for, in characters.
+const maxQuery = 160
+
+type listInput struct {
+	resource.PageInput
+	Query     string             `query:"q" doc:"The beginning of a word in the name or in the description, in upper or lower case; at most 160 characters. In a script without spaces, any part of them."`
+	ProjectID protocol.ProjectID `query:"project_id" doc:"Only the prompts of this project; none if it does not exist or is deleted."`
+	Scope     string             `query:"scope" enum:"any,account" default:"any" doc:"account: only the prompts that belong to no project."`
+}
+
+func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Prompt]], error) {
+	query := strings.TrimSpace(in.Query)
+	if utf8.RuneCountInString(query) > maxQuery {
+		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
+	}
+	caller, scope := router.CallerOf(ctx), fmt.Sprintf("prompts %q %s %s", query, in.ProjectID, in.Scope)
+	after, err := resource.OpenCursor[prompts.Position](caller, h.Keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	filter := &prompts.Filter{Query: query, Account: in.Scope == "account"}
+	if !in.ProjectID.IsZero() {
+		filter.ProjectID = &in.ProjectID
+	}
+	page, next, err := h.Store.List(ctx, caller.AccountID, filter, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Listed(caller, h.Keys, scope, page, next), nil
+}
+
+type createPromptInput struct {
+	Body struct {
+		ProjectID   *protocol.ProjectID `json:"project_id,omitempty" nullable:"true" doc:"The active project to which the prompt belongs. Absent or null: it belongs to the account."`
+		Name        string              `json:"name" doc:"1 to 64 letters, digits, hyphens and underscores; the first is a letter or a digit."`
+		Description string              `json:"description,omitempty" doc:"What the prompt is for: at most 200 characters after trimming."`
+		Text        string              `json:"text" doc:"1 to 16,000 characters, not only white space."`
+	}
+}
+
+func (h *Handlers) create(ctx context.Context, in *createPromptInput) (*resource.Created[protocol.Prompt], error) {
+	change := &prompts.Change{Name: &in.Body.Name, Description: &in.Body.Description, Text: &in.Body.Text}
+	if err := check(change); err != nil {
+		return nil, err
+	}
+	prompt := &protocol.Prompt{ProjectID: in.Body.ProjectID, Name: *change.Name, Description: *change.Description, Text: *change.Text}
+	made, err := h.Store.Create(ctx, router.CallerOf(ctx).AccountID, prompt)
+	if err != nil {
+		return nil, err
+	}
+	return resource.NewCreated("", made), nil
+}
+
+// check trims and checks what a change has.
+func check(change *prompts.Change) error {
+	if change.Name != nil {
+		name, valid := protocol.PromptName(strings.TrimSpace(*change.Name))
+		if !valid {
+			return protocol.Invalid("body.name", fmt.Sprintf("must have 1 to %d letters, digits, hyphens and underscores, of which the first is a letter or a digit", protocol.MaxPromptName))
+		}
+		change.Name = &name
+	}
+	if change.Description != nil {
+		description := strings.TrimSpace(*change.Description)
+		if utf8.RuneCountInString(description) > protocol.MaxPromptDescription {
+			return protocol.Invalid("body.description", fmt.Sprintf("must have at most %d characters after trimming", protocol.MaxPromptDescription))
+		}
+		change.Description = &description
+	}
+	if change.Text == nil {
+		return nil
+	}
+	if strings.TrimSpace(*change.Text) == "" || utf8.RuneCountInString(*change.Text) > protocol.MaxPromptText {
+		return protocol.Invalid("body.text", fmt.Sprintf("must have 1 to %d characters, not only white space", protocol.MaxPromptText))
+	}
+	return nil
+}
+
+// InPrompt is embedded by inputs of routes below a prompt.
+type InPrompt struct {
+	PromptID protocol.PromptID `path:"prompt_id"`
+}
+
+func (h *Handlers) get(ctx context.Context, in *InPrompt) (*resource.Versioned[protocol.Prompt], error) {
+	return versioned(h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.PromptID))
+}
+
+func versioned(prompt *protocol.Prompt, err error) (*resource.Versioned[protocol.Prompt], error) {
+	if err != nil {
+		return nil, err
+	}
+	return resource.WithETag(*prompt, prompt.Version), nil
+}
+
+type changePromptInput struct {
+	InPrompt
+	resource.IfMatch
+	Body struct {
+		Name        *string `json:"name,omitempty" doc:"1 to 64 letters, digits, hyphens and underscores; the first is a letter or a digit. Absent: unchanged."`
+		Description *string `json:"description,omitempty" doc:"At most 200 characters after trimming. Absent: unchanged."`
+		Text        *string `json:"text,omitempty" doc:"1 to 16,000 characters, not only white space. Absent: unchanged."`
+		Version     *int64  `json:"version,omitempty" doc:"The version that the change is based on; an alternative to If-Match."`
+	}
+}
+
+func (h *Handlers) change(ctx context.Context, in *changePromptInput) (*resource.Versioned[protocol.Prompt], error) {
+	version, err := in.RequiredVersion(in.Body.Version)
+	if err != nil {
+		return nil, err
+	}
+	change := &prompts.Change{PromptID: in.PromptID, Version: version, Name: in.Body.Name, Description: in.Body.Description, Text: in.Body.Text}
+	if err := check(change); err != nil {
+		return nil, err
+	}
+	return versioned(h.Store.Change(ctx, router.CallerOf(ctx).AccountID, change))
+}
+
+type deleteInput struct {
+	InPrompt
+	resource.IfMatch
+}
+
+func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Nothing, error) {
+	version, err := in.Version(nil)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.Store.Delete(ctx, router.CallerOf(ctx).AccountID, in.PromptID, version)
+}
