@@ -140,6 +140,7 @@ export default defineConfig({
         "/conversations",
         "/events",
         "/projects",
+        "/prompts",
         "/files",
         "/search",
         "/shares",

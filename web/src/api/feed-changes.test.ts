@@ -68,7 +68,12 @@ describe("what an item of the feed makes outdated", () => {
 
   test("the lists of projects and of conversations, if a project changed", () => {
     for (const type of ["project.changed", "project.deleted"])
-      expect(outdatedBy(item(type), nothing)).toEqual([["projects"], ["project", "id"], ["conversations"]]);
+      expect(outdatedBy(item(type), nothing)).toEqual([
+        ["projects"],
+        ["project", "id"],
+        ["conversations"],
+        ["prompts"],
+      ]);
   });
 
   test("the lists of files, the projects and the shares, if a file changed; the files, if one was read", () => {
@@ -84,6 +89,9 @@ describe("what an item of the feed makes outdated", () => {
 
   test("the instructions of the account, if they changed", () => {
     expect(outdatedBy(item("instructions.changed"), nothing)).toEqual([["instructions"]]);
+  });
+  test("the prompts, if one changed", () => {
+    expect(outdatedBy(item("prompt.deleted"), nothing)).toEqual([["prompts"]]);
   });
   test("the consents of the account, if one changed", () => {
     expect(outdatedBy(item("consent.changed"), nothing)).toEqual([["consents"]]);

@@ -58,8 +58,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return [["messages", of]];
     case "share":
       return [["shares"]];
-    case "project": // a deleted project hides its conversations
-      return [["projects"], ["project", item.id ?? ""], ["conversations"]];
+    case "project": // a deleted project hides its conversations and its prompts
+      return [["projects"], ["project", item.id ?? ""], ["conversations"], ["prompts"]];
     case "file": // the lists of the library and of projects, how many files a project has, and the files of shares
       return [["files"], ["project"], ["shares"]];
     case "file_text": // a picture may have a thumbnail now
@@ -72,6 +72,8 @@ export function outdatedBy(item: FeedItem, known: KnownVersions): readonly (read
       return isKnown(known.settings()) ? [] : [["settings"]];
     case "instructions":
       return [["instructions"]];
+    case "prompt":
+      return [["prompts"]];
     case "consent":
       return [["consents"]];
     default: // a kind that this version does not know

@@ -9,7 +9,9 @@ import { consentMessages } from "./consents";
 import { explainingMessages } from "./explaining";
 import { findingMessages } from "./finding";
 import { instructionMessages } from "./instructions";
+import { mentioningMessages } from "./mentioning";
 import { notifyingMessages } from "./notifying";
+import { promptMessages } from "./prompts";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
@@ -32,7 +34,9 @@ describe("messages of the app", () => {
         ...explainingMessages[tag],
         ...findingMessages[tag],
         ...instructionMessages[tag],
+        ...mentioningMessages[tag],
         ...notifyingMessages[tag],
+        ...promptMessages[tag],
         ...researchMessages[tag],
         ...readingMessages[tag],
         ...searchingMessages[tag],
@@ -52,7 +56,9 @@ describe("messages of the app", () => {
         ...explainingMessages["en"],
         ...findingMessages["en"],
         ...instructionMessages["en"],
+        ...mentioningMessages["en"],
         ...notifyingMessages["en"],
+        ...promptMessages["en"],
         ...researchMessages["en"],
         ...readingMessages["en"],
         ...searchingMessages["en"],

@@ -6,6 +6,7 @@ export const sections = {
   account: "pages.settings.account",
   appearance: "pages.settings.appearance",
   chat: "pages.settings.writing",
+  prompts: "pages.prompts.title",
   accessibility: "pages.device.title",
   archive: "pages.archive.title",
   shares: "pages.shares.title",

@@ -36,7 +36,7 @@ import { useTemporary } from "./use-temporary";
 import { requestEditLast } from "./composer-requests";
 
 const Attached = deferred(() => import("./attached").then((m) => m.Attached), { onFailure: () => {} });
-const FileMention = deferred(() => import("./file-mention").then((m) => m.FileMention), { onFailure: () => {} });
+const Mentions = deferred(() => import("./mentions").then((m) => m.Mentions), { onFailure: () => {} });
 const DraftConflict = deferred(() => import("./draft-conflict").then((m) => m.DraftConflict), { onFailure: () => {} });
 
 export interface ComposerProps {
@@ -70,7 +70,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
   const temporary = useTemporary(chat, state.messageInFlight || researches);
   const [once, setOnce] = useState<Profile | null>(null);
   const [refused, dropRefused] = useRefusedText(id, draft.text);
-  // The conversation in whose message a file may be named with "@".
+  // The conversation in whose message a file may be named with "@", or a prompt with "/".
   const [mentioning, setMentioning] = useState<string | null>(null);
   const unsaved = useDrafts(({ unsaved }) => unsaved[id] ?? false);
   const sent = () => {
@@ -140,7 +140,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
             isEmpty={() => chat.fresh === null && isEmpty(drafts.state.getState().byID[id]!)}
           />
         )}
-        {mentioning === id && <FileMention key={id} conversation={id} field={field} />}
+        {mentioning === id && <Mentions key={id} conversation={id} field={field} />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}
@@ -158,7 +158,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
           onText={(text) => {
             dropRefused();
             drafts.type(id, text);
-            if (/[@＠]/.test(text)) setMentioning(id);
+            if (/[@＠/／]/.test(text)) setMentioning(id);
           }}
           onAction={act}
           onBlur={() => drafts.save(id)}

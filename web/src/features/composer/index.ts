@@ -9,6 +9,11 @@ export { addToDraft, startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";
 export { OutboxMessageNotice } from "./outbox-message-notice";
 
+// For fields that are no composer.
+export const PromptMention = deferred(() => import("./prompt-mention").then((m) => m.PromptMention), {
+  onFailure: () => {},
+});
+
 // It is empty in most conversations.
 export const PendingList = deferred(() => import("./pending-list").then((m) => m.PendingList), {
   onFailure: () => {},

@@ -1,25 +1,36 @@
-// Finds the word at the caret that begins with "@" and names a file. Pure.
+// Finds the word at the caret that begins with "@" and names a file, or with "/" and names a prompt. Pure.
 export interface Mention {
-  /** The position of the "@". */
+  /** The position of the sign. */
   start: number;
   /** The position after the word: the caret. */
   end: number;
-  /** The text after the "@". */
+  /** The text after the sign. */
   query: string;
 }
+
+/** Returns the word that ends at the caret; null: there is none, or a text is selected. */
+export type FindMention = (text: string, from: number, to: number) => Mention | null;
+
+/** The longest part of the name of a file that is looked for, and the longest name of a prompt, in characters. */
+const longestFileQuery = 160;
+const longestPromptName = 64;
 
 /**
  * Before the "@" there is the beginning of the text, a space, an opening bracket or quotation mark, or a letter of a script
  * without spaces between words: not in an e-mail address. The full-width form is what Japanese input methods write.
  */
-const word = /(?:^|[\s\p{Ps}\p{Pi}"'\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}])[@＠]([^\s@＠]*)$/u;
+const file = /(?:^|[\s\p{Ps}\p{Pi}"'\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}])[@＠]([^\s@＠]*)$/u;
 
-/**
- * Returns the word that ends at the caret; null: it does not begin with "@" or is longer than any name, or a text is
- * selected.
- */
-export function mentionAt(text: string, from: number, to: number, longest: number): Mention | null {
-  if (from !== to) return null;
-  const query = word.exec(text.slice(Math.max(0, to - longest - 2), to))?.[1];
-  return query === undefined || query.length > longest ? null : { start: to - query.length - 1, end: to, query };
+/** Before the "/" there is nothing else in its line. A second one makes the word a path, which no prompt is named by. */
+const prompt = /^\s*[/／]([\p{L}\p{M}\p{Nd}_-]*)$/u;
+
+export const fileAt: FindMention = (text, from, to) =>
+  from === to ? found(file, text.slice(Math.max(0, to - longestFileQuery - 2), to), to, longestFileQuery) : null;
+
+export const promptAt: FindMention = (text, from, to) =>
+  from === to ? found(prompt, text.slice(text.lastIndexOf("\n", to - 1) + 1, to), to, longestPromptName) : null;
+
+function found(word: RegExp, before: string, caret: number, longest: number): Mention | null {
+  const query = word.exec(before)?.[1];
+  return query === undefined || query.length > longest ? null : { start: caret - query.length - 1, end: caret, query };
 }

@@ -13,6 +13,7 @@ import { useLocalization, useMessages } from "../../messages/localization";
 import { copyText } from "../../parts/export-text";
 import { toPlainText } from "../../parts/plain";
 import { addToDraft, focusToWrite } from "../composer";
+import { PromptDialog } from "../prompts";
 import { useSharing } from "../sharing";
 import { copyBranch, copyProblemOf } from "./branches";
 import { useConversationContext } from "./conversation-context";
@@ -30,6 +31,9 @@ interface MessageMenuProps {
 export function MessageMenu(props: MessageMenuProps) {
   const { t } = useLocalization();
   const quoted = useRef(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  /** The text that is to become a prompt. */
+  const [prompt, setPrompt] = useState<string | null>(null);
   const closed = () => {
     const writes = quoted.current;
     quoted.current = false;
@@ -37,14 +41,33 @@ export function MessageMenu(props: MessageMenuProps) {
     return writes;
   };
   return (
-    <Menu trigger={<IconButton size="small" icon="dots" label={t("transcript.menu")} />} onClosed={closed}>
-      <Items {...props} onQuoted={() => void (quoted.current = true)} />
-    </Menu>
+    <>
+      <Menu
+        trigger={<IconButton ref={trigger} size="small" icon="dots" label={t("transcript.menu")} />}
+        onClosed={closed}
+      >
+        <Items {...props} onQuoted={() => void (quoted.current = true)} onSavePrompt={setPrompt} />
+      </Menu>
+      {prompt !== null && (
+        <PromptDialog
+          prompt={null}
+          project={null}
+          text={prompt}
+          onClose={() => setPrompt(null)}
+          returnTo={() => trigger.current}
+        />
+      )}
+    </>
   );
 }
 
 /** The items of the open menu. */
-function Items({ message, onRegenerate, onQuoted }: MessageMenuProps & { onQuoted: () => void }) {
+function Items({
+  message,
+  onRegenerate,
+  onQuoted,
+  onSavePrompt,
+}: MessageMenuProps & { onQuoted: () => void; onSavePrompt: (text: string) => void }) {
   const { t } = useLocalization();
   const acting = useMessages(actingMessages);
   const branching = useMessages(branchingMessages);
@@ -87,6 +110,11 @@ function Items({ message, onRegenerate, onQuoted }: MessageMenuProps & { onQuote
       <MenuItem icon="chat" onSelect={quote}>
         {acting(selected === "" ? "acting.quote" : "acting.quote_selection")}
       </MenuItem>
+      {own && (
+        <MenuItem icon="fileText" onSelect={() => onSavePrompt(textOf(message))}>
+          {acting("acting.save_prompt")}
+        </MenuItem>
+      )}
       {readsAloud && (
         <MenuItem
           icon={reading ? "close" : "music"}

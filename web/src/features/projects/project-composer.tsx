@@ -11,7 +11,7 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button, IconButton } from "../../controls/button";
 import { toast } from "../../controls/toast";
 import { useSendKey } from "../../keys/send-keys";
-import { focusComposer, WritingField } from "../composer";
+import { focusComposer, PromptMention, WritingField } from "../composer";
 import { useLocalization } from "../../messages/localization";
 
 /** What is typed for a project survives that its page is left or loaded again. */
@@ -78,7 +78,8 @@ export function ProjectComposer({ project }: { project: string }) {
       }}
       className="flex flex-col gap-3"
     >
-      <div className="flex items-end rounded-lg border border-line bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:outline-accent has-[textarea:focus]:border-edge">
+      <div className="relative flex items-end rounded-lg border border-line bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:outline-accent has-[textarea:focus]:border-edge">
+        {/[/／]/.test(text) && <PromptMention project={project} field={field} />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}

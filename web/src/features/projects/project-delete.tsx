@@ -33,11 +33,11 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
   };
   // The first request, without a token, deletes nothing.
   useEffect(() => void send(), []);
-  const { conversations = 0, files = 0, instructions = 0 } = confirmation?.will_delete ?? {};
+  const { conversations = 0, files = 0, prompts = 0, instructions = 0 } = confirmation?.will_delete ?? {};
   return (
     <Dialog
       title={t("pages.projects.delete_title", { name: project.name })}
-      description={t("pages.projects.delete_hint", { count: conversations, files, instructions })}
+      description={t("pages.projects.delete_hint", { count: conversations, files, prompts, instructions })}
       onClose={onClose}
     >
       <form

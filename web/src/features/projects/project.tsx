@@ -20,6 +20,7 @@ import { Menu, MenuItem } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
 import { uniqueConversations } from "../../api/conversation-pages";
+import { ProjectPrompts } from "../prompts";
 import { RenameProjectDialog } from "./project-name-dialog";
 import { NotFound } from "../../controls/not-found";
 import { DeleteProjectDialog } from "./project-delete";
@@ -69,6 +70,7 @@ export function ProjectPage() {
             </div>
             <div className="flex min-w-0 flex-col gap-8">
               <ProjectInstructions key={id} project={project} />
+              <ProjectPrompts key={`prompts of ${id}`} project={project} />
               <ProjectFiles key={`files of ${id}`} project={project} />
             </div>
           </div>

@@ -21,6 +21,7 @@ const kinds = [
   "messages",
   "follow_ups",
   "projects",
+  "prompts",
   "files",
   "shares",
   "imports",

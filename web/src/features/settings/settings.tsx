@@ -28,6 +28,7 @@ import { deferred } from "../../controls/deferred";
 import { Notifications } from "./settings-notifications";
 import { ChangePassword } from "./settings-password";
 import { Usage } from "./settings-usage";
+import { Prompts } from "../prompts";
 import { ShareList } from "../sharing";
 import { PageTitle } from "../../controls/page-title";
 
@@ -87,6 +88,11 @@ export function SettingsPage() {
             <Account />
           </Anchor>
           <Preferences />
+          <Anchor id="prompts">
+            <Section id="saved-prompts" title={t("pages.prompts.title")} hint={t("settings.prompts.hint")}>
+              <Prompts project={null} />
+            </Section>
+          </Anchor>
           <Anchor id="accessibility">
             <Accessibility />
           </Anchor>
