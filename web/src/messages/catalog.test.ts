@@ -6,6 +6,7 @@ import { branchingMessages } from "./branching";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
+import { deletingMessages } from "./deleting";
 import { explainingMessages } from "./explaining";
 import { findingMessages } from "./finding";
 import { instructionMessages } from "./instructions";
@@ -31,6 +32,7 @@ describe("messages of the app", () => {
         ...branchingMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
+        ...deletingMessages[tag],
         ...explainingMessages[tag],
         ...findingMessages[tag],
         ...instructionMessages[tag],
@@ -53,6 +55,7 @@ describe("messages of the app", () => {
         ...branchingMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
+        ...deletingMessages["en"],
         ...explainingMessages["en"],
         ...findingMessages["en"],
         ...instructionMessages["en"],

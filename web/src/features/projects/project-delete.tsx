@@ -9,10 +9,11 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { deletingMessages } from "../../messages/deleting";
+import { useMessages } from "../../messages/localization";
 
 export function DeleteProjectDialog({ project, onClose }: { project: Project; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(deletingMessages);
   const navigate = useNavigate();
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [name, setName] = useState("");
@@ -21,7 +22,7 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
     try {
       await deleteProject(project, token);
       onClose();
-      toast(t("pages.projects.delete_done", { name: project.name }));
+      toast(t("deleting.done", { name: project.name }));
       projectChanged();
       void navigate({ to: "/p/$project", params: { project: project.project_id } });
     } catch (refusal) {
@@ -36,8 +37,8 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
   const { conversations = 0, files = 0, prompts = 0, instructions = 0 } = confirmation?.will_delete ?? {};
   return (
     <Dialog
-      title={t("pages.projects.delete_title", { name: project.name })}
-      description={t("pages.projects.delete_hint", { count: conversations, files, prompts, instructions })}
+      title={t("deleting.title", { name: project.name })}
+      description={t("deleting.hint", { count: conversations, files, prompts, instructions })}
       onClose={onClose}
     >
       <form
@@ -51,7 +52,7 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
           autoFocus
           dir="auto"
           autoComplete="off"
-          label={t("pages.projects.delete_confirm")}
+          label={t("deleting.confirm")}
           hint={project.name}
           value={name}
           onChange={(event) => setName(event.target.value)}
