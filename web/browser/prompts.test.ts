@@ -107,6 +107,9 @@ describe("prompts", () => {
     await expect
       .poll(() => options(page).allInnerTexts())
       .toEqual(["/scale\nScale this for four guests.\nIn this project", "/scale\nScale my recipe."]);
+    // The field is at the top of the page, so the list is below it.
+    const field = (await composer(page).boundingBox())!;
+    expect((await options(page).first().boundingBox())!.y).toBeGreaterThan(field.y + field.height);
     await options(page).first().tap();
     await expect.poll(() => composer(page).inputValue()).toBe("Scale this for four guests.");
     await composer(page).press("Enter");

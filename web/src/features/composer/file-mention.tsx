@@ -35,6 +35,7 @@ export function FileMention({ conversation, project, field }: FileMentionProps) 
   return (
     <MentionList
       field={field}
+      side="above"
       mention={mention}
       close={close}
       items={found.files}

@@ -6,6 +6,8 @@ import { useKeys } from "./use-mention";
 
 interface MentionListProps<Item> {
   field: RefObject<HTMLTextAreaElement | null>;
+  /** On which side of the field there is room for the list. */
+  side: "above" | "below";
   /** The word that opens the list; null: the list is closed. */
   mention: Mention | null;
   close: () => void;
@@ -22,7 +24,7 @@ interface MentionListProps<Item> {
 }
 
 export function MentionList<Item>(props: MentionListProps<Item>) {
-  const { field, mention, close, items, idOf, loading, label, none, count, onChoose, children } = props;
+  const { field, side, mention, close, items, idOf, loading, label, none, count, onChoose, children } = props;
   const id = useId();
   const [moved, setMoved] = useState<{ to: number; in: string } | null>(null);
   // A changed text or list starts again with its first item.
@@ -47,7 +49,9 @@ export function MentionList<Item>(props: MentionListProps<Item>) {
   return (
     <>
       {open && (
-        <div className="absolute inset-x-0 bottom-full z-30 mb-1.5 overflow-hidden rounded-md border border-line bg-raised shadow-float">
+        <div
+          className={`absolute inset-x-0 z-30 overflow-hidden rounded-md border border-line bg-raised shadow-float ${side === "above" ? "bottom-full mb-1.5" : "top-full mt-1.5"}`}
+        >
           <ul
             id={id}
             role="listbox"

@@ -14,7 +14,7 @@ export function Mentions({ conversation, field }: MentionsProps) {
   return (
     <>
       <FileMention conversation={conversation} project={project} field={field} />
-      <PromptMention project={project} field={field} />
+      <PromptMention project={project} field={field} side="above" />
     </>
   );
 }

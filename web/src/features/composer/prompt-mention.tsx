@@ -16,9 +16,10 @@ interface PromptMentionProps {
   /** The project whose prompts come first. */
   project: string | null;
   field: RefObject<HTMLTextAreaElement | null>;
+  side: "above" | "below";
 }
 
-export function PromptMention({ project, field }: PromptMentionProps) {
+export function PromptMention({ project, field, side }: PromptMentionProps) {
   const { t, intl } = useLocalization();
   const text = useMessages(mentioningMessages);
   const { mention, close } = useMention(field, promptAt);
@@ -38,6 +39,7 @@ export function PromptMention({ project, field }: PromptMentionProps) {
     <>
       <MentionList
         field={field}
+        side={side}
         mention={open ? mention : null}
         close={close}
         items={found.prompts}

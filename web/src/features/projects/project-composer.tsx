@@ -79,7 +79,7 @@ export function ProjectComposer({ project }: { project: string }) {
       className="flex flex-col gap-3"
     >
       <div className="relative flex items-end rounded-lg border border-line bg-raised shadow-rest in-data-keyboard:has-[textarea:focus]:outline-2 in-data-keyboard:has-[textarea:focus]:outline-accent has-[textarea:focus]:border-edge">
-        {/[/／]/.test(text) && <PromptMention project={project} field={field} />}
+        {/[/／]/.test(text) && <PromptMention project={project} field={field} side="below" />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}
