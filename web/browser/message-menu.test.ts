@@ -26,7 +26,7 @@ async function open(): Promise<{ visit: BrowserWindow; page: Page; account: Acco
     replace("spoken", spoken);
     replace("speechSynthesis", {
       cancel: () => spoken.push("-"),
-      speak: ({ text }: { text: string }) => spoken.push(text),
+      speak: ({ text, lang }: { text: string; lang: string }) => spoken.push(`${lang}: ${text}`),
     });
     replace(
       "SpeechSynthesisUtterance",
@@ -164,12 +164,12 @@ describe("the menu of a message", () => {
       .poll(spoken)
       .toEqual([
         "-",
-        "The moon pulls on both sides.",
-        "const tides = 2;",
-        "The sun pulls too.",
-        "It is far.",
-        "- [x] done[1]",
-        "[1] Twice.",
+        "en: The moon pulls on both sides.",
+        "en: const tides = 2;",
+        "en: The sun pulls too.",
+        "en: It is far.",
+        "en: - [x] done[1]",
+        "en: [1] Twice.",
       ]);
     await choose(page, 1, "Stop reading");
     await expect.poll(async () => (await spoken()).at(-1)).toBe("-");

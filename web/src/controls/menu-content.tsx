@@ -1,7 +1,12 @@
 // An open menu and its items, on Radix. menu.tsx loads this module on demand.
 import { DropdownMenu } from "radix-ui";
-import type { ComponentProps, ReactElement, ReactNode } from "react";
+import { useEffect, useRef, useState, type ComponentProps, type ReactElement, type ReactNode } from "react";
+import { createPortal } from "react-dom";
+import { handheld, useCloseOnBack } from "./close-on-back";
 import { Icon, type IconName } from "./icon";
+import { useMedia } from "./media";
+import { closeOnSwipe } from "./sheet";
+import "./menu.css";
 
 export interface MenuProps {
   trigger: ReactElement<ComponentProps<"button">>;
@@ -40,30 +45,79 @@ export interface ChoiceProps<T extends string> {
   options: readonly { value: T; label: string; hint?: string }[];
 }
 
-/** Is open when mounted; from then on its button opens and closes it. */
+/**
+ * Is open when mounted; from then on its button opens and closes it. On phones it is a sheet at the lower edge of the window.
+ *
+ * It is not modal for Radix, which would hide the whole page from screen readers, its headings included. A backdrop keeps
+ * the pointer away from the page, and the menu is in the landmark or dialog of its button.
+ */
 export function OpenMenu({ trigger, children, side = "bottom", align = "start", returnTo, onClosed }: MenuProps) {
+  const [open, setOpen] = useState(true);
+  const [button, setButton] = useState<HTMLButtonElement | null>(null);
+  const container = button?.closest('[role="dialog"]') ?? document.getElementById("main");
+  const sheet = useMedia(handheld);
+  const pressed = useRef(false); // the backdrop, since the menu was opened
+  const close = () => setOpen(false);
+  useEffect(() => void (open && (pressed.current = false)), [open]);
   // Runs after Radix has returned the focus to the button, in case the button no longer exists.
   const goBack = (event: Event) => {
     if (onClosed?.() === true) return event.preventDefault();
     queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
   };
   return (
-    <DropdownMenu.Root defaultOpen>
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
+    <DropdownMenu.Root open={open} onOpenChange={setOpen} modal={false}>
+      <DropdownMenu.Trigger
+        asChild
+        ref={setButton}
+        // Assistive technology may send only a click, and so does a long press on a message.
+        onClick={({ detail }) => detail === 0 && setOpen(true)}
+      >
+        {trigger}
+      </DropdownMenu.Trigger>
+      {open &&
+        createPortal(
+          <div
+            className={`fixed inset-0 z-40 ${sheet ? "bg-overlay" : ""}`}
+            onPointerDown={() => void (pressed.current = true)}
+            onClick={(event) => {
+              event.stopPropagation();
+              if (pressed.current) close(); // not by the end of the touch that has opened the menu
+            }}
+          />,
+          container ?? document.body,
+        )}
+      <DropdownMenu.Portal container={container}>
         <DropdownMenu.Content
           side={side}
           align={align}
           sideOffset={6}
           collisionPadding={8}
           onCloseAutoFocus={goBack}
-          className="z-50 max-h-(--radix-dropdown-menu-content-available-height) max-w-[min(26rem,var(--radix-dropdown-menu-content-available-width))] min-w-52 overflow-y-auto rounded-md border border-line bg-raised p-1 shadow-float"
+          // Radix would not return the focus to the button.
+          onPointerDownOutside={(event) => (event.preventDefault(), close())}
+          data-sheet={sheet ? "" : undefined}
+          className={`z-50 overflow-y-auto border-line bg-raised shadow-float outline-none ${
+            sheet
+              ? "mx-auto max-h-[85dvh] w-full max-w-lg overscroll-contain rounded-t-lg border-t p-2 pb-[max(0.5rem,env(safe-area-inset-bottom))]"
+              : "max-h-(--radix-dropdown-menu-content-available-height) max-w-[min(26rem,var(--radix-dropdown-menu-content-available-width))] min-w-52 rounded-md border p-1"
+          }`}
         >
+          {sheet && <Handle onClose={close} />}
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
   );
+}
+
+/** The handle of a sheet. While it is mounted, swiping the sheet down and Back close it. */
+function Handle({ onClose }: { onClose: () => void }) {
+  useCloseOnBack(onClose);
+  const handle = useRef<HTMLDivElement>(null);
+  const close = useRef(onClose);
+  close.current = onClose;
+  useEffect(() => closeOnSwipe(handle.current!.parentElement!, () => close.current()), []);
+  return <div ref={handle} aria-hidden="true" className="mx-auto mt-1 mb-2 h-1 w-10 shrink-0 rounded-full bg-line" />;
 }
 
 const item =

@@ -4,6 +4,7 @@ import { useRef, useState } from "react";
 import { useKnownConversation } from "../../api/known-conversation";
 import { noticeSignOut } from "../../api/session-state";
 import { IconButton } from "../../controls/button";
+import { onTouchScreen } from "../../controls/media";
 import { Menu, MenuItem, MenuLine } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import type { Message } from "../../generated/events";
@@ -30,23 +31,26 @@ interface MessageMenuProps {
 
 export function MessageMenu(props: MessageMenuProps) {
   const { t } = useLocalization();
-  const quoted = useRef(false);
   const trigger = useRef<HTMLButtonElement>(null);
   /** The text that is to become a prompt. */
   const [prompt, setPrompt] = useState<string | null>(null);
+  // What an item does once the menu is closed, in place of the return of the focus to the button.
+  const after = useRef<(() => void) | null>(null);
   const closed = () => {
-    const writes = quoted.current;
-    quoted.current = false;
-    if (writes) focusToWrite();
-    return writes;
+    const next = after.current;
+    after.current = null;
+    next?.();
+    return next !== null;
   };
   return (
     <>
       <Menu
-        trigger={<IconButton ref={trigger} size="small" icon="dots" label={t("transcript.menu")} />}
+        trigger={
+          <IconButton ref={trigger} data-message-menu="" size="small" icon="dots" label={t("transcript.menu")} />
+        }
         onClosed={closed}
       >
-        <Items {...props} onQuoted={() => void (quoted.current = true)} onSavePrompt={setPrompt} />
+        <Items {...props} onceClosed={(next) => void (after.current = next)} onSavePrompt={setPrompt} />
       </Menu>
       {prompt !== null && (
         <PromptDialog
@@ -65,10 +69,10 @@ export function MessageMenu(props: MessageMenuProps) {
 function Items({
   message,
   onRegenerate,
-  onQuoted,
+  onceClosed,
   onSavePrompt,
-}: MessageMenuProps & { onQuoted: () => void; onSavePrompt: (text: string) => void }) {
-  const { t } = useLocalization();
+}: MessageMenuProps & { onceClosed: (next: () => void) => void; onSavePrompt: (text: string) => void }) {
+  const { t, language } = useLocalization();
   const acting = useMessages(actingMessages);
   const branching = useMessages(branchingMessages);
   const { id } = useConversationContext();
@@ -85,7 +89,7 @@ function Items({
   };
   const quote = () => {
     addToDraft(id, quoteOf(selected === "" ? plain() : selected));
-    onQuoted();
+    onceClosed(focusToWrite);
   };
   const branch = async () => {
     const { pathname } = window.location;
@@ -111,14 +115,19 @@ function Items({
         {acting(selected === "" ? "acting.quote" : "acting.quote_selection")}
       </MenuItem>
       {own && (
-        <MenuItem icon="fileText" onSelect={() => onSavePrompt(textOf(message))}>
+        <MenuItem icon="fileText" onSelect={() => onceClosed(() => onSavePrompt(textOf(message)))}>
           {acting("acting.save_prompt")}
+        </MenuItem>
+      )}
+      {own && onTouchScreen() && (
+        <MenuItem icon="fileText" onSelect={() => onceClosed(() => selectText(message.message_id))}>
+          {acting("acting.select")}
         </MenuItem>
       )}
       {readsAloud && (
         <MenuItem
           icon={reading ? "close" : "music"}
-          onSelect={() => (reading ? stopReading() : readAloud(message.message_id, plain()))}
+          onSelect={() => (reading ? stopReading() : readAloud(message.message_id, plain(), language))}
         >
           {acting(reading ? "acting.stop" : "acting.read")}
         </MenuItem>
@@ -145,4 +154,12 @@ function Items({
       )}
     </>
   );
+}
+
+/** Selects the text of an own message, which touch screens do not select because a long press on it opens the menu. */
+function selectText(message: string): void {
+  const text = document.querySelector<HTMLElement>(`[data-row="${CSS.escape(message)}"] [data-bubble]`);
+  if (text === null) return;
+  text.style.userSelect = "text";
+  getSelection()?.selectAllChildren(text);
 }

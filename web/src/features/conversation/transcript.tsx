@@ -19,6 +19,7 @@ import "./transcript.css";
 import { useAddressedMessage } from "./use-addressed-message";
 import type { ConversationState as Conversation } from "./use-conversation";
 import { useScroll } from "./use-scroll";
+import { useLongPress } from "./use-long-press";
 import { useWheel } from "./use-wheel";
 
 const FindBar = deferred(() => import("./find-bar").then((m) => m.FindBar), {
@@ -39,6 +40,7 @@ export function Transcript({ id, conversation }: { id: string; conversation: Con
   useKeepReading(id, scroll.read);
   const { following, hold } = scroll;
   useWheel(scroll.scroller);
+  useLongPress(scroll.content);
   const seen = useLastSeenRow(rows, following);
   const [edit, editHandled] = useEditRequest(rows, scroll.toEnd);
   useScrollToSent(rows, scroll.toQuestion);

@@ -11,6 +11,7 @@ export function useWheel(scroller: RefObject<HTMLElement | null>): void {
     if (element === null || page == null) return;
     const turned = (event: WheelEvent) => {
       if (event.ctrlKey || event.defaultPrevented || scrollsItself(event.target, page)) return;
+      if (page.querySelector('[role="menu"]') !== null) return; // the menu stays at its button
       const unit = [1, lineHeight, element.clientHeight][event.deltaMode]!;
       element.scrollBy({ top: event.deltaY * unit, behavior: "instant" });
     };

@@ -107,7 +107,10 @@ function Bubble({ text, faint }: { text: string; faint: boolean }) {
   const { lines, cut } = open || !long ? previewOf(text) : previewOf(text.slice(0, maxPreviewLength), foldedTo);
   const shown = lines.join("\n");
   return (
-    <div className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 ${faint ? "text-soft" : ""}`}>
+    <div
+      data-bubble=""
+      className={`max-w-[85%] rounded-lg bg-sunken px-4 py-2.5 pointer-coarse:select-none ${faint ? "text-soft" : ""}`}
+    >
       {splitFences(shown + (long && !open ? "…" : "")).map((piece, at) =>
         "text" in piece ? (
           <p key={at} dir="auto" className="wrap-anywhere whitespace-pre-wrap">
