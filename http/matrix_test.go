@@ -130,6 +130,8 @@ var examples = map[string]example{
 	"GET /account/imports/{import_id}":    {},
 	"DELETE /account/imports/{import_id}": {identifiers: func(m *matrix) identifiers { return m.openImport(m.owner) }},
 
+	"POST /transcriptions": {success: 403}, // no server is configured; see transcription_test.go
+
 	"POST /files/uploads": {success: 201, names: []string{"project_id", "conversation_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{
 			"filename": "a.txt", "media_type": "text/plain", "size": 10, "purpose": "attachment", "project_id": of["project_id"], "conversation_id": of["conversation_id"],

@@ -56,12 +56,13 @@ func TestEveryCreatingPOSTOfAnAccountIsIdempotent(t *testing.T) {
 		"POST /auth/passkeys/reauthenticate/start":  "creates nothing",
 		"POST /auth/passkeys/reauthenticate/finish": "creates nothing",
 		"POST /conversations/{conversation_id}/follow-ups/{follow_up_id}/promote": "creates nothing",
-		"POST /files/attachment-states":                                           "creates nothing",
-		"POST /conversations/{conversation_id}/attachments":                       "creates nothing",
-		"POST /projects/{project_id}/restore":                                     "creates nothing",
-		"POST /artifacts/{artifact_id}/restore":                                   "the base version makes a repeat a conflict",
-		"POST /research-tasks/{task_id}/cancel":                                   "creates nothing",
-		"POST /research-tasks/{task_id}/steering":                                 "replays by client_steering_id",
+		"POST /transcriptions":                              "stores nothing",
+		"POST /files/attachment-states":                     "creates nothing",
+		"POST /conversations/{conversation_id}/attachments": "creates nothing",
+		"POST /projects/{project_id}/restore":               "creates nothing",
+		"POST /artifacts/{artifact_id}/restore":             "the base version makes a repeat a conflict",
+		"POST /research-tasks/{task_id}/cancel":             "creates nothing",
+		"POST /research-tasks/{task_id}/steering":           "replays by client_steering_id",
 	}
 	for _, r := range s.Routes() {
 		if r.Method == "POST" && !r.Policy.Public && !r.Policy.Idempotent && own[nameOf(r)] == "" {

@@ -21,6 +21,7 @@ import (
 	"turnstone/http/search"
 	"turnstone/http/system"
 	"turnstone/http/tools"
+	"turnstone/http/transcriptions"
 	"turnstone/http/usage"
 )
 
@@ -44,6 +45,7 @@ func (s *Server) table() []route.Route {
 		(&research.Handlers{Tasks: s.Research, Store: db.Research, Admission: s.ResearchAdmission, Streams: s.streams, Keys: s.keys, Now: s.now}).Routes(),
 		(&memory.Handlers{Store: db.Memory, Now: s.now}).Routes(),
 		(&tools.Handlers{Catalogue: s.Tools, Conversations: db.Conversations, Projects: db.Projects, Consents: db.Memory}).Routes(),
+		(&transcriptions.Handlers{Transcriber: s.Transcriber, Sessions: s.sse}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),
 		search.New(db.Search, db.Projects, s.keys).Routes(),
 		(&feed.Handlers{Hub: s.hub, Store: db.Feed, Keys: s.keys, Streams: s.streams}).Routes(),

@@ -24,6 +24,7 @@ import (
 	"turnstone/http/router"
 	"turnstone/http/shares"
 	"turnstone/http/sse"
+	"turnstone/http/transcriptions"
 	"turnstone/http/usage"
 	"turnstone/http/webapp"
 	"turnstone/persistence"
@@ -50,6 +51,7 @@ type Config struct {
 	MailConfigured     bool             // the service sends mails
 	PasswordCost       *argon2id.Params // of a password hash; nil: the cost that OWASP recommends
 	Tools              *toolbox.Catalogue
+	Transcriber        transcriptions.Transcriber // nil: speech cannot be turned into text
 	ResearchAdmission  research.Admission
 	MaxLiveTurns       int // limit of live turns per account, for GET /account
 	MaxStreams         int // limit of open streams per account on this node; 0: 50
@@ -140,7 +142,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, err
 	}
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
-	app, err := webapp.New(config.Web, config.ContentURL, config.RegistrationOpen, config.MailConfigured, s.auth.ProviderNames(), s.Fail)
+	app, err := webapp.New(config.Web, webapp.Offers{Content: config.ContentURL, Registration: config.RegistrationOpen, Mail: config.MailConfigured, Transcription: config.Transcriber != nil, Providers: s.auth.ProviderNames()}, s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
 	}

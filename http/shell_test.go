@@ -68,7 +68,7 @@ func TestEveryPageOfTheAppIsOneDocumentThatRunsOnlyItsOwnScripts(t *testing.T) {
 		want := "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce[1] + "'; img-src 'self' blob: data:; font-src 'self'; " +
 			"connect-src 'self'; frame-src http://127.0.0.1:8082; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
 			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
-		if got := w.Header().Get("Permissions-Policy"); !strings.HasPrefix(got, "geolocation=(self), ") || !strings.Contains(got, "camera=(), ") {
+		if got := w.Header().Get("Permissions-Policy"); !strings.HasPrefix(got, "geolocation=(self), microphone=(self), ") || !strings.Contains(got, "camera=(), ") {
 			t.Errorf("%s: Permissions-Policy is %q", path, got)
 		}
 		if got := w.Header().Get("Content-Security-Policy"); got != want {

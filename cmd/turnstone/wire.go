@@ -53,6 +53,7 @@ import (
 	"turnstone/providers/model/scripted"
 	"turnstone/providers/scanner"
 	"turnstone/providers/tool"
+	"turnstone/providers/transcription"
 	"turnstone/web"
 )
 
@@ -403,6 +404,9 @@ func (s *service) createAPI() (err error) {
 	}
 	if s.budget != nil {
 		config.Budget = s.budget
+	}
+	if dictation := s.config.Dictation; dictation.URL != "" {
+		config.Transcriber = transcription.New(transcription.Options{URL: dictation.URL, Key: dictation.Key, Model: dictation.Model, Log: s.log})
 	}
 	if s.api, err = ourhttp.New(config); err != nil {
 		return err

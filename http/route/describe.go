@@ -27,6 +27,7 @@ var tags = []struct{ name, description string }{
 	{"projects", "Projects: groups of conversations with common settings and instructions."},
 	{"prompts", "Texts that the user has saved for messages."},
 	{"files", "Uploads, and the files of the account: the library."},
+	{"transcriptions", "Speech as text."},
 	{"usage", "Usage of the account."},
 	{"search", "Search in titles and messages."},
 	{"events", "The changes of the account, as a stream."},

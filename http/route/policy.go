@@ -17,7 +17,7 @@ const (
 	BucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
 	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
-	bucketUploads  Bucket = "uploads" // for the creation of uploads
+	bucketUploads  Bucket = "uploads" // for the creation of uploads, and for recordings
 	BucketShares   Bucket = "shares"  // for the creation of shares
 	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
 )
@@ -48,18 +48,19 @@ type Policy struct {
 
 // The common policies.
 var (
-	Reads        = Policy{Bucket: BucketReads}
-	Lists        = Policy{Bucket: BucketReads, Heavy: true}
-	Searches     = Policy{Bucket: BucketSearch, NoStore: true, Heavy: true}
-	Writes       = Policy{Bucket: BucketWrites, Conflicts: true}
-	Creates      = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true}
-	Copies       = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Heavy: true}
-	Imports      = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Streamed: true}
-	Shares       = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true, Heavy: true}
-	Uploads      = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
-	Shared       = Policy{Public: true, NoStore: true, Bucket: BucketShared}
-	Redirects    = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true}
-	PublicWrites = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address
+	Reads          = Policy{Bucket: BucketReads}
+	Lists          = Policy{Bucket: BucketReads, Heavy: true}
+	Searches       = Policy{Bucket: BucketSearch, NoStore: true, Heavy: true}
+	Writes         = Policy{Bucket: BucketWrites, Conflicts: true}
+	Creates        = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true}
+	Copies         = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Heavy: true}
+	Imports        = Policy{Bucket: BucketWrites, Conflicts: true, Idempotent: true, Streamed: true}
+	Shares         = Policy{Bucket: BucketShares, Conflicts: true, Idempotent: true, Heavy: true}
+	Uploads        = Policy{Bucket: bucketUploads, Conflicts: true, Idempotent: true, OneBody: true}
+	Transcriptions = Policy{Bucket: bucketUploads, NoStore: true}
+	Shared         = Policy{Public: true, NoStore: true, Bucket: BucketShared}
+	Redirects      = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true}
+	PublicWrites   = Policy{Public: true, NoStore: true, Bucket: BucketWrites, Conflicts: true} // limited by address
 )
 
 // Unstored returns the policy for responses that no cache may store.

@@ -42,9 +42,9 @@ const (
 		"connect-src 'self'; frame-src %s; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types turnstone"
 	// permissions are the features of browsers that ask the user and that the app does not have. The app itself may ask for the
-	// location; a frame may not.
-	permissions = "geolocation=(self), accelerometer=(), camera=(), display-capture=(), gyroscope=(), hid=(), local-fonts=(), magnetometer=(), " +
-		"microphone=(), midi=(), payment=(), serial=(), usb=(), xr-spatial-tracking=()"
+	// location and for the microphone; a frame may not.
+	permissions = "geolocation=(self), microphone=(self), accelerometer=(), camera=(), display-capture=(), gyroscope=(), hid=(), local-fonts=(), magnetometer=(), " +
+		"midi=(), payment=(), serial=(), usb=(), xr-spatial-tracking=()"
 	// assetPolicy is the policy of asset files. It applies to workers, which obey the policy of their own file instead
 	// of that of the page, and load grammars.
 	assetPolicy = "default-src 'none'; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -58,13 +58,20 @@ var directions = map[string]string{"en": "ltr", "ar": "rtl", "ja": "ltr"}
 
 // App is the built app.
 type App struct {
-	index        []byte // empty: the app was not built
-	assets       map[string]asset
-	content      string   // the sandbox origin; empty: none
-	registration bool     // whether everybody may register
-	mail         bool     // whether the service sends mails
-	providers    []string // the names of the OpenID providers
-	fail         func(stdhttp.ResponseWriter, *stdhttp.Request, error)
+	index   []byte // empty: the app was not built
+	assets  map[string]asset
+	content string // the sandbox origin; empty: none
+	offers  Offers
+	fail    func(stdhttp.ResponseWriter, *stdhttp.Request, error)
+}
+
+// Offers is what the installation offers, which the app reads from its document.
+type Offers struct {
+	Content       *url.URL // the address of the sandbox origin; nil: none
+	Registration  bool     // whether everybody may register
+	Mail          bool     // whether the service sends mails
+	Transcription bool     // whether the service turns speech into text
+	Providers     []string // the names of the OpenID providers
 }
 
 // asset is an immutable file in every encoding that was built.
@@ -79,11 +86,10 @@ type asset struct {
 var encodings = []struct{ name, extension string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // New reads the built app. Without files, or without index.html, the pages of the App show that it was not built.
-// content is the address of the sandbox origin, registration is whether everybody may register, mail is whether the service sends mails, providers are the names of the OpenID providers, and fail writes an
-// error as the response.
-func New(files fs.FS, content *url.URL, registration, mail bool, providers []string, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
-	s := &App{assets: map[string]asset{}, registration: registration, mail: mail, providers: providers, fail: fail}
-	if content != nil {
+// fail writes an error as the response.
+func New(files fs.FS, offers Offers, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) (*App, error) {
+	s := &App{assets: map[string]asset{}, offers: offers, fail: fail}
+	if content := offers.Content; content != nil {
 		s.content = (&url.URL{Scheme: content.Scheme, Host: content.Host}).String()
 	}
 	if files == nil {
@@ -192,7 +198,8 @@ func (s *App) writeShell(w stdhttp.ResponseWriter, r *stdhttp.Request, status in
 		"__nonce__", nonce, "__language__", language, "__direction__", direction,
 		"__theme__", cookieOneOf(r, themeCookie, []string{"light", "dark"}, "system"),
 		"__session__", strconv.FormatBool(hasSession(r)), "__sidebar__", cookieOneOf(r, sidebarCookie, []string{"shown", "hidden"}, "shown"),
-		"__registration__", strconv.FormatBool(s.registration), "__mail__", strconv.FormatBool(s.mail), "__content__", html.EscapeString(s.content), "__providers__", html.EscapeString(strings.Join(s.providers, " ")),
+		"__registration__", strconv.FormatBool(s.offers.Registration), "__mail__", strconv.FormatBool(s.offers.Mail), "__transcription__", strconv.FormatBool(s.offers.Transcription),
+		"__content__", html.EscapeString(s.content), "__providers__", html.EscapeString(strings.Join(s.offers.Providers, " ")),
 	).Replace(string(s.index))
 	w.Header().Set("Content-Security-Policy", fmt.Sprintf(shellPolicy, nonce, cmp.Or(s.content, "'none'")))
 	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -44,6 +44,9 @@ var provocations = []provocation{
 	{code: protocol.CodeMailNotConfigured, status: 403, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, sitetest.NewGuest(t, s.Base), "POST", "/auth/password/forgot", jsonObject{"email": "ada@example.org"})
 	}},
+	{code: protocol.CodeTranscriptionNotConfigured, status: 403, provoke: func(t *testing.T, s *errorSite) *http.Request {
+		return request(t, s.ada, "POST", "/transcriptions", jsonObject{}, "Content-Type", "audio/webm")
+	}},
 	{code: protocol.CodeNotFound, status: 404, provoke: func(t *testing.T, s *errorSite) *http.Request {
 		return request(t, s.ada, "GET", "/conversations/"+protocol.NewConversationID().String(), nil)
 	}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 			t.Cleanup(server.Close)
 			mailServer := mailtest.New(t, mailtest.Options{})
 			s := sitetest.NewSite(t, append(append(vendor.environment, mailSettings(t, "smtp", mailServer, nil)...),
+				"TURNSTONE_TRANSCRIPTION_URL="+speechServer(t), "TURNSTONE_TRANSCRIPTION_MODEL=whisper-1",
 				"TURNSTONE_MODEL_BASE_URL="+server.URL, "TURNSTONE_MODEL_API_KEY="+modelKey, "TURNSTONE_MODEL_BALANCED=model-of-the-walk")...)
 			s.Start()
 			w := &walk{t: t, site: s, model: server, mailServer: mailServer, spec: readSpec(t)}
@@ -112,6 +114,7 @@ func TestAClientThatKnowsOnlyTheDocumentWalksThroughAllOfIt(t *testing.T) {
 				{"usage", w.usage},
 				{"export and import", w.accountData},
 				{"files", w.files},
+				{"speech", w.speech},
 				{"search", w.search},
 				{"the feed", w.feed},
 				{"tools", w.tools},
@@ -915,6 +918,36 @@ func (w *walk) importAgain() {
 		w.t.Errorf("the newest import is %s", first)
 	}
 	w.call("cancelImport", at, nil).Text(w.t, http.StatusConflict, "current", "import_id")
+}
+
+// speechServer starts a server whose text of a recording is its content, and returns its address.
+func speechServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		file, _, err := r.FormFile("file")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		content, err := io.ReadAll(file)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(map[string]string{"text": string(content)}); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// speech turns a recording into text.
+func (w *walk) speech() {
+	const said = "Why are there two tides?"
+	if text := w.call("createTranscription", args{"language": "en"}, client.Content(said)).Text(w.t, http.StatusOK, "text"); text != said {
+		w.t.Errorf("the text is %q", text)
+	}
 }
 
 // erase erases another account.

@@ -148,7 +148,7 @@ func (g *specClient) send(t *testing.T, id string, parameters args, body any) (*
 	t.Cleanup(cancel)
 	after, _ := strconv.ParseInt(cmp.Or(parameters["Last-Event-ID"], parameters["after"], "0"), 10, 64) // 0 if the test sends garbage
 	if _, raw := body.(client.Content); raw {
-		headers = append(headers, "Content-Type", filetype.OctetStream)
+		headers = append(headers, "Content-Type", o.rawMedia())
 	}
 	s, a, err := g.OpenStream(ctx, o.method, path, body, after, headers...)
 	if err != nil {
@@ -231,6 +231,15 @@ func (g *specClient) checkRequest(o *operation, body any) error {
 		return fmt.Errorf("the request: %w", err)
 	}
 	return nil
+}
+
+// rawMedia returns a media type that the document allows for a content.
+func (o *operation) rawMedia() string {
+	allowed := object(object(o.node["requestBody"])["content"])
+	if allowed[filetype.OctetStream] != nil || len(allowed) == 0 {
+		return filetype.OctetStream
+	}
+	return slices.Min(slices.Collect(maps.Keys(allowed)))
 }
 
 // contentPointer returns the JSON pointer of the schema of a response, or "" if the response has no body.

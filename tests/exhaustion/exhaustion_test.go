@@ -32,7 +32,7 @@ const (
 
 // unattacked are the operations that end the session or the account, or change how it signs in, and those that need another
 // service, for example a mail server.
-var unattacked = regexp.MustCompile(`^(DELETE /account|DELETE /auth/sessions.*|POST /auth/(logout|password|reauthenticate)|PUT /account/email|POST /auth/(password/(forgot|reset)|email/verify)|.* /account/pending-email.*|GET /auth/oidc/.*|POST /auth/passkeys/.*/finish)$`)
+var unattacked = regexp.MustCompile(`^(DELETE /account|DELETE /auth/sessions.*|POST /auth/(logout|password|reauthenticate)|PUT /account/email|POST /auth/(password/(forgot|reset)|email/verify)|.* /account/pending-email.*|GET /auth/oidc/.*|POST /auth/passkeys/.*/finish|POST /transcriptions)$`)
 
 // byGuests are the operations that open a session, which would replace that of the account.
 var byGuests = regexp.MustCompile(`^POST /auth/(login|register)$`)

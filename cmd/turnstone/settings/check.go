@@ -72,7 +72,7 @@ func (c *Config) Check() error {
 	if c.Service.RunCode != On && c.Service.RunCode != Off {
 		return fmt.Errorf("TURNSTONE_RUN_CODE: invalid value %q (want on or off)", c.Service.RunCode)
 	}
-	for _, check := range []func() error{c.checkCluster, c.checkWeb, c.checkDocs} {
+	for _, check := range []func() error{c.checkCluster, c.checkWeb, c.checkDictation, c.checkDocs} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -94,6 +94,21 @@ func (c *Config) checkWeb() error {
 	}
 	if c.Web.SearXNGURL != "" && !hasScheme(c.Web.SearXNGURL, "http", "https") {
 		return errors.New("TURNSTONE_SEARCH_SEARXNG_URL is not an http or https URL (want for example http://searxng:8080)")
+	}
+	return nil
+}
+
+// checkDictation checks that the server for transcriptions has an address and a model.
+func (c *Config) checkDictation() error {
+	switch d := c.Dictation; {
+	case d.URL == "" && (d.Key != "" || d.Model != ""):
+		return errors.New("TURNSTONE_TRANSCRIPTION_URL is needed with TURNSTONE_TRANSCRIPTION_KEY and TURNSTONE_TRANSCRIPTION_MODEL")
+	case d.URL == "":
+		return nil
+	case !hasScheme(d.URL, "http", "https"):
+		return errors.New("TURNSTONE_TRANSCRIPTION_URL is not an http or https URL (want for example https://api.openai.com/v1)")
+	case d.Model == "":
+		return errors.New("TURNSTONE_TRANSCRIPTION_MODEL is needed with TURNSTONE_TRANSCRIPTION_URL (for example whisper-1)")
 	}
 	return nil
 }

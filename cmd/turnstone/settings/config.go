@@ -12,14 +12,15 @@ import (
 // envDefault hold a setting's name and default, help describes it. secret marks a value that is never shown
 // (secret:"url": shown without its password) and that can also be read from the file that <NAME>_FILE names.
 type Config struct {
-	Service Service `group:"Service"`
-	Cluster Cluster `group:"Cluster"`
-	Stores  Stores  `group:"Stores"`
-	Model   Model   `group:"Model"`
-	Limits  Limits  `group:"Limits"`
-	Web     Web     `group:"Web search and web pages"`
-	Access  Access  `group:"Access"`
-	Mail    Mail    `group:"Mail"`
+	Service   Service   `group:"Service"`
+	Cluster   Cluster   `group:"Cluster"`
+	Stores    Stores    `group:"Stores"`
+	Model     Model     `group:"Model"`
+	Limits    Limits    `group:"Limits"`
+	Web       Web       `group:"Web search and web pages"`
+	Dictation Dictation `group:"Dictation"`
+	Access    Access    `group:"Access"`
+	Mail      Mail      `group:"Mail"`
 	// OIDC contains the providers configured by TURNSTONE_OIDC_<NAME>_*, keyed by name.
 	OIDC map[string]OIDC
 }
@@ -115,6 +116,13 @@ type Web struct {
 	BraveKey   string          `env:"TURNSTONE_SEARCH_BRAVE_KEY" secret:"true" help:"Key for the Brave Search API. Required for brave."`
 	TavilyKey  string          `env:"TURNSTONE_SEARCH_TAVILY_KEY" secret:"true" help:"Key for the Tavily API. Required for tavily."`
 	Allow      webAllow        `env:"TURNSTONE_WEB_ALLOW" help:"Hosts and networks (CIDR), separated by commas, from which pages may be read although they are not public, also with http and on any port: wiki.example.org,10.1.0.0/16. Everything in them that needs no sign-in can then be read by every account. Unset: none."`
+}
+
+// Dictation configures the server that turns speech into text.
+type Dictation struct {
+	URL   string `env:"TURNSTONE_TRANSCRIPTION_URL" secret:"url" help:"Base URL of a server with the API of OpenAI for transcriptions, without /audio/transcriptions: https://api.openai.com/v1, or http://whisper:8000/v1. Unset: the app uses the speech recognition of the browser, where there is one."`
+	Key   string `env:"TURNSTONE_TRANSCRIPTION_KEY" secret:"true" help:"Key for the server. Unset: none is sent."`
+	Model string `env:"TURNSTONE_TRANSCRIPTION_MODEL" help:"Name of the model. Required with TURNSTONE_TRANSCRIPTION_URL, for example whisper-1."`
 }
 
 // Access configures authentication and which clients the service trusts.
