@@ -30,7 +30,7 @@ const root = createRootRoute({
       <Outlet />
     </AppLayout>
   ),
-  notFoundComponent: lazyRouteComponent(() => import("./controls/not-found"), "NotFound"),
+  notFoundComponent: lazyRouteComponent(() => import("./controls/not-found"), "UnknownPath"),
 });
 // One component for both paths, so that a new chat that gets an address is not rendered anew.
 const chat = createRoute({ getParentRoute: () => root, id: "chat", component: ConversationRoute });

@@ -4,10 +4,12 @@
 import type { Schemas } from "./client";
 import {
   alreadyExists,
+  type Created,
   creationBody,
   decideRetry,
   laneOf,
   keyExpired,
+  placementOf,
   remainingWait,
   failureOf,
   unknownTools,
@@ -153,13 +155,25 @@ export class Delivery {
       body: JSON.stringify(creationBody(fresh)),
       headers: { "Content-Type": "application/json" },
     });
-    if (response.ok) void response.body?.cancel();
-    else {
-      const refusal = await readRefusal(response);
-      if (!alreadyExists(refusal, fresh)) throw refusal;
-    }
+    const refusal = response.ok ? null : await readRefusal(response);
+    if (refusal !== null && !alreadyExists(refusal, fresh)) throw refusal;
+    if (fresh.project === undefined) void response.body?.cancel();
+    else await this.#place(message, fresh, (refusal?.problem?.current ?? (await response.json())) as Created);
     const { newConversation: _, ...opened } = message;
     await this.#store(opened);
+  }
+
+  /** Puts the created conversation of a message into its project. */
+  async #place(message: OutboxMessage, fresh: NewConversation, created: Created): Promise<void> {
+    const request = placementOf(fresh, created);
+    if (request === null) return;
+    const response = await this.#deps.send(`/conversations/${message.conversationID}/project`, {
+      method: "PUT",
+      body: JSON.stringify(request.body),
+      headers: { "Content-Type": "application/json", ...request.header },
+    });
+    if (!response.ok) throw await readRefusal(response);
+    void response.body?.cancel();
   }
 
   /**

@@ -28,6 +28,8 @@ export interface NewConversation {
   profile: Profile | null;
   /** Absent: it is not temporary. */
   temporary?: boolean;
+  /** The project into which it is put once it exists; absent: none. */
+  project?: string;
 }
 
 /** Returns the body of the request that creates a conversation. */
@@ -43,6 +45,15 @@ export const creationBody = ({ profile, temporary = false }: NewConversation) =>
 export function alreadyExists(refusal: Refusal, { temporary = false }: NewConversation): boolean {
   const current = refusal.problem?.current as Schemas["Conversation"] | null | undefined;
   return refusal.status === 409 && (!temporary || current?.temporary === true);
+}
+
+/** The version and the project of a created conversation: of the response, or of the refusal that it exists. */
+export type Created = Pick<Schemas["Conversation"], "version" | "project_id">;
+
+/** The request that puts a created conversation into its project; null: it belongs into none, or is there. */
+export function placementOf({ project }: NewConversation, created: Created) {
+  if (project === undefined || created.project_id === project) return null;
+  return { body: { project_id: project }, header: { "If-Match": `"v${created.version}"` } };
 }
 
 /** A message that the user sends. */

@@ -30,7 +30,7 @@ function futureConversation(message: OutboxMessage): Conversation {
     title: provisionalTitle(message.text),
     title_source: "auto",
     profile: message.newConversation?.profile ?? null,
-    project_id: null,
+    project_id: message.newConversation?.project ?? null,
     archived_at: null,
     pinned_at: null,
     metadata: {},

@@ -1,8 +1,9 @@
 // A text field with its label, its hint and its validation error.
 import { useId, useState, type ComponentProps, type ReactNode } from "react";
-import { useLocalization } from "../messages/localization";
+import { useMessages } from "../messages/localization";
 import { IconButton } from "./button";
 import { Icon } from "./icon";
+import { signingInMessages } from "../messages/signing-in";
 
 interface FieldProps extends ComponentProps<"input"> {
   label: string;
@@ -52,7 +53,7 @@ export function Field({ label, hint, problem, end, className = "", ...rest }: Fi
 
 /** A password field that can show its value and warns when Caps Lock is on. */
 export function PasswordField({ hint, ...rest }: Omit<FieldProps, "type" | "end">) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [shown, show] = useState(false);
   const [capsLock, setCapsLock] = useState(false);
   const checkCapsLock = (event: { getModifierState(key: string): boolean }) =>

@@ -1,10 +1,11 @@
 // The page for a URL that does not exist for this account.
 import { Link } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, type ReactNode } from "react";
 import { useLocalization } from "../messages/localization";
 import { PageTitle } from "./page-title";
 
-export function NotFound() {
+/** children: what follows the description. */
+export function NotFound({ children }: { children?: ReactNode }) {
   const { t } = useLocalization();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
@@ -15,6 +16,7 @@ export function NotFound() {
         {t("pages.not_found.title")}
       </h1>
       <p className="mt-2 text-soft">{t("pages.not_found.description")}</p>
+      {children}
       <Link
         to="/"
         className="mt-6 inline-flex min-h-9 items-center rounded-md bg-accent px-3 text-sm font-medium text-accent-ink hover:brightness-110 pointer-coarse:min-h-11"
@@ -24,3 +26,6 @@ export function NotFound() {
     </div>
   );
 }
+
+/** For paths that no page has. */
+export const UnknownPath = () => <NotFound />;

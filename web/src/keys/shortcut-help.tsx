@@ -3,11 +3,15 @@ import { Check } from "../controls/form-controls";
 import { useDevice } from "../controls/device";
 import { Dialog } from "../controls/dialog";
 import { Icon } from "../controls/icon";
-import { useLocalization } from "../messages/localization";
+import { useMessages } from "../messages/localization";
 import type { MessageKey } from "../messages/catalog";
-import { onMac, shortcuts, formatKeys, type Shortcut } from "./keys";
+import { onMac, shortcuts, formatKeys, type Shortcut as PageShortcut } from "./keys";
 import { useSendKey, useSendModes } from "./send-keys";
 import { sendKeys } from "./send-modes";
+import { shortcutMessages, type ShortcutMessageKey } from "../messages/shortcuts";
+
+/** A shortcut of the page, or one of a part of it. */
+type Shortcut = Pick<PageShortcut, "keys"> & { message: MessageKey | ShortcutMessageKey };
 
 const everywhere: readonly Shortcut[] = [shortcuts.palette, shortcuts.new, shortcuts.sidebar, shortcuts.shortcuts];
 const reading: readonly Shortcut[] = [
@@ -38,7 +42,7 @@ function useWriting(): readonly Shortcut[] {
 }
 
 export function ShortcutHelp({ onClose }: { onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(shortcutMessages);
   const writing = useWriting();
   const enabled = useDevice((device) => device.letterShortcuts);
   return (
@@ -59,8 +63,8 @@ export function ShortcutHelp({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Group({ message, items }: { message: MessageKey; items: readonly Shortcut[] }) {
-  const { t } = useLocalization();
+function Group({ message, items }: { message: ShortcutMessageKey; items: readonly Shortcut[] }) {
+  const t = useMessages(shortcutMessages);
   return (
     <section>
       <h3 className="mb-1 text-xs font-medium text-faint">{t(message)}</h3>
@@ -85,7 +89,7 @@ const arrows = {
 
 /** Draws the keys of a shortcut. Arrows are icons with a name for screen readers. */
 function Keys({ keys }: { keys: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(shortcutMessages);
   return keys.split(" ").map((key) => (
     <kbd
       key={key}

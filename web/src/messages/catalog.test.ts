@@ -6,18 +6,21 @@ import { branchingMessages } from "./branching";
 import { chooseLanguage, english, languages } from "./catalog";
 import { citingMessages } from "./citing";
 import { consentMessages } from "./consents";
-import { deletingMessages } from "./deleting";
 import { explainingMessages } from "./explaining";
+import { fileMessages } from "./files";
 import { findingMessages } from "./finding";
 import { instructionMessages } from "./instructions";
 import { mentioningMessages } from "./mentioning";
 import { notifyingMessages } from "./notifying";
 import { promptMessages } from "./prompts";
+import { organizingMessages } from "./organizing";
+import { projectMessages } from "./projects";
 import { readingMessages } from "./reading";
 import { researchMessages } from "./research";
 import { searchingMessages } from "./searching";
 import { settingsMessages } from "./settings";
 import { sharingMessages } from "./sharing";
+import { shortcutMessages } from "./shortcuts";
 import { signingInMessages } from "./signing-in";
 import { writingMessages } from "./writing";
 
@@ -32,18 +35,21 @@ describe("messages of the app", () => {
         ...branchingMessages[tag],
         ...citingMessages[tag],
         ...consentMessages[tag],
-        ...deletingMessages[tag],
         ...explainingMessages[tag],
+        ...fileMessages[tag],
         ...findingMessages[tag],
         ...instructionMessages[tag],
         ...mentioningMessages[tag],
         ...notifyingMessages[tag],
         ...promptMessages[tag],
+        ...organizingMessages[tag],
+        ...projectMessages[tag],
         ...researchMessages[tag],
         ...readingMessages[tag],
         ...searchingMessages[tag],
         ...settingsMessages[tag],
         ...sharingMessages[tag],
+        ...shortcutMessages[tag],
         ...signingInMessages[tag],
         ...writingMessages[tag],
       };
@@ -55,18 +61,21 @@ describe("messages of the app", () => {
         ...branchingMessages["en"],
         ...citingMessages["en"],
         ...consentMessages["en"],
-        ...deletingMessages["en"],
         ...explainingMessages["en"],
+        ...fileMessages["en"],
         ...findingMessages["en"],
         ...instructionMessages["en"],
         ...mentioningMessages["en"],
         ...notifyingMessages["en"],
         ...promptMessages["en"],
+        ...organizingMessages["en"],
+        ...projectMessages["en"],
         ...researchMessages["en"],
         ...readingMessages["en"],
         ...searchingMessages["en"],
         ...settingsMessages["en"],
         ...sharingMessages["en"],
+        ...shortcutMessages["en"],
         ...signingInMessages["en"],
         ...writingMessages["en"],
       };

@@ -1,7 +1,10 @@
 // The messages of the app, by language. English is in the main bundle; the others are loaded when they are chosen.
+import type { Values } from "./bidi-isolation";
 import english from "./en";
 
 export type MessageKey = keyof typeof english;
+/** The function that formats the messages of the app and those of a part that is loaded later, from useMessages. */
+export type Translate<Key extends string> = (id: Key | MessageKey, values?: Values) => string;
 export type Messages = Readonly<Record<MessageKey, string>>;
 
 export interface Language {

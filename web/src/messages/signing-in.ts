@@ -3,5 +3,9 @@
 import ar from "./ar/signing-in.json";
 import en from "./en/signing-in.json";
 import ja from "./ja/signing-in.json";
+import type { MessageKey } from "./catalog";
+
+/** A message about signing in, or one of the app. */
+export type SigningInMessageKey = keyof typeof en | MessageKey;
 
 export const signingInMessages: Readonly<Record<string, Readonly<Record<keyof typeof en, string>>>> = { en, ar, ja };

@@ -1,10 +1,11 @@
 // The note below the field while the answer waits for the user's approval of a tool call.
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { writingMessages } from "../../messages/writing";
 
 /** Says that the answer waits for the user, and leads to the request, which may be out of view. */
 export function ApprovalNote() {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   return (
     <p className="flex flex-wrap items-center gap-x-2 text-warning">
       <Icon name="clock" size={14} />

@@ -1,13 +1,14 @@
 import { attach } from "../../api/attachments";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { ChooseFilesDialog } from "../files";
 import { useDrafts } from "./page-drafts";
+import { fileMessages } from "../../messages/files";
 
 const noFiles: readonly string[] = [];
 
 /** Adds files of the library to the message that is being written in a conversation. */
 export function AttachFilesDialog({ conversation, onClose }: { conversation: string; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const attached = useDrafts(({ byID }) => byID[conversation]?.files ?? noFiles);
   return (
     <ChooseFilesDialog

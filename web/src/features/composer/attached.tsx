@@ -49,12 +49,14 @@ interface AttachedProps {
   canSend: boolean;
   /** Whether the service has the conversation. */
   isStored: boolean;
+  /** Whether files that are dropped on the page become files of the message. */
+  takesDrops: boolean;
   /** The id of the element that explains what the message waits for, and what is not sent with it. */
   noteID: string;
 }
 
-export function Attached({ conversation, files, deleted, canSend, isStored, noteID }: AttachedProps) {
-  const { t } = useLocalization();
+export function Attached({ conversation, files, deleted, canSend, isStored, takesDrops, noteID }: AttachedProps) {
+  const t = useMessages(writingMessages);
   const names = useAttachments((known) => known.names);
   const states = useStates(files);
   const gone = files.filter((id) => states.get(id)?.state === "deleted" || states.get(id)?.state === "missing");
@@ -62,11 +64,10 @@ export function Attached({ conversation, files, deleted, canSend, isStored, note
   useEffect(() => setGone(goneList.split(",")), [goneList]);
   const nameOf = (id: string) =>
     names[id] ?? t(gone.includes(id) ? "transcript.file.missing" : "transcript.file.loading");
-  const writing = useMessages(writingMessages);
   useEffect(() => {
     announceLeftOut = (count) =>
-      toast(writing("writing.files.left_out", { count, most: maxAttachments }), { kind: "problem" });
-  }, [writing]);
+      toast(t("writing.files.left_out", { count, most: maxAttachments }), { kind: "problem" });
+  }, [t]);
   useEffect(() => clearWhenSent(conversation), [conversation]);
   const toText = async (id: string) => {
     try {
@@ -75,7 +76,7 @@ export function Attached({ conversation, files, deleted, canSend, isStored, note
       drafts.restoreText(conversation, text);
       focusComposer();
     } catch {
-      toast(writing("writing.pasted.failed"), { kind: "problem" });
+      toast(t("writing.pasted.failed"), { kind: "problem" });
     }
   };
   const list = useUploads((uploads) => uploads.list);
@@ -85,7 +86,9 @@ export function Attached({ conversation, files, deleted, canSend, isStored, note
       className={`flex flex-col gap-2 px-3 ${files.length > 0 || ofMessage.length > 0 || deleted !== null ? "pt-3" : ""}`}
     >
       {deleted !== null && <DeletedNotice chat={deleted} canSend={canSend} />}
-      <DropTarget onFiles={(files) => uploadForMessage(conversation, [...files])} text={t("composer.drop")} />
+      {takesDrops && (
+        <DropTarget onFiles={(files) => uploadForMessage(conversation, [...files])} text={t("composer.drop")} />
+      )}
       {files.length > 0 && (
         <ul
           aria-label={t("composer.files")}
@@ -152,7 +155,8 @@ async function textOfFile(id: string): Promise<string> {
 
 /** Explains what the message waits for, and which files it is sent without. */
 function UploadNote({ id, uploads }: { id: string; uploads: readonly QueuedUpload[] }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(writingMessages);
   const open = uploads.filter(isOpen);
   const failed = uploads.filter((upload) => !isOpen(upload)).map(({ name }) => name);
   return (
@@ -195,8 +199,7 @@ interface FileProps {
 }
 
 function AttachedFile({ name, file, gone, named, onView, onText, onRemove }: FileProps) {
-  const { t } = useLocalization();
-  const writing = useMessages(writingMessages);
+  const t = useMessages(writingMessages);
   return (
     <li
       className={`flex max-w-full items-center rounded-md border bg-sunken ps-1 text-sm ${gone ? "border-danger" : "border-line"}`}
@@ -218,7 +221,7 @@ function AttachedFile({ name, file, gone, named, onView, onText, onRemove }: Fil
         </button>
       )}
       {onText !== undefined && !gone && (
-        <IconButton size="small" icon="undo" label={writing("writing.pasted.to_text")} target={name} onClick={onText} />
+        <IconButton size="small" icon="undo" label={t("writing.pasted.to_text")} target={name} onClick={onText} />
       )}
       <IconButton size="small" icon="close" label={t("composer.remove_file")} target={name} onClick={onRemove} />
     </li>
@@ -236,7 +239,7 @@ interface PicturesNoteProps {
 
 /** Says whether the model will see the pictures of the message, and what it will not get of the texts of the files. */
 function PicturesNote({ conversation, files, areRead, pictures }: PicturesNoteProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const { data } = useQuery({ ...preparedQuery(conversation, files), enabled: areRead });
   if (data === undefined) return null;
   const unseen = data.data.filter(({ file_id, shown }) => pictures.includes(file_id) && shown === "nothing").length;

@@ -20,6 +20,7 @@ import { useLocalization } from "../../messages/localization";
 import { drafts, useDrafts } from "./page-drafts";
 import { WritingField } from "./field";
 import type { KeyAction } from "./keys";
+import { DictationButton, type DictationState } from "./dictation-button";
 import { longestMessage, longestPaste } from "./text-limits";
 import { Notes } from "./notes";
 import { storeProfile, ProfilePicker } from "./profiles";
@@ -45,12 +46,14 @@ export interface ComposerProps {
   live: LiveTurn | null;
   /** Whether the conversation was deleted while it was displayed. */
   deleted: boolean;
+  /** The project on whose page a new conversation is written, which it opens when it is sent. */
+  project?: string;
 }
 
 /** Renders on every frame of a live turn; Inner renders only when one of its props has changed. */
-export function Composer({ conversationID, page, live, deleted }: ComposerProps) {
+export function Composer({ conversationID, page, live, deleted, project }: ComposerProps) {
   const state = useComposerState(conversationID ?? "", deleted ? undefined : page, live);
-  return <Inner conversationID={conversationID} page={page} state={state} deleted={deleted} />;
+  return <Inner conversationID={conversationID} page={page} state={state} deleted={deleted} project={project} />;
 }
 
 interface InnerProps {
@@ -58,13 +61,14 @@ interface InnerProps {
   page: ConversationPage | undefined;
   state: ComposerState;
   deleted: boolean;
+  project: string | undefined;
 }
 
-const Inner = memo(function Inner({ conversationID, page, state, deleted }: InnerProps) {
+const Inner = memo(function Inner({ conversationID, page, state, deleted, project }: InnerProps) {
   const { t } = useLocalization();
   const noteID = useId();
   const field = useRef<HTMLTextAreaElement>(null);
-  const chat = useChat(conversationID, page);
+  const chat = useChat(conversationID, page, project);
   const { id, draft } = chat;
   const researches = useRunningTasks(({ byID }) => Object.values(byID).includes(id));
   const temporary = useTemporary(chat, state.messageInFlight || researches);
@@ -73,7 +77,10 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
   // The conversation in whose message a file may be named with "@", or a prompt with "/".
   const [mentioning, setMentioning] = useState<string | null>(null);
   const unsaved = useDrafts(({ unsaved }) => unsaved[id] ?? false);
+  const [dictation, setDictation] = useState<{ id: string; state: DictationState } | null>(null);
+  const dictating = dictation?.id === id ? dictation.state : null;
   const sent = () => {
+    setDictation((current) => current && { ...current, state: "sent" });
     setOnce(null);
     dropRefused();
     field.current?.focus();
@@ -129,6 +136,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
           deleted={deleted ? chat : null}
           canSend={way.canSend}
           isStored={chat.fresh === null}
+          takesDrops={project === undefined}
           noteID={`${noteID}-files`}
         />
         {research.on && (
@@ -192,6 +200,12 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted }: Inne
               returnTo={returnTo}
             />
           )}
+          <DictationButton
+            conversation={id}
+            state={dictating}
+            onChange={(state) => setDictation(state && { id, state })}
+            className={turn === null ? "" : "max-sm:hidden"}
+          />
           {(turn === null || !way.empty) && (
             <SendButton
               label={research.on ? t("composer.research.start") : undefined}

@@ -2,10 +2,11 @@
 import { drafts } from "./page-drafts";
 import { focusComposer } from "./composer-requests";
 import { Button } from "../../controls/button";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { writingMessages } from "../../messages/writing";
 
 export function DraftConflict({ id, mine, theirs }: { id: string; mine: string; theirs: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const decide = (whose: "mine" | "theirs") => {
     drafts.resolveConflict(id, whose);
     focusComposer(); // the pressed button is removed
@@ -50,7 +51,7 @@ function Version({
   choice: string;
   onChoose: () => void;
 }) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   return (
     <div className="flex min-w-0 flex-col gap-1.5">
       <p className="text-xs text-soft">{name}</p>

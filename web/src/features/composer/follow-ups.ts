@@ -6,9 +6,11 @@ import { noticeSignOut } from "../../api/session-state";
 import { cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import type { SendMode } from "../../keys/send-modes";
-import type { Localization } from "../../messages/localization";
+
 import { focusToWrite } from "./composer-requests";
 import { drafts } from "./page-drafts";
+import type { WritingMessageKey } from "../../messages/writing";
+import type { Translate } from "../../messages/catalog";
 
 /**
  * Sets the state of a follow-up, and its text if one is given, if its version is unchanged. Returns false, and shows
@@ -18,7 +20,7 @@ export async function changeFollowUp(
   conversation: string,
   item: FollowUp,
   state: "queued" | "held" | "cancelled",
-  t: Localization["t"],
+  t: Translate<WritingMessageKey>,
   content?: string,
 ): Promise<boolean> {
   const path = { conversation_id: conversation, follow_up_id: item.follow_up_id };
@@ -43,7 +45,11 @@ export async function changeFollowUp(
 }
 
 /** Cancels a follow-up and offers to bring it back: to the end of the queue, or to the composer if it was on hold. */
-export async function discardFollowUp(conversation: string, item: FollowUp, t: Localization["t"]): Promise<boolean> {
+export async function discardFollowUp(
+  conversation: string,
+  item: FollowUp,
+  t: Translate<WritingMessageKey>,
+): Promise<boolean> {
   if (!(await changeFollowUp(conversation, item, "cancelled", t))) return false;
   const { content: text, profile, tools } = item;
   const undo = () => {
@@ -93,7 +99,7 @@ export async function moveFollowUp(
   page: ConversationPage,
   item: string,
   target: string,
-  t: Localization["t"],
+  t: Translate<WritingMessageKey>,
 ): Promise<void> {
   const id = page.conversation_id;
   const shown = inOrder(page.follow_ups, useMoves.getState()[id] ?? []);
@@ -117,7 +123,12 @@ export async function moveFollowUp(
 }
 
 /** Stores an order. Returns the new version of the queue; null, and shows why, if that failed. */
-async function storeOrder(id: string, order: string[], version: number, t: Localization["t"]): Promise<number | null> {
+async function storeOrder(
+  id: string,
+  order: string[],
+  version: number,
+  t: Translate<WritingMessageKey>,
+): Promise<number | null> {
   try {
     const { queue_version } = await body(
       api.PUT("/conversations/{conversation_id}/follow-ups/order", {
@@ -136,7 +147,11 @@ async function storeOrder(id: string, order: string[], version: number, t: Local
 }
 
 /** Queues held follow-ups in their order. Stops at the first that cannot be queued. */
-export async function sendHeld(conversation: string, items: readonly FollowUp[], t: Localization["t"]): Promise<void> {
+export async function sendHeld(
+  conversation: string,
+  items: readonly FollowUp[],
+  t: Translate<WritingMessageKey>,
+): Promise<void> {
   for (const item of items) if (!(await changeFollowUp(conversation, item, "queued", t))) return;
 }
 
@@ -146,7 +161,7 @@ export function steerWith(
   turn: string,
   as: SendMode,
   item: FollowUp,
-  t: Localization["t"],
+  t: Translate<WritingMessageKey>,
 ): void {
   const { follow_up_id: followUpID, version, content: text } = item;
   const replaces = { followUpID, version, cancelled: false };

@@ -3,16 +3,13 @@ import { deferred } from "../../controls/deferred";
 
 export { addFiles } from "./add-files";
 export { Composer } from "./composer";
-export { WritingField } from "./field";
 export { focusComposer, focusToWrite, useComposerRequests } from "./composer-requests";
 export { addToDraft, startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";
+export { useStoredDraft } from "./use-chat";
 export { OutboxMessageNotice } from "./outbox-message-notice";
 
-// For fields that are no composer.
-export const PromptMention = deferred(() => import("./prompt-mention").then((m) => m.PromptMention), {
-  onFailure: () => {},
-});
+export const UnsentText = deferred(() => import("./unsent-text").then((m) => m.UnsentText), { onFailure: () => {} });
 
 // It is empty in most conversations.
 export const PendingList = deferred(() => import("./pending-list").then((m) => m.PendingList), {

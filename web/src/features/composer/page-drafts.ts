@@ -4,7 +4,8 @@ import { useStore } from "zustand";
 import { onAttach, onUpload } from "../../api/attachments";
 import { api, body, Refusal, send, type Draft } from "../../api/client";
 import { onMessageSettled, useOutbox } from "../../api/outbox";
-import { alreadyExists, creationBody } from "../../api/outbox-message";
+import { alreadyExists, type Created, creationBody, placementOf } from "../../api/outbox-message";
+import { projectChanged } from "../../api/projects";
 import { cacheDraft, conversationQuery, queryClient, refetchInAllTabs, sessionQuery } from "../../api/queries";
 import { noticeSignOut, useSessionState } from "../../api/session-state";
 import { Drafts, type DraftsState } from "./drafts";
@@ -19,13 +20,21 @@ export const drafts = new Drafts({
     return response.ok ? ((await response.json()) as Draft) : null;
   },
   create: async (id, fresh) => {
+    const path = { conversation_id: id };
+    let created: Created;
     try {
-      await api.PUT("/conversations/{conversation_id}", {
-        params: { path: { conversation_id: id } },
-        body: creationBody(fresh),
-      });
+      created = await body(
+        api.PUT("/conversations/{conversation_id}", { params: { path }, body: creationBody(fresh) }),
+      );
     } catch (error) {
       if (!(error instanceof Refusal) || !alreadyExists(error, fresh)) throw error;
+      created = error.problem?.current as Created;
+    }
+    const placement = placementOf(fresh, created);
+    if (placement !== null) {
+      const { header, body } = placement;
+      await api.PUT("/conversations/{conversation_id}/project", { params: { path, header }, body });
+      projectChanged();
     }
     // That it did not exist may be known, and shown.
     const predicate = ({ state }: { state: { status: string } }) => state.status === "error";

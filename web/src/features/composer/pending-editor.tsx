@@ -5,7 +5,7 @@ import { conversationQuery, queryClient } from "../../api/queries";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
 import { useSendKey } from "../../keys/send-keys";
-import { useLocalization, useMessages } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { writingMessages } from "../../messages/writing";
 import { focusComposer } from "./composer-requests";
 import { changeFollowUp } from "./follow-ups";
@@ -31,8 +31,7 @@ const shortened = (text: string): string => {
 };
 
 export function PendingEditor({ conversation, item, onClose }: EditorProps) {
-  const { t } = useLocalization();
-  const text = useMessages(writingMessages);
+  const t = useMessages(writingMessages);
   const id = useId();
   const field = useRef<HTMLTextAreaElement>(null);
   const form = useRef<HTMLFormElement>(null);
@@ -44,7 +43,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
   const [opened] = useState(item.content);
   const over = lengthOf(value) - longestMessage;
   const ready = over <= 0 && !saving && (value.trim() !== "" || item.attachments.length > 0);
-  const rescue = useRescue(conversation, item, value, () => toast(text("writing.queued.gone")));
+  const rescue = useRescue(conversation, item, value, () => toast(t("writing.queued.gone")));
 
   const close = () => {
     rescue.current.needed = false;
@@ -83,10 +82,10 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
 
   const conflict = base === null;
   const hint = () => {
-    if (!conflict) return text("writing.queued.hint");
+    if (!conflict) return t("writing.queued.hint");
     return item.content === opened
-      ? text("writing.queued.conflict")
-      : text("writing.queued.conflict_text", { text: shortened(item.content) });
+      ? t("writing.queued.conflict")
+      : t("writing.queued.conflict_text", { text: shortened(item.content) });
   };
 
   const pressed = (event: KeyboardEvent<HTMLTextAreaElement>) => {
@@ -112,7 +111,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
           ref={field}
           dir="auto"
           rows={1}
-          aria-label={text("writing.queued.field")}
+          aria-label={t("writing.queued.field")}
           aria-invalid={over > 0 || undefined}
           aria-describedby={id}
           value={value}
@@ -132,7 +131,7 @@ export function PendingEditor({ conversation, item, onClose }: EditorProps) {
             {t("transcript.cancel")}
           </Button>
           <Button look="primary" className="min-h-8" type="submit" disabled={!ready}>
-            {text("writing.queued.save")}
+            {t("writing.queued.save")}
           </Button>
         </div>
       </form>

@@ -11,13 +11,15 @@ import { useSendModes } from "../../keys/send-keys";
 import { OutboxMessageNotice } from "./outbox-message-notice";
 import { runsTools, type Steering } from "../../turn/fold";
 import type { LiveTurn } from "../../turn/live";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { changeFollowUp, discardFollowUp, moveFollowUp, sendHeld, steerWith, useFollowUps } from "./follow-ups";
 import { useComposerState } from "./composer-state";
 import { decideSteering, useSteeringRequests } from "./steering-requests";
 import { focusComposer } from "./composer-requests";
 import { PendingRow, type Reordering, type RowAction } from "./pending-row";
 import { lengthOf, longestSteering } from "./text-limits";
+import { writingMessages, type WritingMessageKey } from "../../messages/writing";
+import type { Translate } from "../../messages/catalog";
 
 const PendingEditor = deferred(() => import("./pending-editor").then((m) => m.PendingEditor));
 
@@ -59,7 +61,7 @@ interface InnerProps {
 const visibleRows = 4;
 
 const Inner = memo(function Inner({ id, page, turn, steerable, shown, inputs, runsTools }: InnerProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const messages = useOutbox(
     useShallow(({ list }) =>
       list.filter((one) => one.conversationID === id && (one.targetTurn !== undefined || one.ifBusy === "queue")),
@@ -143,7 +145,7 @@ function isListed(message: OutboxMessage, inputs: readonly Steering[], followUps
 }
 
 function SendAll({ id, items, live }: { id: string; items: readonly FollowUp[]; live: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const [sending, setSending] = useState(false);
   const send = async () => {
     setSending(true);
@@ -175,7 +177,7 @@ function reorderingOf(
   page: ConversationPage,
   list: readonly FollowUp[],
   at: number,
-  t: Localization["t"],
+  t: Translate<WritingMessageKey>,
 ): Reordering | undefined {
   if (list.length < 2 || page.more_follow_ups) return undefined;
   const id = list[at]!.follow_up_id;
@@ -192,7 +194,7 @@ function reorderingOf(
 }
 
 function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUpItemProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const { steers } = useSendModes();
   const [changing, setChanging] = useState(false);
   const [editing, setEditing] = useState(false);
@@ -247,12 +249,12 @@ function FollowUpItem({ id, turn, steerable, item, state, reordering }: FollowUp
 }
 
 /** The text of a row, with the number of its files. */
-const withFiles = (text: string, files: number, t: Localization["t"]): string =>
+const withFiles = (text: string, files: number, t: Translate<WritingMessageKey>): string =>
   files === 0 ? text : `${text} ${t("composer.pending.files", { count: files })}`.trim();
 
 /** A queued message or a steering input that the service has not accepted yet. */
 function OutboxItem({ message }: { message: OutboxMessage }) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const steers = message.targetTurn !== undefined;
   return (
     <PendingRow
@@ -274,7 +276,7 @@ interface SteeringItemProps {
 }
 
 function SteeringItem({ turn, steering, open, runsTools }: SteeringItemProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const requested = useSteeringRequests(({ byID }) => byID[steering.id]?.type);
   if (steering.state === "returned") {
     const state = t(steering.reason === "withdrawn" ? "composer.steering.withdrawn" : "composer.steering.returned");

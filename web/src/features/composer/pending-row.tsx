@@ -5,7 +5,8 @@ import { Button, IconButton } from "../../controls/button";
 import { Icon, type IconName } from "../../controls/icon";
 import { touchScreen, useMedia } from "../../controls/media";
 import { Menu, MenuItem } from "../../controls/menu";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { writingMessages } from "../../messages/writing";
 
 export interface RowAction {
   icon: IconName;
@@ -56,7 +57,7 @@ export function PendingRow({
   reordering,
   children,
 }: RowProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const touch = useMedia(touchScreen);
   const line = text.replace(/\s+/g, " ").trim();
   const name = line.length > nameLength ? `${line.slice(0, nameLength).trimEnd()}…` : line;
@@ -164,7 +165,7 @@ export function PendingRow({
 
 /** The button by which a row is dragged, or moved with the arrow keys. It keeps the focus when the row has moved. */
 function Handle({ reordering, name, disabled }: { reordering: Reordering; name: string; disabled: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const { id } = reordering;
   const onKeyDown = (event: KeyboardEvent) => {
     const move = event.key === "ArrowUp" ? reordering.up : event.key === "ArrowDown" ? reordering.down : null;

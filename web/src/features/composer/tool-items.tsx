@@ -7,6 +7,7 @@ import { chooseTools, forgetTools, useToolChoices, type ToolChoice } from "../..
 import { MenuCheck, MenuItem, MenuLine } from "../../controls/menu";
 import { consentMessages } from "../../messages/consents";
 import { useLocalization, useMessages } from "../../messages/localization";
+import { writingMessages } from "../../messages/writing";
 
 /** The tools of a conversation; null: those of a conversation that the service does not have yet. */
 const toolsQuery = (conversation_id: string | null) =>
@@ -27,7 +28,7 @@ interface ToolItemsProps {
 }
 
 export function ToolItems({ conversation, isStored, onLocation }: ToolItemsProps) {
-  const { t } = useLocalization();
+  const t = useMessages(writingMessages);
   const { data: tools, isError, refetch } = useQuery(toolsQuery(isStored ? conversation : null));
   const choice = useToolChoices(({ byID }) => byID[conversation] ?? everythingOn);
   useEffect(() => {

@@ -14,11 +14,17 @@ export interface Chat {
   draft: DraftState;
   /** The new chat; null for an existing conversation. */
   fresh: NewChat | null;
+  /** The project on whose page it is written; undefined: it is written on its own page. */
+  project: string | undefined;
   change(fresh: NewChat): void;
 }
 
-export function useChat(conversationID: string | null, page: ConversationPage | undefined): Chat {
-  const [opened, setOpened] = useState(() => (conversationID === null ? newChat() : null));
+export function useChat(
+  conversationID: string | null,
+  page: ConversationPage | undefined,
+  project: string | undefined,
+): Chat {
+  const [opened, setOpened] = useState(() => (conversationID === null ? newChat(project) : null));
   const fresh = conversationID === null ? opened : null;
   const id = conversationID ?? opened!.id;
   const loaded = useOutbox((messages) => messages.loaded);
@@ -31,12 +37,22 @@ export function useChat(conversationID: string | null, page: ConversationPage | 
   useEffect(() => {
     if (loaded && kept !== undefined) drafts.applyServiceDraft(id, kept);
   }, [id, loaded, kept]);
-  useMoveToConversation(fresh === null ? null : id, draft);
+  useMoveToConversation(fresh === null || project !== undefined ? null : id, draft);
   const change = (next: NewChat) => {
     setOpened(storeNewChat(next));
     drafts.open(id, creationOf(next)); // before the next request that creates the conversation
   };
-  return { id, page, draft, fresh, change };
+  return { id, page, draft, fresh, project, change };
+}
+
+/** Returns whether the service has the conversation of the new chat of a project. */
+export function useStoredDraft(id: string, project: string): boolean {
+  const saved = useDrafts(({ byID }) => (byID[id]?.base?.version ?? -1) >= 0);
+  const [known] = useState(() => ({ id, stored: newChat(project).stored === true }));
+  useEffect(() => {
+    if (saved) storeNewChat({ ...newChat(project), stored: true });
+  }, [saved, project]);
+  return saved || (known.id === id && known.stored);
 }
 
 /** How long the page waits for the data of a new conversation before it shows that they are loading, in milliseconds. */

@@ -40,9 +40,11 @@ export function useResearch(chat: Chat, way: SendState, onStarted: () => void): 
     if (!(await module.startResearch(id, text.trim(), files, () => drafts.createConversation(id)))) return;
     drafts.empty(id, { text, files });
     onStarted();
-    if (chat.fresh === null) return;
-    endNewChat(id);
-    if (location.pathname === "/") void navigate({ to: "/c/$conversation", params: { conversation: id } });
+    if (chat.fresh === null && chat.project === undefined) return;
+    const { pathname } = location;
+    endNewChat(id, chat.project);
+    if (pathname === "/" || pathname === `/p/${chat.project}`)
+      void navigate({ to: "/c/$conversation", params: { conversation: id } });
   };
   return { on: choice !== undefined, sending, canSend, submit: () => void submit() };
 }

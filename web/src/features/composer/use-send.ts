@@ -60,8 +60,8 @@ export function useSend(chat: Chat, state: ComposerState, once: Profile | null, 
     });
     drafts.clearSent(chat.id, { text, files });
     onSent();
-    if (chat.fresh === null) return;
-    endNewChat(chat.id);
+    if (chat.fresh === null && chat.project === undefined) return;
+    endNewChat(chat.id, chat.project);
     void navigate({ to: "/c/$conversation", params: { conversation: chat.id } });
   };
   return { verb, verbs, length, limit, uploading, canSend, empty, submit };

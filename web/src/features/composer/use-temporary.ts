@@ -21,6 +21,7 @@ export function useTemporary(chat: Chat, sending: boolean): TemporaryChoice | nu
   const { t } = useLocalization();
   const [wanted, setWanted] = useState<boolean | null>(null);
   const { fresh, page } = chat;
+  if (chat.project !== undefined) return null; // it would be in no project
   if (fresh !== null)
     return {
       on: fresh.temporary ?? false,

@@ -3,7 +3,7 @@ import { useParams } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../../api/client";
 import { ArtifactPanel, useOpenedArtifact } from "../artifacts";
-import { Composer, newChat, PendingList } from "../composer";
+import { Composer, newChat, PendingList, UnsentText } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { isUnsent } from "../../api/provisional";
@@ -41,7 +41,12 @@ function ConversationView({ id, isNew }: { id: string; isNew: boolean }) {
   const conversation = useConversation(id, isNew);
   const [artifact, openArtifact] = useOpenedArtifact();
   const started = useRef(isNew); // here, so that nothing disappears while its data are loading
-  if (conversation.refusal !== null && conversation.refusal.status === 404) return <NotFound />;
+  if (conversation.refusal !== null && conversation.refusal.status === 404)
+    return (
+      <NotFound>
+        <UnsentText conversation={id} />
+      </NotFound>
+    );
   const beside = artifact !== undefined;
   // Always the same elements, so that the composer stays as it is when the panel opens.
   return (

@@ -8,7 +8,8 @@ import { Dialog } from "../../controls/dialog";
 import { FilePicture } from "../../controls/file-picture";
 import { SearchField, useSearchedText } from "../../controls/search-field";
 import { ShowMore } from "../../controls/show-more";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { fileMessages } from "../../messages/files";
 
 interface ChooseFilesProps {
   title: string;
@@ -18,7 +19,7 @@ interface ChooseFilesProps {
 }
 
 export function ChooseFilesDialog({ title, isAdded, add, onClose }: ChooseFilesProps) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const [typed, setTyped] = useState("");
   const [failed, setFailed] = useState(false);
   const query = useSearchedText(typed);

@@ -19,8 +19,9 @@ import { Field } from "../../controls/field";
 import { Check } from "../../controls/form-controls";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { FormError } from "../../controls/form-error";
+import { fileMessages } from "../../messages/files";
 
 interface FileDialogProps {
   file: StoredFile;
@@ -30,7 +31,7 @@ interface FileDialogProps {
 }
 
 export function RenameFileDialog({ file, onClose, returnTo }: FileDialogProps) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const [name, setName] = useState(file.filename);
   /** The version on which the new name is based. */
   const [version, setVersion] = useState(file.version);
@@ -91,7 +92,7 @@ export function RenameFileDialog({ file, onClose, returnTo }: FileDialogProps) {
 }
 
 export function DeleteFileDialog({ file, onClose, returnTo }: FileDialogProps) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const [state, setState] = useState<"" | "deleting" | "failed">("");
   const deleted = useRef(false);
   const remove = async () => {
@@ -130,7 +131,7 @@ export function DeleteFileDialog({ file, onClose, returnTo }: FileDialogProps) {
 
 /** The active projects, each with a checkbox that adds the file to it or removes the file from it. */
 export function FileProjectsDialog({ file, onClose, returnTo }: FileDialogProps) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(projectsQuery("active"));
   const [failed, setFailed] = useState(false);
   /** Whether the file is to be in a project, by project, until the list of files shows it. */

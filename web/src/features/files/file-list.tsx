@@ -12,9 +12,10 @@ import { Menu, MenuItem } from "../../controls/menu";
 import { ShowMore } from "../../controls/show-more";
 import { toast } from "../../controls/toast";
 import { viewFile } from "../../controls/viewed-file";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { byteSize } from "../../messages/byte-size";
 import { DeleteFileDialog, FileProjectsDialog, RenameFileDialog } from "./file-dialogs";
+import { fileMessages } from "../../messages/files";
 
 interface FileListProps {
   files: readonly StoredFile[];
@@ -27,7 +28,7 @@ interface FileListProps {
 }
 
 export function FileList({ files, project, ...next }: FileListProps) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const [dialog, setDialog] = useState<{ kind: "rename" | "delete" | "projects"; opened: StoredFile } | null>(null);
   const list = useRef<HTMLUListElement>(null);
   const onClose = () => setDialog(null);
@@ -127,7 +128,8 @@ function NextPage({ isFetching, isFetchNextPageError, ...next }: Omit<FileListPr
 
 /** children: the buttons at its end. inProject: whether the list is that of one project. */
 function Row({ file, inProject, children }: { file: StoredFile; inProject: boolean; children: ReactNode }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(fileMessages);
   const { filename, size, created_at, project_ids } = file;
   return (
     <li className="flex items-center gap-3 py-1.5 ps-3 pe-2 text-sm">

@@ -14,6 +14,7 @@ import { readingMessages } from "../../messages/reading";
 import { addressOf } from "../../api/message-address";
 import { readingNotes } from "./reading-notes";
 import { piecesOf } from "./text-pieces";
+import { fileMessages } from "../../messages/files";
 
 type TextRange = Schemas["TextRange"];
 
@@ -53,7 +54,8 @@ export function FileView() {
 }
 
 function View({ viewed }: { viewed: ViewedFile }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(fileMessages);
   const { data: file, error, refetch } = useQuery(fileQuery(viewed.id));
   const missing = error instanceof Refusal && error.status === 404;
   return (
@@ -136,7 +138,7 @@ function Notes({ id }: { id: string }) {
 
 /** The conversations that have the file, each with a link to its newest message that does. */
 function References({ list }: { list: Schemas["FileDetails"]["references"] }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const newest = list.filter((one, at) => list.findIndex((of) => of.conversation_id === one.conversation_id) === at);
   if (newest.length === 0) return null;
   return (
@@ -162,7 +164,7 @@ function References({ list }: { list: Schemas["FileDetails"]["references"] }) {
 }
 
 function Text({ viewed }: { viewed: ViewedFile }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const { id, cited } = viewed;
   const start = cited?.offset ?? 0;
   const { data, error, isFetchingNextPage, hasNextPage, isFetchNextPageError, fetchNextPage, refetch } =

@@ -6,15 +6,16 @@ import { Button } from "../../controls/button";
 import { QuietSelect } from "../../controls/select-list";
 import { Icon } from "../../controls/icon";
 import { SearchField, useSearchedText } from "../../controls/search-field";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { FileList } from "./file-list";
 import { PageTitle } from "../../controls/page-title";
 import { UploadButton, UploadList } from "./upload-controls";
+import { fileMessages } from "../../messages/files";
 
 const everything: Omit<FileFilter, "query"> = { kind: "all", sort: "newest" };
 
 export function LibraryPage() {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const heading = useRef<HTMLHeadingElement>(null);
   const [filter, setFilter] = useState(everything);
   const [typed, setTyped] = useState("");
@@ -62,7 +63,7 @@ export function LibraryPage() {
 }
 
 function Files({ filter, onClear }: { filter: FileFilter; onClear: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const query = useInfiniteQuery(filesQuery(filter));
   const { data, isError, refetch } = query;
   if (isError && data === undefined)

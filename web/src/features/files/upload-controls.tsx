@@ -7,8 +7,9 @@ import { Button, IconButton } from "../../controls/button";
 import { formatSeconds, useSecondsUntil } from "../../controls/countdown";
 import { Icon } from "../../controls/icon";
 import { ProgressBar } from "../../controls/progress-bar";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { byteSize } from "../../messages/byte-size";
+import { fileMessages } from "../../messages/files";
 
 interface UploadsProps {
   /** The project of which the uploads become files; null: the library. */
@@ -17,7 +18,7 @@ interface UploadsProps {
 
 /** The button that chooses files. While it is displayed, files can be dropped anywhere on the page. */
 export function UploadButton({ project, look }: UploadsProps & { look?: "primary" | "plain" }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const chooser = useRef<HTMLInputElement>(null);
   const to = { project, conversation: null };
   return (
@@ -85,7 +86,7 @@ function useDroppedFiles(receive: (files: FileList) => void): boolean {
 
 /** The uploads that have not become files: those with a destination, or all. */
 export function UploadList({ of }: { of?: Partial<Destination> }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const list = useUploads((state) => state.list);
   const shown = list.filter(
     ({ to }) => (of?.project ?? to.project) === to.project && (of?.conversation ?? to.conversation) === to.conversation,
@@ -126,7 +127,8 @@ export function UploadList({ of }: { of?: Partial<Destination> }) {
 const focusUploadButton = (): void => document.querySelector<HTMLElement>("[data-upload]")?.focus();
 
 function UploadRow({ upload }: { upload: QueuedUpload }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(fileMessages);
   const { id, name, size, state, sent, problem } = upload;
   const stopped = state === "stopped";
   const texts = {
@@ -165,7 +167,8 @@ function UploadRow({ upload }: { upload: QueuedUpload }) {
 }
 
 function Problem({ upload, problem }: { upload: QueuedUpload; problem: UploadProblem }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(fileMessages);
   const left = useSecondsUntil(problem.retryAt);
   const retry = retryOf(upload);
   return (

@@ -9,11 +9,11 @@ import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
 import { toast } from "../../controls/toast";
-import { deletingMessages } from "../../messages/deleting";
 import { useMessages } from "../../messages/localization";
+import { projectMessages } from "../../messages/projects";
 
 export function DeleteProjectDialog({ project, onClose }: { project: Project; onClose: () => void }) {
-  const t = useMessages(deletingMessages);
+  const t = useMessages(projectMessages);
   const navigate = useNavigate();
   const [confirmation, setConfirmation] = useState<Confirmation | null>(null);
   const [name, setName] = useState("");
@@ -22,7 +22,7 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
     try {
       await deleteProject(project, token);
       onClose();
-      toast(t("deleting.done", { name: project.name }));
+      toast(t("pages.projects.delete_done", { name: project.name }));
       projectChanged();
       void navigate({ to: "/p/$project", params: { project: project.project_id } });
     } catch (refusal) {
@@ -37,8 +37,8 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
   const { conversations = 0, files = 0, prompts = 0, instructions = 0 } = confirmation?.will_delete ?? {};
   return (
     <Dialog
-      title={t("deleting.title", { name: project.name })}
-      description={t("deleting.hint", { count: conversations, files, prompts, instructions })}
+      title={t("pages.projects.delete_title", { name: project.name })}
+      description={t("pages.projects.delete_hint", { count: conversations, files, prompts, instructions })}
       onClose={onClose}
     >
       <form
@@ -52,7 +52,7 @@ export function DeleteProjectDialog({ project, onClose }: { project: Project; on
           autoFocus
           dir="auto"
           autoComplete="off"
-          label={t("deleting.confirm")}
+          label={t("pages.projects.delete_confirm")}
           hint={project.name}
           value={name}
           onChange={(event) => setName(event.target.value)}

@@ -13,11 +13,12 @@ import type { Project } from "../../api/projects";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { ChooseFilesDialog, FileList, UploadButton, UploadList } from "../files";
+import { fileMessages } from "../../messages/files";
 
 export function ProjectFiles({ project }: { project: Project }) {
-  const { t } = useLocalization();
+  const t = useMessages(fileMessages);
   const id = project.project_id;
   const query = useInfiniteQuery(projectFilesQuery(id));
   const [adding, setAdding] = useState(false);

@@ -5,7 +5,8 @@ import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Field } from "../../controls/field";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { projectMessages } from "../../messages/projects";
 
 const maxName = 200;
 
@@ -66,7 +67,7 @@ export function NewProjectDialog({
   onClose: () => void;
   onCreated: (project: Project) => void;
 }) {
-  const { t } = useLocalization();
+  const t = useMessages(projectMessages);
   const create = async (name: string) => {
     const project = await createProject(name);
     projectChanged();
@@ -84,7 +85,7 @@ export function NewProjectDialog({
 }
 
 export function RenameProjectDialog({ project, onClose }: { project: Project; onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(projectMessages);
   const rename = async (name: string) => {
     await renameProject(project, name);
     projectChanged();

@@ -18,7 +18,7 @@ import { Button, IconButton } from "../../controls/button";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
 import { toast } from "../../controls/toast";
-import { useLocalization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { uniqueConversations } from "../../api/conversation-pages";
 import { ProjectPrompts } from "../prompts";
 import { RenameProjectDialog } from "./project-name-dialog";
@@ -28,9 +28,10 @@ import { ProjectComposer } from "./project-composer";
 import { ProjectFiles } from "./project-files";
 import { Instructions } from "../../controls/instructions";
 import { PageTitle } from "../../controls/page-title";
+import { projectMessages } from "../../messages/projects";
 
 export function ProjectPage() {
-  const { t } = useLocalization();
+  const t = useMessages(projectMessages);
   const id = useParams({ strict: false }).project ?? "";
   const { data: project, error, refetch } = useQuery(projectQuery(id));
   const heading = useRef<HTMLHeadingElement>(null);
@@ -93,7 +94,7 @@ async function run(change: () => Promise<unknown>, failed: string): Promise<void
 }
 
 function ProjectMenu({ project }: { project: Project }) {
-  const { t } = useLocalization();
+  const t = useMessages(projectMessages);
   const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
   const archived = project.state === "archived";
   if (project.state === "deleted") return null;
@@ -122,7 +123,8 @@ function ProjectMenu({ project }: { project: Project }) {
 }
 
 function StateNotice({ project }: { project: Project }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(projectMessages);
   const deleted = project.state === "deleted";
   return (
     <div className="flex flex-wrap items-center gap-3 rounded-lg bg-sunken px-4 py-3 text-sm">
@@ -150,7 +152,8 @@ function StateNotice({ project }: { project: Project }) {
 }
 
 function ProjectConversations({ project }: { project: Project }) {
-  const { t, intl } = useLocalization();
+  const { intl } = useLocalization();
+  const t = useMessages(projectMessages);
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     projectConversationsQuery(project.project_id),
   );
@@ -192,7 +195,7 @@ function ProjectConversations({ project }: { project: Project }) {
 }
 
 function ProjectInstructions({ project: { project_id, state } }: { project: Project }) {
-  const { t } = useLocalization();
+  const t = useMessages(projectMessages);
   const { data: stored } = useQuery(instructionsQuery(project_id));
   return (
     stored && (

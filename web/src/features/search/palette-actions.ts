@@ -6,10 +6,11 @@ import { change } from "../../api/settings-store";
 import type { IconName } from "../../controls/icon";
 import { toast } from "../../controls/toast";
 import { keysOf, requestAction } from "../../keys/keys";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { type Localization, useLocalization, useMessages } from "../../messages/localization";
 import { useBranching } from "../conversation";
 import { useSharing } from "../sharing";
 import { archive, confirmDeletion, editTitle, restore, setPinned, useSignOut } from "../sidebar";
+import { searchingMessages } from "../../messages/searching";
 
 interface Entry {
   label: string;
@@ -20,7 +21,8 @@ interface Entry {
 
 /** Returns the actions in groups. current: the open conversation; undefined: none is known. */
 export function useActions(current: Conversation | undefined): readonly { heading: string; items: readonly Entry[] }[] {
-  const { t, language } = useLocalization();
+  const { language } = useLocalization();
+  const t = useMessages(searchingMessages);
   const navigate = useNavigate();
   const signOut = useSignOut();
   return [

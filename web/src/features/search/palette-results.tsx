@@ -145,8 +145,7 @@ interface MessagesProps extends FoundProps {
 }
 
 export function Messages({ found, query, hasMore, onSelect, choose }: MessagesProps) {
-  const { t } = useLocalization();
-  const searching = useMessages(searchingMessages);
+  const t = useMessages(searchingMessages);
   const [opened, setOpened] = useState<{ query: string; conversation: string } | null>(null);
   return (
     <Group heading={t("pages.palette.messages")} show={found.length > 0}>
@@ -173,7 +172,7 @@ export function Messages({ found, query, hasMore, onSelect, choose }: MessagesPr
                   onSelect(shown.at(-1)?.message_id ?? "");
                 }}
               >
-                {hasMore ? searching("search.more_unknown") : searching("search.more", { count: others })}
+                {hasMore ? t("search.more_unknown") : t("search.more", { count: others })}
               </Item>
             )}
           </Fragment>
@@ -195,10 +194,9 @@ function AllMessages({ query, conversation, found, choose }: FoundProps & { quer
 
 /** titled: whether the title of the conversation is visible. Screen readers always get it. */
 function MessageItem({ result, titled, choose }: ResultProps & { result: Result; titled: boolean }) {
-  const { t } = useLocalization();
-  const searching = useMessages(searchingMessages);
+  const t = useMessages(searchingMessages);
   const navigate = useNavigate();
-  const author = result.role === null ? "" : `${searching(`search.by.${result.role}`)} · `;
+  const author = result.role === null ? "" : `${t(`search.by.${result.role}`)} · `;
   return (
     <Item
       value={result.message_id ?? ""}
@@ -257,7 +255,7 @@ export function Artifacts({ found, choose }: FoundProps) {
 
 /** Research tasks, which are shown in their conversations. */
 export function Tasks({ found, choose }: FoundProps) {
-  const { t } = useLocalization();
+  const t = useMessages(searchingMessages);
   const navigate = useNavigate();
   return (
     <Group heading={t("pages.palette.research")} show={found.length > 0}>
@@ -281,7 +279,7 @@ export function Tasks({ found, choose }: FoundProps) {
 }
 
 export function Files({ found, typed, choose }: FoundProps & { typed: string }) {
-  const { t } = useLocalization();
+  const t = useMessages(searchingMessages);
   return (
     <Group heading={t("pages.palette.files")} show={found.length > 0}>
       {exactFirst(found, typed, ({ title }) => title).map(({ file_id, title, snippet, passage, at }) => (

@@ -9,7 +9,7 @@ import type { Conversation, Schemas } from "../../api/client";
 import { useKnownConversation } from "../../api/known-conversation";
 import { conversationsQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
-import { useLocalization, useMessages } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { searchingMessages } from "../../messages/searching";
 import { useListedParts } from "../sidebar";
 import { useActions } from "./palette-actions";
@@ -25,7 +25,7 @@ const maxSearched = 5_000;
 const maxRecent = 5;
 
 export function Palette({ onClose }: { onClose: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(searchingMessages);
   const [typed, setTyped] = useState("");
   const [selected, setSelected] = useState("");
   // Radix returns the focus only to a trigger of its own, and the palette has none.
@@ -109,8 +109,7 @@ interface ResultsProps extends ResultProps {
 }
 
 function Results({ typed, onType, onSelect, choose }: ResultsProps) {
-  const { t } = useLocalization();
-  const searching = useMessages(searchingMessages);
+  const t = useMessages(searchingMessages);
   const matches = useMemo(() => matcher(typed), [typed]);
   const current = useKnownConversation(useParams({ strict: false }).conversation ?? null);
   const actions = useActions(current);
@@ -119,7 +118,7 @@ function Results({ typed, onType, onSelect, choose }: ResultsProps) {
     <>
       {proposed !== null && (
         <Item value="did-you-mean" icon="search" onSelect={() => onType(proposed)}>
-          <span dir="auto">{searching("search.did_you_mean", { query: proposed })}</span>
+          <span dir="auto">{t("search.did_you_mean", { query: proposed })}</span>
         </Item>
       )}
       <Projects typed={typed} matches={matches} choose={choose} />
@@ -174,7 +173,7 @@ interface ConversationsProps extends ResultProps {
 }
 
 function Conversations({ typed, found, matches, most, current, choose }: ConversationsProps) {
-  const { t } = useLocalization();
+  const t = useMessages(searchingMessages);
   const navigate = useNavigate();
   const titleOf = (one: Conversation) => one.title || t("pages.untitled");
   const parts = useListedParts(useInfiniteQuery(conversationsQuery).data?.pages);

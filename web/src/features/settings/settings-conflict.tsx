@@ -3,11 +3,11 @@ import type { Change, Preference } from "../../api/settings-merge";
 import { change, useSettingsStore } from "../../api/settings-store";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import { type Localization, useLocalization, useMessages } from "../../messages/localization";
-import { settingsMessages } from "../../messages/settings";
-import { languages, type MessageKey } from "../../messages/catalog";
+import { useLocalization, useMessages } from "../../messages/localization";
+import { settingsMessages, type SettingsMessageKey } from "../../messages/settings";
+import { languages, type MessageKey, type Translate } from "../../messages/catalog";
 
-const names: Record<Preference, MessageKey> = {
+const names: Record<Preference, MessageKey | SettingsMessageKey> = {
   language: "pages.language",
   theme: "pages.theme",
   send_key: "pages.send_key",
@@ -16,7 +16,7 @@ const names: Record<Preference, MessageKey> = {
   default_profile: "pages.profile",
 };
 
-function valueOf(name: Preference, values: Change, t: Localization["t"]): string {
+function valueOf(name: Preference, values: Change, t: Translate<SettingsMessageKey>): string {
   switch (name) {
     case "language":
       return languages[values.language ?? ""]?.name ?? values.language ?? "";

@@ -4,11 +4,11 @@ import { api, body, Refusal, type Schemas } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { toast } from "../../controls/toast";
-import type { MessageKey } from "../../messages/catalog";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { settingsMessages } from "../../messages/settings";
+import type { SigningInMessageKey } from "../../messages/signing-in";
 
-function problemOf(refusal: unknown): MessageKey {
+function problemOf(refusal: unknown): SigningInMessageKey {
   if (!(refusal instanceof Refusal)) return "pages.auth.unavailable";
   if (refusal.code === "email_taken") return "pages.auth.email_taken";
   return refusal.status === 429 ? "pages.auth.too_many" : "pages.auth.unavailable";

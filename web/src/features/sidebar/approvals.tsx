@@ -3,7 +3,8 @@ import { useNavigate } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuItem } from "../../controls/menu";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { organizingMessages } from "../../messages/organizing";
 
 interface ApprovalsProps {
   waiting: Schemas["ListApproval"];
@@ -11,7 +12,7 @@ interface ApprovalsProps {
 }
 
 export function Approvals({ waiting, onOpen }: ApprovalsProps) {
-  const { t } = useLocalization();
+  const t = useMessages(organizingMessages);
   const navigate = useNavigate();
   return (
     <Menu

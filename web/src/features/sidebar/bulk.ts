@@ -5,14 +5,14 @@ import { Refusal, type Conversation } from "../../api/client";
 import { cacheConversation, refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
-import type { MessageKey } from "../../messages/catalog";
-import type { Localization } from "../../messages/localization";
+import type { MessageKey, Translate } from "../../messages/catalog";
+import type { OrganizingMessageKey } from "../../messages/organizing";
 import { putProject } from "./moving";
 import { placed, putPlacement } from "./placement";
 import { deselect, selectAgain, setLeaving, useSelecting, type ListName } from "./selecting";
 import { countsOf, outcomeOf, type Outcome } from "./selection";
 
-type T = Localization["t"];
+type T = Translate<OrganizingMessageKey>;
 
 interface Action {
   put: (conversation: Conversation) => Promise<Conversation>;
@@ -21,7 +21,7 @@ interface Action {
   /** The list from which the action removes the conversations; null: none. */
   leaves: ListName | null;
   done: (count: number, t: T) => string;
-  partly: MessageKey;
+  partly: MessageKey | OrganizingMessageKey;
   /** The message if a single conversation was refused. */
   failed: (conversation: Conversation, reason: unknown, t: T) => string;
   undo: () => Action;

@@ -4,14 +4,16 @@ import type { Conversation } from "../../api/client";
 import { focusComposer } from "../composer";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import { useLocalization, type Localization } from "../../messages/localization";
+import { useLocalization, useMessages } from "../../messages/localization";
 import { cancelDeletions, startDeletion, sendDeletion, useDeletion } from "./deletion";
 import { deselect } from "./selecting";
+import { organizingMessages, type OrganizingMessageKey } from "../../messages/organizing";
+import type { Translate } from "../../messages/catalog";
 
 const kinds = ["messages", "branches", "follow_ups"] as const;
 
 export function DeletionDialogs() {
-  const { t } = useLocalization();
+  const t = useMessages(organizingMessages);
   const { confirming, serverConfirmations } = useDeletion();
   const navigate = useNavigate();
   const router = useRouter();
@@ -84,7 +86,7 @@ export function DeletionDialogs() {
   );
 }
 
-const titleOf = (conversations: readonly Conversation[], t: Localization["t"]): string =>
+const titleOf = (conversations: readonly Conversation[], t: Translate<OrganizingMessageKey>): string =>
   conversations.length === 1
     ? t("pages.delete.title", { title: conversations[0]!.title || t("pages.untitled") })
     : t("pages.delete.title_many", { count: conversations.length });

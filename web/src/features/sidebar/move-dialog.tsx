@@ -4,14 +4,15 @@ import { moveTargetsQuery, projectsQuery } from "../../api/projects";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { Icon } from "../../controls/icon";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { moveAll } from "./bulk";
 import { useMoving } from "./moving";
+import { organizingMessages } from "../../messages/organizing";
 
 const close = (): void => useMoving.setState({ conversations: [] });
 
 export function MoveDialog() {
-  const { t } = useLocalization();
+  const t = useMessages(organizingMessages);
   const conversations = useMoving((moving) => moving.conversations);
   const [first] = conversations;
   const one = useInfiniteQuery({

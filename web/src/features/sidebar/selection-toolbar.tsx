@@ -2,11 +2,12 @@
 import { useEffect, useState } from "react";
 import type { Conversation } from "../../api/client";
 import { IconButton } from "../../controls/button";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { archiveSelected, restoreSelected } from "./bulk";
 import { confirmDeletion } from "./deletion";
 import { useMoving } from "./moving";
 import { stopSelecting, useSelecting, type ListName } from "./selecting";
+import { organizingMessages } from "../../messages/organizing";
 
 interface SelectionToolbarProps {
   list: ListName;
@@ -15,7 +16,7 @@ interface SelectionToolbarProps {
 }
 
 export function SelectionToolbar({ list, conversations }: SelectionToolbarProps) {
-  const { t } = useLocalization();
+  const t = useMessages(organizingMessages);
   const ids = useSelecting(({ selection }) => selection.ids);
   const selected = conversations.filter((one) => ids.has(one.conversation_id));
   const none = selected.length === 0;

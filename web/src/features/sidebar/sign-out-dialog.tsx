@@ -1,11 +1,12 @@
 // The dialog that asks for confirmation before signing out with unsent messages or unsaved texts.
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { closeSignOut, isUnsent, signOut, useUnsent } from "./sign-out";
+import { organizingMessages } from "../../messages/organizing";
 
 export function SignOutDialog() {
-  const { t } = useLocalization();
+  const t = useMessages(organizingMessages);
   const unsent = useUnsent();
   if (!isUnsent(unsent)) return null;
   return (

@@ -4,11 +4,11 @@ import { Refusal } from "../../api/client";
 import { noticeSignOut } from "../../api/session-state";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
-import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { passkeyFailure } from "./passkey-button";
 import { FormError } from "../../controls/form-error";
 import { ReauthenticationDialog, useReauthentication } from "./reauthenticate";
+import { signingInMessages, type SigningInMessageKey } from "../../messages/signing-in";
 
 interface ConfirmedFormProps {
   title: string;
@@ -16,7 +16,7 @@ interface ConfirmedFormProps {
   action: string;
   look?: "primary" | "danger";
   /** Texts for the statuses that have a special meaning here. */
-  reasons?: Partial<Record<number, MessageKey>>;
+  reasons?: Partial<Record<number, SigningInMessageKey>>;
   run: () => Promise<void>;
   onClose: () => void;
   children?: ReactNode;
@@ -33,9 +33,9 @@ export function ConfirmedForm({
   onClose,
   children,
 }: ConfirmedFormProps) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<MessageKey | null>(null);
+  const [problem, setProblem] = useState<SigningInMessageKey | null>(null);
   const proof = useReauthentication();
   const submit = async (event: FormEvent) => {
     event.preventDefault();

@@ -1,13 +1,13 @@
 // Maps a refused sign-in, registration or password change to texts: for the fields that are wrong, or for the whole
 // form.
 import type { Refusal } from "../../api/problem";
-import type { MessageKey } from "../../messages/catalog";
+import type { SigningInMessageKey } from "../../messages/signing-in";
 
 export type FormField = "email" | "password" | "display_name" | "current_password" | "new_password" | "token";
 
 export interface FormErrors {
-  fields: Partial<Record<FormField, MessageKey>>;
-  form: MessageKey | null;
+  fields: Partial<Record<FormField, SigningInMessageKey>>;
+  form: SigningInMessageKey | null;
   /** When the user may try again, as a Date.now() time; 0: at once. */
   retryAt: number;
 }
@@ -17,7 +17,7 @@ export const noErrors: FormErrors = { fields: {}, form: null, retryAt: 0 };
 /** The service refuses shorter passwords; the form checks this first. */
 export const minPasswordLength = 8;
 
-const fieldMessages: Record<FormField, MessageKey> = {
+const fieldMessages: Record<FormField, SigningInMessageKey> = {
   email: "pages.auth.email_invalid",
   password: "pages.auth.password_weak",
   display_name: "pages.auth.name_invalid",
@@ -27,7 +27,7 @@ const fieldMessages: Record<FormField, MessageKey> = {
 };
 
 /** Texts for the codes of a 403 that do not concern the origin of the page. */
-const forbidden: Readonly<Partial<Record<string, MessageKey>>> = {
+const forbidden: Readonly<Partial<Record<string, SigningInMessageKey>>> = {
   registration_closed: "pages.auth.registration_closed",
   mail_not_configured: "pages.auth.mail_off",
 };

@@ -4,8 +4,9 @@ import { api, body } from "../../api/client";
 import { handleSignIn } from "../../api/session-state";
 import { Field, PasswordField } from "../../controls/field";
 import { onTouchScreen } from "../../controls/media";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { FormFooter, useForm } from "./password-form";
+import { signingInMessages } from "../../messages/signing-in";
 
 export interface EmailProps {
   email: string;
@@ -21,7 +22,7 @@ export function EmailField({
   problem,
   autoFocus = false,
 }: EmailProps & { problem: string | undefined; autoFocus?: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   return (
     <Field
       label={t("pages.email")}
@@ -43,7 +44,7 @@ export function EmailField({
 
 /** focus: the field that takes the focus when the form appears. */
 export function LoginForm({ focus, ...of }: EmailProps & { focus: "email" | "password" }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [password, setPassword] = useState("");
   const entry = useForm(async () =>
     handleSignIn(await body(api.POST("/auth/login", { body: { email: of.email.trim(), password } }))),

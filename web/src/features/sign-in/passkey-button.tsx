@@ -3,13 +3,13 @@ import { useState } from "react";
 import { Refusal } from "../../api/client";
 import { passkeysSupported } from "../../api/passkeys";
 import { Button } from "../../controls/button";
-import type { MessageKey } from "../../messages/catalog";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { formErrorsOf } from "./form-errors";
 import { FormError } from "../../controls/form-error";
+import { signingInMessages, type SigningInMessageKey } from "../../messages/signing-in";
 
 /** Returns why a passkey was not used or added. Throws other errors. */
-export function passkeyFailure(error: unknown): MessageKey {
+export function passkeyFailure(error: unknown): SigningInMessageKey {
   if (error instanceof DOMException)
     return error.name === "InvalidStateError" ? "pages.passkeys.exists" : "pages.passkeys.cancelled";
   if (!(error instanceof Refusal)) throw error;
@@ -19,9 +19,9 @@ export function passkeyFailure(error: unknown): MessageKey {
 
 /** use: asks for the passkey and continues after that. Rendered only in pages that can use passkeys. */
 export function PasskeyButton({ label, use }: { label: string; use: () => Promise<void> }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [busy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<MessageKey | null>(null);
+  const [failure, setFailure] = useState<SigningInMessageKey | null>(null);
   if (!passkeysSupported) return null;
   const press = async () => {
     if (busy) return;
@@ -54,7 +54,7 @@ export function PasskeyButton({ label, use }: { label: string; use: () => Promis
 
 /** The button to sign in with a passkey. */
 export function PasskeySignIn({ onSignIn }: { onSignIn: (session: SignedIn) => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const use = async () => onSignIn(await (await import("../../api/passkey-requests")).signInWithPasskey());
   return <PasskeyButton label={t("pages.passkeys.sign_in")} use={use} />;
 }

@@ -5,8 +5,9 @@ import { Refusal } from "../../api/problem";
 import { Button } from "../../controls/button";
 import { useSecondsUntil } from "../../controls/countdown";
 import { FormError } from "../../controls/form-error";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { formErrorsOf, noErrors, type FormField, type FormErrors } from "./form-errors";
+import { signingInMessages } from "../../messages/signing-in";
 
 export interface FormState {
   busy: boolean;
@@ -23,7 +24,7 @@ export interface FormState {
  * still have created something.
  */
 export function useForm(run: () => Promise<void>, creates = false): FormState {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [busy, setBusy] = useState(false);
   const [refused, refuse] = useState(noErrors);
   const form = useRef<HTMLFormElement>(null);
@@ -57,7 +58,7 @@ export function useForm(run: () => Promise<void>, creates = false): FormState {
  * that the service requires is over.
  */
 export function FormFooter({ entry, children, extra }: { entry: FormState; children: ReactNode; extra?: ReactNode }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const wait = useSecondsUntil(entry.refused.retryAt);
   return (
     <>

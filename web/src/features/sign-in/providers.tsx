@@ -1,5 +1,6 @@
 // Links to sign in with the OpenID providers that a meta tag of the document names.
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
+import { signingInMessages } from "../../messages/signing-in";
 
 export const providers: readonly string[] = (
   document.querySelector<HTMLMetaElement>('meta[name="turnstone-providers"]')?.content ?? ""
@@ -12,7 +13,7 @@ export const titleOf = (provider: string): string => provider.charAt(0).toUpperC
 
 /** returnTo: path of the app after the sign-in. newTab: opens a new tab, so that text typed on this page is kept. */
 export function ProviderLinks({ returnTo, newTab = false }: { returnTo: string; newTab?: boolean }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   if (providers.length === 0) return null;
   return (
     <div className="flex flex-col gap-2">

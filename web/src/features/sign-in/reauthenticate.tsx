@@ -8,10 +8,11 @@ import { queryClient, sessionQuery } from "../../api/queries";
 import { Button } from "../../controls/button";
 import { Dialog } from "../../controls/dialog";
 import { PasswordField } from "../../controls/field";
-import { useLocalization } from "../../messages/localization";
+import { useMessages } from "../../messages/localization";
 import { PasskeyButton } from "./passkey-button";
 import { ProviderLinks } from "./providers";
 import { FormFooter, useForm } from "./password-form";
+import { signingInMessages } from "../../messages/signing-in";
 
 interface PendingOperation {
   run: () => Promise<void>;
@@ -49,7 +50,7 @@ export function ReauthenticationDialog({ proof }: { proof: Reauthentication }) {
 }
 
 function PasswordForm({ waiting, end }: { waiting: PendingOperation; end: () => void }) {
-  const { t } = useLocalization();
+  const t = useMessages(signingInMessages);
   const [password, setPassword] = useState("");
   const { data: passkeys } = useQuery(passkeysQuery);
   const entry = useForm(async () => {

@@ -1,0 +1,9 @@
+// Whether this browser and this service turn speech into text.
+
+const meta = document.querySelector<HTMLMetaElement>('meta[name="turnstone-transcription"]');
+
+/** Whether the service turns recordings into text, and this browser makes some. */
+export const transcribes = meta?.content === "true" && "MediaRecorder" in window && "mediaDevices" in navigator;
+
+/** Whether speech can be turned into text. */
+export const dictates = transcribes || "SpeechRecognition" in window || "webkitSpeechRecognition" in window;
