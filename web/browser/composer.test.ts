@@ -18,6 +18,7 @@ import {
   waitForAnswerText,
   waiting,
 } from "./conversation-page";
+import { expectAccessibleOnDesktopAndPhone } from "./axe";
 import { FaultProxy } from "./fault-proxy";
 import { Account, BrowserWindow, desktop, phone, url, withBrowser } from "./harness";
 import { openInApp } from "./in-app";
@@ -585,3 +586,24 @@ async function applyPendingInput(page: Page, account: Account): Promise<void> {
   await row.waitFor({ state: "hidden" });
   await stopAnswer(page);
 }
+
+test("1 text that was written before the page learns that its conversation was deleted is not lost", async () => {
+  const account = await Account.register();
+  const id = await account.chat(`Which tide is this? ${fast(3)}`);
+  await account.request("DELETE", `/conversations/${id}`);
+  const visit = await BrowserWindow.open("/health", account);
+  const { page } = visit;
+  const requests = await intercept(page, "GET", new RegExp(`/conversations/${id}$`));
+  await page.goto(`${url}/c/${id}`);
+  await composer(page).fill("Please keep me.");
+  await expect.poll(() => requests.length).toBeGreaterThan(0);
+  for (const request of requests) await request.continue();
+  await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
+  const kept = page.getByRole("region", { name: "Your text" });
+  await kept.getByText("Please keep me.").waitFor();
+  await expectAccessibleOnDesktopAndPhone(page, "a page that does not exist, with a text");
+  await kept.getByRole("button", { name: "New conversation with this text" }).press("Enter");
+  await expect.poll(() => composer(page).inputValue()).toBe("Please keep me.");
+  await expectFocus(composer(page));
+  await visit.close();
+});

@@ -225,3 +225,48 @@ test("29 the page of a project starts conversations, which name their project", 
   expect(await field.inputValue()).toBe("");
   await visit.close();
 });
+
+test("29 the composer of a project has files, tools and profiles, and what it sends is in the project", async () => {
+  const account = await Account.register();
+  const made = await account.request("POST", "/projects", { name: "Tides" });
+  const { project_id } = (await made.json()) as { project_id: string };
+  const visit = await BrowserWindow.open(`/p/${project_id}`, account);
+  const { page } = visit;
+  const main = page.getByRole("main");
+  const field = main.getByRole("textbox", { name: "Message", exact: true });
+  await main.getByRole("button", { name: "Model profile: Auto" }).press("Enter");
+  await page.getByRole("menuitemradio", { name: /^Coding/ }).press("Enter");
+  await main.getByRole("button", { name: "Model profile: Coding" }).waitFor();
+  await main.getByRole("button", { name: "Tools" }).waitFor();
+  expect(await main.getByRole("button", { name: "Temporary chat" }).count(), "it would be in no project").toBe(0);
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    (async () => {
+      await main.getByRole("button", { name: "Add files" }).press("Enter");
+      await page.getByRole("menuitem", { name: "Upload files" }).press("Enter");
+    })(),
+  ]);
+  await chooser.setFiles({ name: "tides.txt", mimeType: "text/plain", buffer: Buffer.from("Two a day.") });
+  await main.getByRole("list", { name: "Files of the message" }).getByText("tides.txt").waitFor();
+  await field.fill("Hello");
+  await field.press("Enter");
+  await page.waitForURL("**/c/*");
+  await messages(page).nth(1).waitFor();
+  const conversation = async () => {
+    const id = page.url().split("/").at(-1)!;
+    return (await (await account.request("GET", `/conversations/${id}`)).json()) as Record<string, unknown>;
+  };
+  expect(await conversation()).toMatchObject({ project_id, profile: "coding" });
+  await messages(page).first().getByText("tides.txt").waitFor();
+  // A message that is sent before its draft is stored.
+  await page.goBack();
+  await field.waitFor();
+  expect(await field.inputValue()).toBe("");
+  const before = page.url();
+  await field.fill("At once");
+  await field.press("Enter");
+  await page.waitForURL((to) => to.pathname.startsWith("/c/") && to.href !== before);
+  await messages(page).nth(1).waitFor();
+  expect(await conversation()).toMatchObject({ project_id });
+  await visit.close();
+});
