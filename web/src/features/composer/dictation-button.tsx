@@ -35,7 +35,7 @@ export function DictationButton({ conversation, state, onChange, className = "" 
         )}
         aria-pressed={state !== null}
         aria-disabled={stopping || undefined}
-        className={state === null ? className : "bg-hover text-danger"}
+        className={state === null ? className : "bg-hover text-danger!"}
         onClick={() => stopping || onChange(state === null ? "on" : "stopping")}
       />
       {state !== null && <Dictation key={conversation} conversation={conversation} state={state} onChange={onChange} />}

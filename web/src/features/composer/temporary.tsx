@@ -20,7 +20,8 @@ export function TemporaryToggle({ on, disabled, onChange }: ToggleProps) {
       className="inline-flex h-9 min-w-0 items-center gap-1.5 rounded-md px-2.5 text-sm text-soft transition-colors hover:bg-hover hover:text-ink aria-pressed:bg-hover aria-pressed:font-medium aria-pressed:text-ink pointer-coarse:h-11"
     >
       <Icon name="clock" size={16} />
-      <span className="truncate">{t("composer.temporary")}</span>
+      {/* A phone has no room for it beside the other buttons; the notice says it. */}
+      <span className="truncate max-sm:sr-only">{t("composer.temporary")}</span>
     </button>
   );
 }
