@@ -2,17 +2,11 @@
 import { IconButton } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { useLocalization } from "../../messages/localization";
-import { dictates } from "./speech";
+import { dictates, type DictationState } from "./speech";
 
 const Dictation = deferred(() => import("./dictation").then((m) => m.Dictation), {
   onFailure: ({ onChange }) => onChange(null),
 });
-
-/**
- * on: it listens. stopping: what was said until now is still turned into text. sent: the text of the field was sent, so what is
- * recognized late is not added.
- */
-export type DictationState = "on" | "stopping" | "sent";
 
 interface DictationProps {
   conversation: string;

@@ -8,9 +8,8 @@ import { toast } from "../../controls/toast";
 import { useLocalization, useMessages } from "../../messages/localization";
 import { writingMessages, type WritingMessageKey } from "../../messages/writing";
 import { DictatedText, withSpeech } from "./dictated-text";
-import type { DictationState } from "./dictation-button";
 import { drafts } from "./page-drafts";
-import { transcribes } from "./speech";
+import { transcribes, type DictationState } from "./speech";
 
 interface DictationProps {
   conversation: string;
