@@ -212,7 +212,7 @@ func (g *specClient) checkRequest(o *operation, body any) error {
 	request := object(o.node["requestBody"])
 	_, raw := body.(client.Content)
 	switch {
-	case raw && object(request["content"])[filetype.OctetStream] == nil:
+	case raw && object(request["content"])[o.rawMedia()] == nil:
 		return fmt.Errorf("the document does not describe a raw body")
 	case raw:
 		return nil
