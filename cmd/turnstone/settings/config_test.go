@@ -491,3 +491,26 @@ func TestSearchProvidersNeedTheirSettings(t *testing.T) {
 		t.Errorf("%v: %s", err, shown.String())
 	}
 }
+
+func TestTheServerForSpeechNeedsAnAddressAndAModel(t *testing.T) {
+	const url, key, model = "TURNSTONE_TRANSCRIPTION_URL", "TURNSTONE_TRANSCRIPTION_KEY", "TURNSTONE_TRANSCRIPTION_MODEL"
+	for _, one := range []struct {
+		set   map[string]string
+		names string // in the error; "": none
+	}{
+		{map[string]string{}, ""},
+		{map[string]string{url: "http://whisper:8000/v1", model: "base"}, ""},
+		{map[string]string{url: "http://whisper:8000/v1"}, model},
+		{map[string]string{url: "whisper:8000", model: "base"}, url},
+		{map[string]string{key: "secret"}, url},
+		{map[string]string{model: "base"}, url},
+	} {
+		config, _, err := Load(with(one.set))
+		if err == nil {
+			err = config.CheckServe()
+		}
+		if err == nil != (one.names == "") || err != nil && (!strings.Contains(err.Error(), one.names) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%v: %v", one.set, err)
+		}
+	}
+}
