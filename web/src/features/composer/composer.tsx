@@ -172,7 +172,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted, projec
           onAction={act}
           onBlur={() => drafts.save(id)}
         />
-        <div className="flex items-center gap-1.5 p-2 pt-0.5">
+        <div className="flex items-center gap-1.5 p-2 pt-0.5 max-sm:gap-0">
           <AddFilesMenu conversation={id} />
           <IconButton
             icon="research"
