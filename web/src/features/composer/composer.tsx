@@ -149,7 +149,7 @@ const Inner = memo(function Inner({ conversationID, page, state, deleted, projec
             isEmpty={() => chat.fresh === null && isEmpty(drafts.state.getState().byID[id]!)}
           />
         )}
-        {mentioning === id && <Mentions key={id} conversation={id} field={field} />}
+        {mentioning === id && <Mentions key={id} conversation={id} page={project} field={field} />}
         <WritingField
           field={field}
           aria-label={t("composer.label")}

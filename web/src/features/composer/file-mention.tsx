@@ -18,9 +18,11 @@ interface FileMentionProps {
   /** The project of the conversation. */
   project: string | null;
   field: RefObject<HTMLTextAreaElement | null>;
+  /** On which side of the field there is room for the list. */
+  side: "above" | "below";
 }
 
-export function FileMention({ conversation, project, field }: FileMentionProps) {
+export function FileMention({ conversation, project, field, side }: FileMentionProps) {
   const { t } = useLocalization();
   const text = useMessages(mentioningMessages);
   const { mention, close } = useMention(field, fileAt);
@@ -35,7 +37,7 @@ export function FileMention({ conversation, project, field }: FileMentionProps) 
   return (
     <MentionList
       field={field}
-      side="above"
+      side={side}
       mention={mention}
       close={close}
       items={found.files}

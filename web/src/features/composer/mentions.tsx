@@ -6,15 +6,18 @@ import { PromptMention } from "./prompt-mention";
 
 interface MentionsProps {
   conversation: string;
+  /** The project on whose page the message is written. Its field is at the top, so the lists open below it. */
+  page: string | undefined;
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
-export function Mentions({ conversation, field }: MentionsProps) {
-  const project = queryClient.getQueryData(conversationQuery(conversation).queryKey)?.project_id ?? null;
+export function Mentions({ conversation, page, field }: MentionsProps) {
+  const project = page ?? queryClient.getQueryData(conversationQuery(conversation).queryKey)?.project_id ?? null;
+  const side = page === undefined ? "above" : "below";
   return (
     <>
-      <FileMention conversation={conversation} project={project} field={field} />
-      <PromptMention project={project} field={field} side="above" />
+      <FileMention conversation={conversation} project={project} field={field} side={side} />
+      <PromptMention project={project} field={field} side={side} />
     </>
   );
 }
