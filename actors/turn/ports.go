@@ -9,7 +9,7 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Store stores turns durably. Package persistence implements it on Postgres.
+// Store stores turns durably. Package persistence implements it on Postgres. Its methods may be called from any goroutine.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
 // any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method

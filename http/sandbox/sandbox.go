@@ -1,6 +1,6 @@
 // Package sandbox serves the sandbox origin, on which artifacts run: one static page, without cookies and without data. The web
 // app embeds it in a frame that has no origin, and sends it the content of an artifact as a message. The policy of the page
-// lets it load nothing, and the policy of the app (frame-src) lets the frame navigate to no other origin. See security.md.
+// lets it load nothing, and the policy of the app (frame-src) lets the frame navigate to no other origin. See docs/artifacts.md.
 package sandbox
 
 import (
