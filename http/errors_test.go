@@ -40,7 +40,7 @@ func TestEvery400And422NamesTheWrongFields(t *testing.T) {
 		}
 		for _, try := range malformedRequests(route.OperationAt(m.OpenAPI(), r.Method, r.Path), right) {
 			if e.raw != "" {
-				try.headers = append([]string{"Content-Type", "text/plain"}, try.headers...)
+				try.headers = append([]string{"Content-Type", e.mediaType()}, try.headers...)
 			}
 			resp := caller.do(r.Method, fill(r.Path, of)+try.query, try.body, try.headers...)
 			// An earlier request that succeeded may have changed the session.

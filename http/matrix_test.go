@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -34,7 +35,8 @@ import (
 // example is a valid request to a route.
 type example struct {
 	body        func(m *matrix, of identifiers) route.Object // with the caller's identifiers; nil: no body
-	raw         string                                       // a body that is not JSON, sent as text/plain; empty: none
+	raw         string                                       // a body that is not JSON; empty: none
+	media       string                                       // the media type of raw; empty: text/plain
 	names       []string                                     // fields of the body that contain identifiers, for example branch.message_id
 	query       string
 	success     int                         // the status; 0: 200
@@ -130,7 +132,7 @@ var examples = map[string]example{
 	"GET /account/imports/{import_id}":    {},
 	"DELETE /account/imports/{import_id}": {identifiers: func(m *matrix) identifiers { return m.openImport(m.owner) }},
 
-	"POST /transcriptions": {success: 403}, // no server is configured; see transcription_test.go
+	"POST /transcriptions": {success: 200, raw: "a recording", media: "audio/webm"},
 
 	"POST /files/uploads": {success: 201, names: []string{"project_id", "conversation_id"}, body: func(_ *matrix, of identifiers) route.Object {
 		return route.Object{
@@ -403,6 +405,9 @@ type matrix struct {
 	oldCSRF         string            // the CSRF token of rotated before that
 }
 
+// mediaType returns the media type of a body that is not JSON.
+func (e *example) mediaType() string { return cmp.Or(e.media, "text/plain") }
+
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
 	return matrixOn(t, pgtest.NewDatabase(t), func(*testConfig) {})
@@ -418,7 +423,7 @@ func matrixOn(t *testing.T, database pgtest.Database, change func(*testConfig)) 
 	}}
 	m.limits.current = m.limits.open
 	m.world = worldOn(t, database, func(c *testConfig) {
-		c.Limiter, c.MailConfigured = m.limits, true
+		c.Limiter, c.MailConfigured, c.Transcriber = m.limits, true, hearing(t)
 		change(c)
 		liveOn(t, c)
 	})
@@ -712,7 +717,7 @@ func (m *matrix) ask(c *client, r route.Route, of identifiers, headers ...string
 		content = e.body(m, of)
 	}
 	if e.raw != "" {
-		content, headers = rawBody(e.raw), append([]string{"Content-Type", "text/plain"}, headers...)
+		content, headers = rawBody(e.raw), append([]string{"Content-Type", e.mediaType()}, headers...)
 	}
 	return m.send(c, r, of, content, headers...)
 }

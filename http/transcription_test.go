@@ -15,10 +15,26 @@ import (
 // transcribing returns a world with a server that turns speech into text.
 func transcribing(t *testing.T, handle stdhttp.HandlerFunc) *world {
 	t.Helper()
+	return newWorld(t, func(c *testConfig) { c.Transcriber = transcriber(t, handle) })
+}
+
+// transcriber returns the client of a server that turns speech into text.
+func transcriber(t *testing.T, handle stdhttp.HandlerFunc) *transcription.Client {
+	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	return newWorld(t, func(c *testConfig) {
-		c.Transcriber = transcription.New(transcription.Options{URL: server.URL, Model: "whisper-1"})
+	return transcription.New(transcription.Options{URL: server.URL, Model: "whisper-1"})
+}
+
+// hearing returns a client whose server hears the same in every recording.
+func hearing(t *testing.T) *transcription.Client {
+	t.Helper()
+	return transcriber(t, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
+		if _, _, err := r.FormFile("file"); err != nil {
+			w.WriteHeader(stdhttp.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, `{"text":"Hello."}`)
 	})
 }
 

@@ -23,6 +23,7 @@ func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 		"erasure/erasure.go":               "counts files, which have a deletion of their own",
 		"search/files.go":                  "reads files, which have a deletion of their own",
 		"shares/files.go":                  "reads files, which have a deletion of their own",
+		"prompts/prompt.go":                "reads projects, which have a deletion of their own",
 		"imports/link.go":                  "reads files and projects, which have a deletion of their own",
 		"imports/part.go":                  "reads files and projects, which have a deletion of their own",
 		"conversations/attachments.go":     "reads files, which have a deletion of their own",
