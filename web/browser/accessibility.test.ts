@@ -188,7 +188,7 @@ async function pressEveryShortcut(page: Page, conversation: string, other: strin
   await page.getByRole("combobox").waitFor();
   await keyboard.press("ControlOrMeta+k");
   await page.getByRole("combobox").waitFor({ state: "hidden" });
-  expect(await focusedMessage(page), "j was switched off").toBe(1);
+  await expect.poll(() => focusedMessage(page), { message: "j was switched off" }).toBe(1);
   await keyboard.press("ControlOrMeta+k");
   await page.getByRole("combobox").fill("Thanking");
   await page.getByRole("option", { name: "Thanking" }).waitFor();

@@ -153,6 +153,14 @@ describe("dictation with the service", () => {
         tone.start();
         return Promise.resolve(to.stream);
       };
+      const { start } = MediaRecorder.prototype;
+      MediaRecorder.prototype.start = function (...args) {
+        this.addEventListener(
+          "dataavailable",
+          ({ data }) => data.size > 0 && Object.assign(window, { recorded: true }),
+        );
+        start.apply(this, args);
+      };
     });
     await page.route(url + "/", async (route) => {
       const response = await route.fetch();
@@ -185,7 +193,7 @@ describe("dictation with the service", () => {
     });
     await dictate(page).click();
     await stopDictating(page).waitFor();
-    await page.waitForFunction(() => performance.now() > 0);
+    await page.waitForFunction(() => "recorded" in window);
     await stopDictating(page).click();
     await page.getByText("Couldn't turn your speech into text.").waitFor();
     await page.getByRole("button", { name: "Try again" }).click();

@@ -51,8 +51,11 @@ describe("45 on a phone, a menu is a sheet", () => {
     const { visit, page, conversation } = await open(touch);
     await actions(page).tap();
     await menu(page).waitFor();
-    const box = (await menu(page).boundingBox())!;
-    expect([box.x, box.width, Math.round(box.y + box.height)]).toEqual([0, phone.width, phone.height]);
+    const box = async () => {
+      const { x, y, width, height } = (await menu(page).boundingBox())!;
+      return [x, width, Math.round(y + height)];
+    };
+    await expect.poll(box).toEqual([0, phone.width, phone.height]); // it is measured before it is placed
     await page.keyboard.press("Escape");
     await menu(page).waitFor({ state: "hidden" });
     await expectFocus(actions(page));

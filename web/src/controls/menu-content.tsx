@@ -59,10 +59,14 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
   const pressed = useRef(false); // the backdrop, since the menu was opened
   const close = () => setOpen(false);
   useEffect(() => void (open && (pressed.current = false)), [open]);
-  // Runs after Radix has returned the focus to the button, in case the button no longer exists.
+  // Runs after Radix has returned the focus to the button. It does not if something outside had the focus for a moment, or if the
+  // button no longer exists.
   const goBack = (event: Event) => {
     if (onClosed?.() === true) return event.preventDefault();
-    queueMicrotask(() => document.activeElement === document.body && returnTo?.()?.focus());
+    queueMicrotask(() => {
+      const to = button?.isConnected === true ? button : returnTo?.();
+      if (document.activeElement === document.body) to?.focus();
+    });
   };
   return (
     <DropdownMenu.Root open={open} onOpenChange={setOpen} modal={false}>

@@ -146,6 +146,11 @@ function record(language: string, add: (speech: string) => void, { failed, ended
     over = true;
     ended();
   };
+  /** It was stopped before anything was recorded. */
+  const nothing = () => {
+    if (!over) failed("writing.dictation.nothing");
+    end();
+  };
   const transcribe = async (recording: Blob) => {
     try {
       const text = await transcribed(recording, language);
@@ -165,7 +170,7 @@ function record(language: string, add: (speech: string) => void, { failed, ended
     const release = () => stream.getTracks().forEach((track) => track.stop());
     if (over || stopped) {
       release();
-      return end();
+      return nothing();
     }
     const mimeType = formats.find((format) => MediaRecorder.isTypeSupported(format)) ?? "";
     const pieces: Blob[] = [];
@@ -180,7 +185,7 @@ function record(language: string, add: (speech: string) => void, { failed, ended
     recorder.onstop = () => {
       release();
       if (over) return;
-      if (size === 0) end();
+      if (size === 0) nothing();
       else void transcribe(new Blob(pieces, { type: type || "audio/webm" }));
     };
     recorder.start(1_000);
