@@ -156,14 +156,21 @@ describe("steering", () => {
     await waiting(laptop.page).getByRole("button", { name: "Edit" }).press("Enter");
     const editor = waiting(laptop.page).getByRole("textbox", { name: "Edit the queued message" });
     await editor.fill("What do they drink?");
+    // The next change needs no new reading of the conversation.
+    let read = (): void => {};
+    const mayRead = new Promise<void>((resolve) => (read = resolve));
+    await laptop.page.route(new RegExp(`/conversations/${conversation}$`), async (route) => {
+      await mayRead;
+      await route.continue();
+    });
     await editor.press("Enter");
     await expectFocus(composer(laptop.page));
-    await expect.poll(() => queue(account, conversation)).toEqual(["held: What do they drink?"]);
-    await waiting(laptop.page).getByRole("button", { name: "Send now" }).press("Enter");
+    await waiting(laptop.page).getByRole("button", { name: "Send now: What do they drink?" }).press("Enter");
     await expect
       .poll(() => states(account, conversation))
       .toEqual(["user complete", "assistant cancelled", "user complete", "assistant complete"]);
     expect(textOf((await stored(account, conversation))[2]!)).toBe("What do they drink?");
+    read();
     await messages(laptop.page)
       .last()
       .getByText(/You wrote: “What do they drink\?”/)

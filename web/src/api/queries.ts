@@ -385,6 +385,15 @@ export function cacheOrder(id: string, order: readonly string[], version: number
   );
 }
 
+/** Sets a follow-up in the cached conversation, unless it has a later version of it. The next change is based on its version. */
+export function cacheFollowUp(id: string, changed: FollowUp): void {
+  const newer = (one: FollowUp) =>
+    one.follow_up_id === changed.follow_up_id && one.version < changed.version ? changed : one;
+  queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
+    page === undefined ? page : { ...page, follow_ups: page.follow_ups.map(newer) },
+  );
+}
+
 /** Returns follow-ups in an order of their identifiers. Those that it does not name follow. */
 export function inOrder(followUps: readonly FollowUp[], order: readonly string[]): FollowUp[] {
   const places = new Map(order.map((id, at) => [id, at]));

@@ -3,7 +3,7 @@ import { create } from "zustand";
 import { api, body, Refusal, type ConversationPage, type FollowUp } from "../../api/client";
 import { onMessageSettled, sendMessage } from "../../api/outbox";
 import { noticeSignOut } from "../../api/session-state";
-import { cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
+import { cacheFollowUp, cacheOrder, inOrder, refetchInAllTabs } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import type { SendMode } from "../../keys/send-modes";
 
@@ -25,12 +25,13 @@ export async function changeFollowUp(
 ): Promise<boolean> {
   const path = { conversation_id: conversation, follow_up_id: item.follow_up_id };
   try {
-    await body(
+    const changed = await body(
       api.PATCH("/conversations/{conversation_id}/follow-ups/{follow_up_id}", {
         params: { path },
         body: { state, version: item.version, ...(content === undefined ? {} : { content }) },
       }),
     );
+    if (state !== "cancelled") cacheFollowUp(conversation, changed); // a cancelled one is not listed any more
     return true;
   } catch (error) {
     noticeSignOut(error);
