@@ -26,7 +26,7 @@ func transcriber(t *testing.T, handle stdhttp.HandlerFunc) *transcription.Client
 	return transcription.New(transcription.Options{URL: server.URL, Model: "whisper-1"})
 }
 
-// hearing returns a client whose server hears the same in every recording.
+// hearing returns the client of a server that returns the same text for every recording.
 func hearing(t *testing.T) *transcription.Client {
 	t.Helper()
 	return transcriber(t, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {

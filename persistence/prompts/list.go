@@ -61,10 +61,5 @@ func (s *Store) List(ctx context.Context, account protocol.AccountID, filter *Fi
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing prompts: %w", err)
 	}
-	page, more, err := pg.CutPage(page, limit)
-	if err != nil || !more {
-		return page, nil, err
-	}
-	last := &page[len(page)-1]
-	return page, &Position{Name: last.Name, ID: last.PromptID}, nil
+	return pg.NextPage(page, limit, func(last *protocol.Prompt) Position { return Position{Name: last.Name, ID: last.PromptID} })
 }

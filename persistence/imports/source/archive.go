@@ -98,7 +98,7 @@ func readArchive(from *readerAt, size, limit int64, now time.Time, to Handler) e
 	return nil
 }
 
-// Limits of the files whose names say nothing.
+// Limits of the files whose names do not show what they are.
 const (
 	maxOthers    = 20_000    // of one archive
 	maxOtherSize = 256 << 10 // bytes that are looked at
@@ -118,7 +118,7 @@ func mayHaveConversations(base string) bool {
 	return false
 }
 
-// readOthers reads the files of an archive whose contents are of a known format, although their names say nothing. It returns the
+// readOthers reads the files of an archive whose contents are of a known format, although their names do not show it. It returns the
 // number of the others.
 func (u *unpacking) readOthers(files *assets, now time.Time, to Handler) (others int, err error) {
 	looked := 0
