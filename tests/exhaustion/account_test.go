@@ -43,6 +43,7 @@ func (a *attack) prepare() {
 		a.known[member] = a.user.Do(a.t, "POST", path, body).Text(a.t, http.StatusCreated, member)
 	}
 	create("/projects", "project_id", map[string]any{"name": "A project"})
+	create("/prompts", "prompt_id", map[string]any{"name": "tides", "text": "When do the tides fall?"})
 	a.user.Do(a.t, "PUT", "/memory-sources/location/consent", map[string]any{"granted": true}).Want(a.t, http.StatusOK, nil)
 	a.user.Do(a.t, "PUT", "/conversations/"+conversation+"/location-context", map[string]any{
 		"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "expires_at": time.Now().Add(time.Hour),

@@ -107,12 +107,13 @@ func TestTheLargestValidRequestsOfAnAccount(t *testing.T) {
 	var operations []*operation
 	a.doc, operations = readDocument(t)
 	operations = slices.DeleteFunc(operations, func(op *operation) bool { return unattacked.MatchString(op.name()) })
+	a.prepare()
+	a.knowsAll(operations)
 	a.random.Shuffle(len(operations), func(i, j int) { operations[i], operations[j] = operations[j], operations[i] })
 	if *sample > 0 {
 		operations = operations[:*sample]
 	}
 	slices.SortStableFunc(operations, func(a, b *operation) int { return cmp.Compare(a.order(), b.order()) })
-	a.prepare()
 	other := watch(t, site.Base)
 	quiet := other.median(t, 20)
 	began := time.Now()
@@ -164,6 +165,18 @@ type attack struct {
 
 	mu       sync.Mutex
 	accepted map[string]bool // by operation; guarded by mu
+}
+
+// knowsAll reports paths that name an object which prepare did not create: their operations would accept no request.
+func (a *attack) knowsAll(operations []*operation) {
+	a.t.Helper()
+	for _, op := range operations {
+		for _, p := range op.Parameters {
+			if p.In == "path" && identifier.MatchString(p.Schema.Pattern) && a.known[p.Name] == "" && a.knownOf[op.name()][p.Name] == "" && !unacceptable.MatchString(op.name()) {
+				a.t.Errorf("%s: no %s is known", op.name(), p.Name)
+			}
+		}
+	}
 }
 
 // attack finds the largest request that an operation accepts, and sends it atOnce times at the same time.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"turnstone/protocol"
 )
@@ -146,10 +147,10 @@ func (l *largest) text(name string, s *schema) any {
 		return prefix[1] + strings.TrimPrefix(protocol.NewMessageID().String(), "msg")
 	}
 	switch {
-	case s.Format == "date-time":
-		return "2026-11-27T00:00:00Z"
+	case s.Format == "date-time": // the latest times of the API are those of expiries, a year away
+		return time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 	case s.Format == "date":
-		return "2026-11-27"
+		return time.Now().UTC().Format(time.DateOnly)
 	case s.Pattern != "":
 		return "application/octet-stream"
 	}

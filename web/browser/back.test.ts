@@ -95,10 +95,12 @@ describe("Back and Forward", () => {
     const visit = await BrowserWindow.open("/library", account, { viewport: phone });
     const { page } = visit;
     await mainHeading(page).getByText("Library", { exact: true }).waitFor();
+    const drawer = page.getByRole("dialog", { name: "Conversations" });
     await page.getByRole("button", { name: "Show sidebar" }).click();
-    await page.getByRole("link", { name: "New conversation" }).click();
+    await drawer.getByRole("link", { name: "New conversation" }).click();
     await composer(page).waitFor();
     await page.getByRole("button", { name: "Show sidebar" }).click();
+    await drawer.waitFor();
     await page.waitForFunction(() => (history.state as { inFront?: number } | null)?.inFront === 1);
     await page.reload();
     await composer(page).waitFor();
