@@ -10,28 +10,6 @@ import (
 	"turnstone/protocol"
 )
 
-func TestTheCacheIsBoundedByBytesAndKeepsWhatIsRead(t *testing.T) {
-	var c pageCache
-	key := func(page int) pageKey { return pageKey{page: page} }
-	page := make([]byte, maxCached/10)
-	for n := range 100 {
-		c.add(key(n), page)
-		if c.get(key(0)) == nil {
-			t.Fatalf("the page that is read was removed after %d others", n)
-		}
-		if c.size > maxCached || len(c.pages) > 10 || c.order.Len() != len(c.pages) || c.size != len(c.pages)*len(page) {
-			t.Fatalf("%d pages, %d in order, %d bytes", len(c.pages), c.order.Len(), c.size)
-		}
-	}
-	if c.get(key(1)) != nil || c.get(key(99)) == nil {
-		t.Error("not the oldest page was removed")
-	}
-	c.add(key(200), make([]byte, maxCached/2+1))
-	if c.get(key(200)) != nil || c.get(key(99)) == nil {
-		t.Error("a page of more than half of the space is cached")
-	}
-}
-
 func TestAPageIsRenderedOnceForItsLanguage(t *testing.T) {
 	h := New(Config{})
 	shared := &protocol.SharedPage{Title: "t", Page: 1, PageCount: 1, Messages: []protocol.SharedMessage{{Role: protocol.RoleAssistant, Parts: []protocol.SharedPart{{Type: protocol.PartText, Text: strings.Repeat("*a* ", 10)}}}}}
@@ -70,7 +48,7 @@ func TestAPageThatTheContextCutIsNotCached(t *testing.T) {
 	if _, err := h.render(ctx, shown); err == nil && !shown.budget.Late() {
 		t.Error("a rendering without time is complete")
 	}
-	if h.pages.get(shown.key) != nil {
+	if _, cached := h.pages.Get(shown.key); cached {
 		t.Error("it is cached")
 	}
 }

@@ -170,7 +170,7 @@ func (h *Handlers) explain(w stdhttp.ResponseWriter, r *stdhttp.Request, err err
 // render returns the document as HTML, from the cache if possible. Only a few are rendered at the same time, so that many
 // readers do not delay other requests.
 func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) {
-	if body := h.pages.get(shown.key); body != nil {
+	if body, cached := h.pages.Get(shown.key); cached {
 		return body, nil
 	}
 	select {
@@ -179,7 +179,7 @@ func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if body := h.pages.get(shown.key); body != nil { // rendered while this request waited
+	if body, cached := h.pages.Get(shown.key); cached { // rendered while this request waited
 		return body, nil
 	}
 	shown.budget = markdown.NewBudget(ctx)
@@ -189,7 +189,7 @@ func (h *Handlers) render(ctx context.Context, shown *document) ([]byte, error) 
 		return nil, err
 	}
 	if !shown.budget.Late() { // otherwise another request can have more of the page
-		h.pages.add(shown.key, bytes.Clone(body.Bytes()))
+		h.pages.Put(shown.key, bytes.Clone(body.Bytes()), body.Len())
 	}
 	return body.Bytes(), nil
 }

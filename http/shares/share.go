@@ -27,6 +27,7 @@ import (
 	"turnstone/persistence/audit"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
+	"turnstone/protocol/recent"
 )
 
 // Store stores shares; see package persistence/shares.
@@ -61,7 +62,7 @@ type Handlers struct {
 	Config
 	opens     opens
 	slots     chan struct{} // of pages that are being rendered
-	pages     pageCache
+	pages     *recent.Cache[pageKey, []byte]
 	layout    *layout
 	downloads router.SlotCounter[string] // by address
 }
@@ -69,7 +70,7 @@ type Handlers struct {
 // New returns Handlers.
 func New(config Config) *Handlers {
 	config.Recheck = cmp.Or(config.Recheck, recheckInterval)
-	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots), layout: newLayout(config.App)}
+	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots), pages: newPageCache(), layout: newLayout(config.App)}
 }
 
 const (

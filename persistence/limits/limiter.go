@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/recent"
 	"turnstone/protocol/timelimit"
 )
 
@@ -211,28 +211,18 @@ func limiterDown(cause error) error {
 	return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "the limiter is not available", RetryAfter: pg.RetrySeconds, Err: cause}
 }
 
-// localBuckets is a bounded map of token buckets, the most recently used first.
+// localBuckets are the token buckets that were used last, by key.
 type localBuckets struct {
-	most int
-
-	// Guarded by mu.
-	mu    sync.Mutex
-	byKey map[string]*list.Element
-	order *list.List
-}
-
-type localBucket struct {
-	key     string
-	limiter *rate.Limiter
+	recent *recent.Cache[string, *rate.Limiter]
 }
 
 func newLocalBuckets(most int) *localBuckets {
-	return &localBuckets{most: most, byKey: map[string]*list.Element{}, order: list.New()}
+	return &localBuckets{recent.New[string, *rate.Limiter](most, 0)}
 }
 
 func (b *localBuckets) take(key string, limit Limit, now time.Time) Decision {
 	perSecond := rate.Limit(float64(limit.Rate) / limit.Period.Seconds())
-	limiter := b.bucket(key, perSecond, limit.Burst)
+	limiter := b.recent.GetOrPut(key, func() *rate.Limiter { return rate.NewLimiter(perSecond, limit.Burst) })
 	decision := Decision{Allowed: limiter.AllowN(now, 1), Limit: limit}
 	tokens := limiter.TokensAt(now)
 	wait := func(upTo float64) time.Duration {
@@ -243,20 +233,4 @@ func (b *localBuckets) take(key string, limit Limit, now time.Time) Decision {
 		decision.RetryAfter = wait(1)
 	}
 	return decision
-}
-
-func (b *localBuckets) bucket(key string, limit rate.Limit, burst int) *rate.Limiter {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if element, ok := b.byKey[key]; ok {
-		b.order.MoveToFront(element)
-		return element.Value.(*localBucket).limiter // the list holds nothing else
-	}
-	if b.order.Len() >= b.most {
-		oldest := b.order.Back()
-		delete(b.byKey, b.order.Remove(oldest).(*localBucket).key) // the list holds nothing else
-	}
-	fresh := &localBucket{key: key, limiter: rate.NewLimiter(limit, burst)}
-	b.byKey[key] = b.order.PushFront(fresh)
-	return fresh.limiter
 }

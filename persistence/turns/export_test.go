@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"turnstone/persistence/pg"
+	"turnstone/protocol"
+	"turnstone/protocol/recent"
 	"turnstone/protocol/turnlog"
 )
 
@@ -42,4 +44,19 @@ func (t *Store) StartTogether(ctx context.Context, starts ...Request) []Started 
 		}
 	}
 	return started
+}
+
+// ForgetHistories makes the next reader of a history read it from the database.
+func (t *Store) ForgetHistories() {
+	t.histories = recent.New[historyKey, history](maxHistories, historyIdle)
+}
+
+// KeptHistory returns a function that sets the history of a conversation that is kept to the present one.
+func (t *Store) KeptHistory(account protocol.AccountID, conversation protocol.ConversationID) (restore func()) {
+	key := historyKey{account, conversation}
+	kept, found := t.histories.Get(key)
+	if !found {
+		panic("no history is kept")
+	}
+	return func() { t.histories.Put(key, kept, 1) }
 }

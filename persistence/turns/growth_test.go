@@ -448,6 +448,7 @@ func readingTheModelContextReadsOnlyItsMessages(t *testing.T, w meteredWorld) {
 	for _, last := range []int{150, historyRows - branches + 20, historyRows} {
 		message := id(last)
 		wantPages(w.World, fmt.Sprintf("the 100 messages before %d", last), 600, func() {
+			w.Turns.ForgetHistories()
 			messages, more, err := w.Turns.History(t.Context(), w.Account, s.ConversationID, head, message, 100, 1<<20)
 			w.Must(err)
 			if len(messages) != 100 || !more || messages[0].Parts[0].Text != fmt.Sprint(last-99) || messages[99].Parts[0].Text != fmt.Sprint(last) {

@@ -14,6 +14,7 @@ import (
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/recent"
 	"turnstone/protocol/turnlog"
 )
 
@@ -34,6 +35,8 @@ type Store struct {
 	journal *journal.Journal
 	log     *zap.Logger
 	starts  pg.Batcher[*sharedStart]
+
+	histories *recent.Cache[historyKey, history]
 }
 
 // New starts a journal. Close stops it.
@@ -47,6 +50,7 @@ func New(db *pg.DB, queue *jobs.Queue, keys *idempotency.Store, conversations *c
 	t := &Store{
 		db: db, queue: queue, keys: keys, conversations: conversations,
 		journal: journal.New(db, options.Journal), log: options.Logger,
+		histories: recent.New[historyKey, history](maxHistories, historyIdle),
 	}
 	t.starts = pg.Batcher[*sharedStart]{MaxInFlight: sharedStarts, MaxGroup: maxSharedStart, MaxWait: maxStartWait, Work: t.runStartGroup}
 	return t

@@ -16,6 +16,7 @@ import (
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
+	"turnstone/protocol/recent"
 	"turnstone/providers/outbound"
 )
 
@@ -61,7 +62,7 @@ type Reader struct {
 	client    *outbound.Client
 	documents Documents
 	local     Local // nil: none
-	robots    robotsCache
+	robots    *recent.Cache[string, robotsFile] // by server
 	pages     *semaphore.Weighted
 	parsed    *semaphore.Weighted
 	wait      time.Duration // for a slot to fetch a page
@@ -69,7 +70,7 @@ type Reader struct {
 
 // NewReader returns a reader. local may be nil.
 func NewReader(client *outbound.Client, documents Documents, local Local) *Reader {
-	return &Reader{client: client, documents: documents, local: local, robots: newRobotsCache(), pages: semaphore.NewWeighted(maxPages), parsed: semaphore.NewWeighted(maxParsed), wait: maxWait}
+	return &Reader{client: client, documents: documents, local: local, robots: recent.New[string, robotsFile](maxRobotsCache, 0), pages: semaphore.NewWeighted(maxPages), parsed: semaphore.NewWeighted(maxParsed), wait: maxWait}
 }
 
 var accepted = http.Header{"Accept": {"text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"}}

@@ -136,7 +136,7 @@ func TestAPageSaysWhichWorkItIs(t *testing.T) {
 
 func TestAPageIsFetchedOnceThereIsASlotForIt(t *testing.T) {
 	s, r := newSite(t), readerWithin(t, time.Minute)
-	hurried := &Reader{client: r.client, robots: newRobotsCache(), pages: r.pages, parsed: r.parsed, wait: time.Millisecond}
+	hurried := &Reader{client: r.client, robots: r.robots, pages: r.pages, parsed: r.parsed, wait: time.Millisecond}
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	s.pages["/slow"] = func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}
@@ -382,6 +382,10 @@ func TestRobotsAreAskedForEachServerOnceAndForEachRedirect(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("robots.txt was requested %d times", asked)
 	}
+	r.robots.Put(s.URL, robotsFile{unreachable: "old", expires: time.Now()}, 1)
+	if _, code := read(t, r, s.URL+"/open"); code != "" {
+		t.Errorf("a file that has expired is used: %q", code)
+	}
 }
 
 func TestRobotsThatCannotBeReadRefuse(t *testing.T) {
@@ -420,24 +424,6 @@ func mustAllow(t *testing.T) outbound.Allowed {
 		t.Fatal(err)
 	}
 	return allowed
-}
-
-func TestTheCacheOfRobotsIsBoundedAndForgets(t *testing.T) {
-	c := newRobotsCache()
-	now := time.Now()
-	for i := range 3 * maxRobotsCache {
-		c.put(fmt.Sprintf("https://%d.example", i), robotsFile{expires: now.Add(time.Hour)})
-	}
-	if len(c.byServer) != maxRobotsCache || c.order.Len() != maxRobotsCache {
-		t.Errorf("%d servers", len(c.byServer))
-	}
-	last := fmt.Sprintf("https://%d.example", 3*maxRobotsCache-1)
-	if _, known := c.get(last, now); !known {
-		t.Error("the last one is not known")
-	}
-	if _, known := c.get(last, now.Add(2*time.Hour)); known {
-		t.Error("an old file is used")
-	}
 }
 
 // hostileTime is far more than a page takes on a busy host computer, and far less than one whose reading is not linear.

@@ -1,12 +1,10 @@
 package page
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 	"time"
 
 	"turnstone/actors/toolbox"
@@ -23,13 +21,13 @@ const (
 // mayRead returns an error if robots.txt of the server of an address refuses the address.
 func (r *Reader) mayRead(ctx context.Context, address *url.URL) error {
 	server := address.Scheme + "://" + address.Host
-	robots, known := r.robots.get(server, time.Now())
-	if !known {
+	robots, known := r.robots.Get(server)
+	if !known || time.Now().After(robots.expires) {
 		var err error
 		if robots, err = r.askRobots(ctx, server); err != nil {
 			return err
 		}
-		r.robots.put(server, robots)
+		r.robots.Put(server, robots, 1)
 	}
 	switch path := address.EscapedPath(); {
 	case robots.unreachable != "":
@@ -78,50 +76,4 @@ type robotsFile struct {
 	rules       rules
 	unreachable string // why the file could not be read, a sentence; empty: it could
 	expires     time.Time
-}
-
-// robotsCache has the files of the servers that were used last.
-type robotsCache struct {
-	mu       *sync.Mutex
-	byServer map[string]*list.Element // guarded by mu
-	order    *list.List               // guarded by mu; the last used one first
-}
-
-type robotsEntry struct {
-	server string
-	file   robotsFile
-}
-
-func newRobotsCache() robotsCache {
-	return robotsCache{mu: &sync.Mutex{}, byServer: map[string]*list.Element{}, order: list.New()}
-}
-
-func (c *robotsCache) get(server string, now time.Time) (robotsFile, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	element, found := c.byServer[server]
-	if !found {
-		return robotsFile{}, false
-	}
-	entry := element.Value.(*robotsEntry) // the list holds nothing else
-	if now.After(entry.file.expires) {
-		return robotsFile{}, false
-	}
-	c.order.MoveToFront(element)
-	return entry.file, true
-}
-
-func (c *robotsCache) put(server string, file robotsFile) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if element, found := c.byServer[server]; found {
-		element.Value = &robotsEntry{server, file}
-		c.order.MoveToFront(element)
-		return
-	}
-	if c.order.Len() >= maxRobotsCache {
-		oldest := c.order.Back()
-		delete(c.byServer, c.order.Remove(oldest).(*robotsEntry).server) // the list holds nothing else
-	}
-	c.byServer[server] = c.order.PushFront(&robotsEntry{server, file})
 }
