@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"turnstone/protocol/clock"
 )
 
 func (c *Cache[K, V]) wants(t *testing.T, want map[K]V) {
@@ -53,24 +55,24 @@ func TestWhatIsNotUsedIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New[string, int](10, time.Minute)
 		c.Put("a", 1, 1)
-		time.Sleep(40 * time.Second)
+		_ = clock.Sleep(t.Context(), 40*time.Second)
 		c.Put("b", 2, 1)
 		c.Put("c", 3, 1)
-		time.Sleep(30 * time.Second)
+		_ = clock.Sleep(t.Context(), 30*time.Second)
 		synctest.Wait()
 		c.wants(t, map[string]int{"b": 2, "c": 3})
 		c.Get("b")
-		time.Sleep(40 * time.Second)
+		_ = clock.Sleep(t.Context(), 40*time.Second)
 		synctest.Wait()
 		c.wants(t, map[string]int{"b": 2})
-		time.Sleep(time.Minute)
+		_ = clock.Sleep(t.Context(), time.Minute)
 		synctest.Wait()
 		c.wants(t, map[string]int{})
 		if c.timer != nil {
 			t.Error("a timer runs for nothing")
 		}
 		c.Put("d", 4, 1)
-		time.Sleep(time.Minute)
+		_ = clock.Sleep(t.Context(), time.Minute)
 		synctest.Wait()
 		c.wants(t, map[string]int{})
 	})

@@ -50,7 +50,10 @@ func (m *Machine) Prompt() Prompt {
 // of this turn, then those of OwnMessages. turnInput is 1 + the index of the user's message. trimmed means that older
 // messages were left out of the history.
 func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messages []llm.Message, turnInput int) {
-	for _, message := range history {
+	own := c.OwnMessages()
+	messages = make([]llm.Message, 0, len(history)+len(own))
+	for i := range history {
+		message := &history[i]
 		if trimmed && len(messages) == 0 && message.Role != protocol.RoleUser {
 			continue // an answer whose question was left out
 		}
@@ -58,7 +61,7 @@ func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messa
 			messages = append(messages, llm.Message{Role: message.Role, Text: text, Pictures: message.Pictures})
 		}
 	}
-	return append(messages, c.OwnMessages()...), len(messages)
+	return append(messages, own...), len(messages)
 }
 
 // OwnMessages returns the messages of the turn itself after the user's message: its finished steps, the inputs of the
@@ -113,7 +116,10 @@ func (c *Prompt) stepMessages(step stepResult) []llm.Message {
 
 // messageText returns the text of a stored message for the model. Reasoning and tool calls of earlier turns are left
 // out; steering inputs appear at the position where they were applied.
-func messageText(message turnlog.HistoryMessage) string {
+func messageText(message *turnlog.HistoryMessage) string {
+	if len(message.Parts) == 1 && message.Parts[0].Type == protocol.PartText && message.Status != protocol.MessageCancelled {
+		return strings.TrimSpace(message.Parts[0].Text) // of a thousand messages, most are such: nothing is copied
+	}
 	var text []byte
 	for _, part := range message.Parts {
 		switch {

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"turnstone/actors/llm"
@@ -146,18 +147,20 @@ func chatMessages(request llm.Request, systemRole bool) []chatMessage {
 		system = ""
 	}
 	for i := range request.Messages {
-		message := request.Messages[i]
+		message := &request.Messages[i]
 		switch message.Role {
 		case "assistant":
-			messages = append(messages, chatAssistant(&message))
+			messages = append(messages, chatAssistant(message))
 		case "tool":
-			result := toolResult(message)
+			result := toolResult(*message)
 			messages = append(messages, chatMessage{Role: "tool", Content: result, ToolCallID: message.ToolCallID})
 		default:
 			if system != "" {
-				message.Text, system = joinTexts(system, message.Text), ""
+				first := *message
+				first.Text, system = joinTexts(system, first.Text), ""
+				message = &first
 			}
-			content := chatContent(&message, request.PictureDetail)
+			content := chatContent(message, request.PictureDetail)
 			if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" {
 				messages[last].Content = joinContent(messages[last].Content, content)
 				continue
@@ -173,6 +176,9 @@ const maxMessageCalls = 128
 
 // splitCalls sends the calls of a message with too many as several messages, each one followed by its results.
 func splitCalls(messages []chatMessage) []chatMessage {
+	if !slices.ContainsFunc(messages, func(message chatMessage) bool { return len(message.ToolCalls) > maxMessageCalls }) {
+		return messages
+	}
 	split := make([]chatMessage, 0, len(messages))
 	for len(messages) > 0 {
 		message, rest := messages[0], messages[1:]

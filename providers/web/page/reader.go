@@ -61,7 +61,7 @@ const (
 type Reader struct {
 	client    *outbound.Client
 	documents Documents
-	local     Local // nil: none
+	local     Local                             // nil: none
 	robots    *recent.Cache[string, robotsFile] // by server
 	pages     *semaphore.Weighted
 	parsed    *semaphore.Weighted
