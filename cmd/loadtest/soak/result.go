@@ -1,15 +1,11 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,17 +56,6 @@ const (
 	fileTime = "20060102T150405Z"
 )
 
-// resources are the resources that the service's process uses.
-type resources struct {
-	RSS         int64 `json:"rss_bytes"`
-	PSS         int64 `json:"pss_bytes"`
-	Heap        int64 `json:"heap_in_use_bytes"`
-	Goroutines  int   `json:"goroutines"`
-	Descriptors int   `json:"descriptors"`
-	Postgres    int   `json:"postgres_connections"`
-	Redis       int   `json:"redis_connections"`
-}
-
 // sample holds the resources at one time, and the rates and delays since the previous sample.
 type sample struct {
 	At        float64                 `json:"at_seconds"`
@@ -107,6 +92,7 @@ type result struct {
 
 	Before   resources           `json:"before"`
 	After    resources           `json:"after"`
+	Slow     []string            `json:"slow_routes,omitempty"`
 	Faults   map[string]int      `json:"faults"`
 	Longest  map[string]float64  `json:"longest_fault_seconds"`
 	Breaches map[string]int      `json:"breaches"`
@@ -275,58 +261,6 @@ func (k *soak) addResources(s *sample) {
 	}
 }
 
-// readVitals returns the resources that the service's process uses.
-func (k *soak) readVitals(ctx context.Context) (v resources, err error) {
-	pid := k.site.Service.PID()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return v, err
-	}
-	var errs [6]error
-	v.RSS, errs[0] = site.ParseMemory(text, "Rss:")
-	v.PSS, errs[1] = site.ParseMemory(text, "Pss:")
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	v.Descriptors, errs[2] = len(entries), err
-	metrics, err := k.site.Metrics(ctx)
-	if err != nil {
-		return v, err
-	}
-	v.Goroutines, v.Heap = int(metrics["go_goroutines"]), int64(metrics["go_memstats_heap_inuse_bytes"])
-	for name, value := range metrics {
-		if strings.HasPrefix(name, "turnstone_database_connections{") {
-			v.Postgres += int(value)
-		}
-	}
-	v.Redis, errs[3] = redisClients(ctx, k.site.Redis.URL())
-	return v, errors.Join(errs[:]...)
-}
-
-// redisClients returns the number of connections to a Redis, without its own.
-func redisClients(ctx context.Context, address string) (int, error) {
-	at, err := url.Parse(address)
-	if err != nil {
-		return 0, err
-	}
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", at.Path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return 0, err
-	}
-	if _, err := conn.Write([]byte("INFO clients\r\n")); err != nil {
-		return 0, err
-	}
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		if count, found := strings.CutPrefix(lines.Text(), "connected_clients:"); found {
-			n, err := strconv.Atoi(strings.TrimSpace(count))
-			return n - 1, err
-		}
-	}
-	return 0, errors.New("redis did not report connected_clients")
-}
-
 // finish computes the totals and lists the failures.
 func (r *result) finish(k *soak) {
 	r.Took = time.Since(r.Begun)
@@ -363,7 +297,7 @@ func (r *result) finish(k *soak) {
 			}
 		}
 	}
-	r.Failed = append(r.Failed, leaks(r.Before, r.After)...)
+	r.Failed = append(append(r.Failed, leaks(r.Before, r.After)...), r.Slow...)
 }
 
 // long reports whether the run is long enough to measure growth and drift.
@@ -375,24 +309,6 @@ var judgedDrifts = []int{firstTime, appendTime}
 // drift returns the p99 of a delay in the last quarter, divided by that in the second.
 func (r *result) drift(what int) float64 {
 	return load.SpreadOf(r.parts[4].times[what]).P99 / load.SpreadOf(r.parts[2].times[what]).P99
-}
-
-// leaks lists the resources that did not return to their level before the run.
-func leaks(before, after resources) (list []string) {
-	for _, each := range []struct {
-		name          string
-		before, after int
-	}{
-		{"goroutines", before.Goroutines, after.Goroutines},
-		{"descriptors", before.Descriptors, after.Descriptors},
-		{"Postgres connections", before.Postgres, after.Postgres},
-		{"Redis connections", before.Redis, after.Redis},
-	} {
-		if each.after > each.before+restTolerance {
-			list = append(list, fmt.Sprintf("%d %s at rest, %d before", each.after, each.name, each.before))
-		}
-	}
-	return list
 }
 
 func rssOf(s *sample) float64 {
@@ -484,6 +400,7 @@ func (r *result) verdict() *figures.Table {
 	} {
 		t.Add(each.name+", after and before", fmt.Sprintf("%d, %d", each.after, each.before), fmt.Sprintf("≤ +%d", restTolerance), say(each.after <= each.before+restTolerance))
 	}
+	t.Add("processors used at rest, after and before", fmt.Sprintf("%.2f, %.2f", r.After.Processors, r.Before.Processors), fmt.Sprintf("≤ %.1f", busyAtRest), say(r.After.Processors <= busyAtRest))
 	return t
 }
 

@@ -166,7 +166,7 @@ func (k *soak) warmUp(ctx context.Context) error {
 	if err := clock.Sleep(ctx, k.command.Idle); err != nil {
 		return err
 	}
-	k.result.Before, err = k.readVitals(ctx)
+	k.result.Before, err = k.readAtRest(ctx)
 	k.Say("at rest: %+v", k.result.Before)
 	return err
 }
@@ -218,6 +218,11 @@ func (k *soak) soak(ctx context.Context) error {
 	if err := k.drain(ctx); err != nil {
 		return err
 	}
+	metrics, err := k.site.Metrics(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the durations of requests: %w", err)
+	}
+	k.result.Slow = slowRoutes(metrics)
 	return k.measureAtRest(ctx)
 }
 
@@ -338,7 +343,7 @@ func (k *soak) measureAtRest(ctx context.Context) (err error) {
 	}
 	k.result.takeSample(k, true)
 	for {
-		k.result.After, err = k.readVitals(ctx)
+		k.result.After, err = k.readAtRest(ctx)
 		if err != nil || len(leaks(k.result.Before, k.result.After)) == 0 || time.Now().After(until) {
 			return err
 		}

@@ -198,7 +198,7 @@ func TestTheVerdictListsBreachesAndIsWritten(t *testing.T) {
 	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second, Seed: 7})
 	r.started = time.Now()
 	r.Turns, r.Capacity = 60, 100
-	r.Before, r.After = resources{Goroutines: 50, Descriptors: 30}, resources{Goroutines: 61, Descriptors: 40}
+	r.Before, r.After = resources{Goroutines: 50, Descriptors: 30}, resources{Goroutines: 61, Descriptors: 40, Processors: 1.01}
 	for i, size := range []int64{100, 100, 100, 100, 106} {
 		r.parts[i].samples = []*sample{{At: r.parts[i].from.Seconds(), Vitals: &resources{RSS: size * mega}}, {}}
 	}
@@ -209,7 +209,7 @@ func TestTheVerdictListsBreachesAndIsWritten(t *testing.T) {
 	r.breach(2, gapKind, "two events")
 	r.recordFault("kill -9", time.Second)
 	r.finish(new(soak))
-	want := []string{"gaps: 2", "memory grew by 6.0 %", "the p99 of first event grew to 1.30 times", "61 goroutines at rest, 50 before"}
+	want := []string{"gaps: 2", "memory grew by 6.0 %", "the p99 of first event grew to 1.30 times", "61 goroutines at rest, 50 before", "1.01 processors are used at rest"}
 	if !slices.Equal(r.Failed, want) {
 		t.Errorf("failed: %q, want %q", r.Failed, want)
 	}
@@ -230,9 +230,22 @@ func TestTheVerdictListsBreachesAndIsWritten(t *testing.T) {
 	}
 }
 
+func TestARouteIsSlowIfMostOfItsRequestsAre(t *testing.T) {
+	metrics := map[string]float64{}
+	for route, took := range map[string][2]float64{"/quick": {10, 10}, "/mostly": {10, 5}, "/slow": {10, 4}, "/rare": {4, 0}} {
+		labels := `method="GET",route="` + route + `",status="2xx"`
+		metrics["turnstone_http_request_seconds_count{"+labels+"}"] = took[0]
+		metrics["turnstone_http_request_seconds_bucket{"+labels+`,le="1"}`] = took[1]
+	}
+	want := []string{"GET /slow: 6 of 10 requests took more than 1 s"}
+	if got := slowRoutes(metrics); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestARunWithoutBreachesPasses(t *testing.T) {
 	r := newResult(Command{For: time.Hour, FaultEvery: 30 * time.Second})
-	r.Before, r.After = resources{Goroutines: 50}, resources{Goroutines: 60}
+	r.Before, r.After = resources{Goroutines: 50}, resources{Goroutines: 60, Processors: 0.05}
 	for _, part := range r.parts {
 		part.samples = []*sample{{Vitals: &resources{RSS: 100 * mega}}}
 		for _, what := range judgedDrifts {
