@@ -19,6 +19,7 @@ type Memory struct {
 	Interrupted *protocol.TurnID                // the turn that PromoteFollowUp interrupts
 	LoadError   error                           // the result of LoadTurn for every turn; RepairTurn still succeeds
 	Stalled     int                             // queues that StartStalledQueues starts
+	Queued      int                             // follow-ups, of which the end of a completed turn starts one
 	QueueChecks int                             // calls of StartStalledQueues
 	Messages    []turnlog.HistoryMessage        // nil: a message of the user
 	// OnAppend, when set, handles a batch: it calls store to store it and done to report the result.
@@ -112,7 +113,7 @@ func (s *Memory) store(batch *turnlog.Append) error {
 }
 
 // FinishTurn implements turn.Store.
-func (s *Memory) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog.Runner) (*turnlog.Started, error) {
+func (s *Memory) FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error) {
 	if s.OnFinish != nil {
 		if err := s.OnFinish(); err != nil {
 			return nil, err
@@ -122,24 +123,40 @@ func (s *Memory) FinishTurn(_ context.Context, finish *turnlog.Finish, _ turnlog
 		return nil, err
 	}
 	s.Mu.Lock()
-	defer s.Mu.Unlock()
 	t := s.Turns[finish.TurnID]
 	t.Finishes = append(t.Finishes, finish)
-	return nil, nil // no next turn was started
+	next := s.Queued > 0 && !finish.PauseQueue
+	if next {
+		s.Queued--
+	}
+	s.Mu.Unlock()
+	if !next {
+		return nil, nil // no next turn was started
+	}
+	return s.startNext(ctx, finish.AccountID, on)
+}
+
+// startNext stores a turn of a queue.
+func (s *Memory) startNext(ctx context.Context, account protocol.AccountID, on turnlog.Runner) (*turnlog.Started, error) {
+	started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: account, Input: "next"}, on)
+	if err != nil {
+		return nil, err
+	}
+	return &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
 }
 
 // ChangeFollowUp implements turn.FollowUpStore.
-func (s *Memory) ChangeFollowUp(_ context.Context, change *turnlog.FollowUpChange, on turnlog.Runner) (*protocol.FollowUp, *turnlog.Started, error) {
+func (s *Memory) ChangeFollowUp(ctx context.Context, change *turnlog.FollowUpChange, on turnlog.Runner) (*protocol.FollowUp, *turnlog.Started, error) {
 	item := &protocol.FollowUp{FollowUpID: change.FollowUpID, State: change.State}
 	if on.Begin == nil {
 		return item, nil, nil
 	}
-	started, err := s.StartTurn(context.Background(), &turnlog.Start{AccountID: change.AccountID}, on)
+	started, err := s.startNext(ctx, change.AccountID, on)
 	if err != nil {
 		return nil, nil, err
 	}
 	item.State, item.TurnID = protocol.FollowUpStarted, &started.Spec.TurnID
-	return item, &turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1}, nil
+	return item, started, nil
 }
 
 // CreateFollowUp implements turn.FollowUpStore.
@@ -385,11 +402,11 @@ func (s *Memory) StartStalledQueues(ctx context.Context, on turnlog.Runner, limi
 	s.Stalled -= count
 	s.Mu.Unlock()
 	for range count {
-		started, err := s.StartTurn(ctx, &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "next"}, on)
+		started, err := s.startNext(ctx, protocol.NewAccountID(), on)
 		if err != nil {
 			return all, err
 		}
-		all = append(all, turnlog.Started{Spec: started.Spec, Begin: started.Begin, Epoch: 1})
+		all = append(all, *started)
 	}
 	return all, nil
 }

@@ -86,9 +86,15 @@ func New[ID comparable, C Claim[ID], W any](c Config, kind Kind[C]) *Host[ID, C,
 // Context returns a context that ends with Stop.
 func (h *Host[ID, C, W]) Context() context.Context { return h.ctx }
 
-// Go runs f in a goroutine that Stop waits for. Once the host is stopped, it does nothing and returns false.
-func (h *Host[ID, C, W]) Go(f func()) bool {
-	return h.actors.unlessStopped(func() { h.wg.Go(f) })
+// Go runs f in a goroutine that Stop waits for. Once the host is stopped, it does nothing: f is for an actor or for the
+// host, and they end as well. Use GoOr if anybody else waits for f.
+func (h *Host[ID, C, W]) Go(f func()) { h.GoOr(f, func() {}) }
+
+// GoOr is Go for work that somebody waits for: once the host is stopped, it calls stopped instead of f.
+func (h *Host[ID, C, W]) GoOr(f, stopped func()) {
+	if !h.actors.unlessStopped(func() { h.wg.Go(f) }) {
+		stopped()
+	}
 }
 
 // Shell returns the shell of an actor with a behavior, for Spawn.
@@ -178,12 +184,11 @@ func (h *Host[ID, C, W]) Room() int {
 func (h *Host[ID, C, W]) TakeOver(claim C) {
 	id, epoch := claim.Work()
 	h.actors.beginAdoption(id, epoch)
-	if !h.Go(func() {
-		defer h.actors.endAdoption(id, epoch)
+	over := func() { h.actors.endAdoption(id, epoch) }
+	h.GoOr(func() {
+		defer over()
 		h.kind.Continue(claim)
-	}) {
-		h.actors.endAdoption(id, epoch)
-	}
+	}, over)
 }
 
 // Claim takes over at most limit pieces of work that no running node owns. more reports that there may be others.

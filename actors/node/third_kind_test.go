@@ -213,7 +213,9 @@ func (e *errand) Step(replies []func(error)) shell.Step {
 	e.decided = false
 	step := shell.Step{
 		Replies: replies, Last: e.machine.state() == errandDone,
-		Store: func(done func(error)) { e.host.Go(func() { done(e.host.store.append(e.claim, e.host.node.ID)) }) },
+		Store: func(done func(error)) {
+			e.host.GoOr(func() { done(e.host.store.append(e.claim, e.host.node.ID)) }, func() { done(turnlog.ErrFenced) })
+		},
 	}
 	if !step.Last {
 		step.Perform = e.await

@@ -178,16 +178,14 @@ func (r *taskActor) runStep(step *researchlog.Step) {
 	work, cancel := context.WithCancel(r.work)
 	r.running[step.Key] = cancel
 	r.steps.Add(1)
-	if !r.host.Go(func() {
+	r.host.GoOr(func() {
 		defer r.steps.Done()
 		defer cancel()
 		result, err := r.host.config.Worker.Run(work, &r.claim.Spec, step)
 		if err == nil && work.Err() == nil {
 			post(stepDone{step.Key, result})
 		}
-	}) {
-		r.steps.Done()
-	}
+	}, r.steps.Done)
 }
 
 // dropSteps stops steps whose results will not be used.

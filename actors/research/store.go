@@ -36,11 +36,9 @@ func (h *Host) shown(batch *researchlog.Append) {
 
 // store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
 func (h *Host) store(batch *researchlog.Append, done func(error)) {
-	if !h.Go(func() {
+	h.GoOr(func() {
 		done(h.retry(h.Context(), func() error { return h.config.Store.Append(h.Context(), batch) }))
-	}) {
-		done(errGone)
-	}
+	}, func() { done(errGone) })
 }
 
 // retry calls do until the store is available.

@@ -37,9 +37,10 @@ func (s storeSlots) use(ctx context.Context, do func() error) error {
 	}
 }
 
-// finish stores the end of a turn. It retries until the end is stored, the turn is fenced, the node stops, or the store
-// has refused the end finishAttempts times. It runs in a separate goroutine, because the end is a transaction.
-func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.End, done func(error)) {
+// finish stores the end of a turn, and calls done once: with the turn of the queue that the store has started, nil if there
+// is none, or with the error. It retries until the end is stored, the turn is fenced, the node stops, or the store has
+// refused the end finishAttempts times. It runs in a separate goroutine, because the end is a transaction.
+func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.End, done func(next *turnlog.Started, err error)) {
 	spec := m.Spec()
 	f := &turnlog.Finish{
 		Append: *batch, Spec: spec, StopReason: end.Reason, Usage: end.Usage, Error: end.Err,
@@ -50,7 +51,7 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 	if end.WithoutParts {
 		f.Parts = nil
 	}
-	h.Go(func() {
+	h.GoOr(func() {
 		pause, refusals := storePause, 0
 		for {
 			var next *turnlog.Started
@@ -59,20 +60,20 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 				return failed
 			})
 			if err == nil {
-				h.finished(next)
-				done(nil)
+				h.stats.finished.Add(1)
+				done(next, nil)
 				return
 			}
 			if protocol.CodeOf(err) != protocol.CodeUnavailable {
 				refusals++ // not an outage: after finishAttempts the actor gives up, and the turn is claimed again
 			}
 			if errors.Is(err, turnlog.ErrFenced) || h.Context().Err() != nil || refusals == finishAttempts {
-				done(err)
+				done(nil, err)
 				return
 			}
 			h.log.Warn("storing the end of a turn failed, will retry", zap.Stringer("turn", spec.TurnID), zap.Error(err))
 			_ = clock.Sleep(h.Context(), pause)
 			pause = min(2*pause, maxStorePause)
 		}
-	})
+	}, func() { done(nil, errGone) })
 }

@@ -236,14 +236,6 @@ func (h *Host) spawn(m *machine.Machine, epoch int32, s *tail.Stream, first any)
 	h.waiting.wake(spec.TurnID)
 }
 
-// finished counts an end and runs the next turn from the queue, if there is one.
-func (h *Host) finished(next *turnlog.Started) {
-	h.stats.finished.Add(1)
-	if next != nil {
-		h.begin(h.Context(), *next)
-	}
-}
-
 // Follow returns a reader of a turn that starts after a sequence. The caller must have checked that the account owns
 // the turn.
 func (h *Host) Follow(account protocol.AccountID, turn protocol.TurnID, after int64) *Reader {

@@ -294,12 +294,29 @@ func (r *turnActor) Step(replies []func(error)) shell.Step {
 		s.Store = r.observed.Commit(b.OnlyText(), batch, func(done func(error)) { r.host.store.Append(batch, done) })
 		return s
 	}
+	r.endWith(&s, b, batch)
+	return s
+}
+
+// endWith makes a step the last one of its turn. The next turn of the queue, which the store starts together with the end,
+// gets its actor as an effect of the step: after readers see the end, and before the host counts this actor as ended,
+// so that a drain sees one of the two at any time. If the actor is lost meanwhile, the next turn is adopted.
+func (r *turnActor) endWith(s *shell.Step, b *machine.Batch, batch *turnlog.Append) {
+	var next *turnlog.Started // set before done
 	s.Point = failpoint.EndAfterCommitBeforeSend
 	s.Store = r.observed.Commit(false, batch, func(done func(error)) {
 		r.stream.Finishing()
-		r.host.finish(r.machine, batch, b.End, done)
+		r.host.finish(r.machine, batch, b.End, func(started *turnlog.Started, err error) {
+			next = started
+			done(err)
+		})
 	})
-	return s
+	s.Perform = func() {
+		r.perform(b.Effects)
+		if next != nil {
+			r.host.begin(r.host.Context(), *next)
+		}
+	}
 }
 
 // encode encodes the decided events. The log, every reader and every replay get these bytes.

@@ -228,9 +228,8 @@ func (s *uploadActor) perform(effects []machine.Effect) {
 		switch e {
 		case machine.StartReceiving:
 			r, spec := s.transfer, s.machine.Spec()
-			if r.started = s.host.Go(func() { r.run(s.work, s.host, spec, s.epoch, post) }); !r.started {
-				r.finishReading()
-			}
+			r.started = true
+			s.host.GoOr(func() { r.run(s.work, s.host, spec, s.epoch, post) }, r.finishReading)
 		case machine.StartScan:
 			content := *s.machine.Content()
 			s.host.Go(func() { s.host.scanStored(s.work, &content, post) })

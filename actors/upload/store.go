@@ -10,7 +10,7 @@ import (
 
 // store stores a batch in a separate goroutine, and repeats it while the store is unavailable.
 func (h *Host) store(batch *uploadlog.Append, done func(error)) {
-	started := h.Go(func() {
+	h.GoOr(func() {
 		for pause := storePause; ; pause = min(2*pause, maxPause) {
 			err := h.config.Store.AppendUpload(h.Context(), batch)
 			if protocol.CodeOf(err) != protocol.CodeUnavailable {
@@ -23,8 +23,5 @@ func (h *Host) store(batch *uploadlog.Append, done func(error)) {
 				return
 			}
 		}
-	})
-	if !started {
-		done(errGone)
-	}
+	}, func() { done(errGone) })
 }
