@@ -9,18 +9,13 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/retry"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/timelimit"
 )
 
-const (
-	// minAnswerTokens is the number of output tokens that the budget must still allow for a call to be made.
-	minAnswerTokens = 256
-
-	storePause    = 50 * time.Millisecond
-	maxStorePause = time.Second // between two tries while the store is unavailable
-)
+// minAnswerTokens is the number of output tokens that the budget must still allow for a call to be made.
+const minAnswerTokens = 256
 
 var settleTimeout = timelimit.Of(2 * time.Second)
 
@@ -79,20 +74,15 @@ func (m *Model) Stream(ctx context.Context, account protocol.AccountID, request 
 // reserve reserves tokens and retries while the store is unavailable, as the turn's log does. Every try has the same
 // reservation identifier, because the reservation may be stored although its reply was lost.
 func (m *Model) reserve(ctx context.Context, account protocol.AccountID, reservation protocol.UsageID, input, output int) (granted int, err error) {
-	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
-		granted, err = m.Budget.Reserve(ctx, account, reservation, input+min(output, minAnswerTokens), input+output)
-		switch protocol.CodeOf(err) {
-		case protocol.CodeBudgetReached:
-			return 0, &llm.Error{Code: llm.CodeBudgetReached, Err: err}
-		case protocol.CodeUnavailable:
-			m.Log.Warn("reserving tokens failed, will retry", zap.Error(err))
-			if stopped := clock.Sleep(ctx, wait); stopped != nil {
-				return 0, stopped
-			}
-		default:
-			return granted, err
-		}
+	failed := func(err error) { m.Log.Warn("reserving tokens failed, will retry", zap.Error(err)) }
+	err = retry.OnStore(ctx, retry.Unavailable, failed, func() (failed error) {
+		granted, failed = m.Budget.Reserve(ctx, account, reservation, input+min(output, minAnswerTokens), input+output)
+		return failed
+	})
+	if protocol.CodeOf(err) == protocol.CodeBudgetReached {
+		return 0, &llm.Error{Code: llm.CodeBudgetReached, Err: err}
 	}
+	return granted, err
 }
 
 // settle settles a reservation, also after the call was cancelled. A reservation that it cannot settle expires.

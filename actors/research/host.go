@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	storePause = 50 * time.Millisecond
-	maxPause   = time.Second // between two tries while the store is unavailable
 	// maxRetryPause is the longest pause before a command that was fenced is tried again.
 	maxRetryPause = 40 * time.Millisecond
 	// maxAttempts is how often a task may be adopted without progress in between: then it is what ends the processes.

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/research/machine"
+	"turnstone/actors/retry"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/researchlog"
 )
 
@@ -41,18 +41,15 @@ func (h *Host) store(batch *researchlog.Append, done func(error)) {
 	}, func() { done(errGone) })
 }
 
-// retry calls do until the store is available.
+// retry calls do until the store is available. Once ctx has ended, the error is errGone.
 func (h *Host) retry(ctx context.Context, do func() error) error {
-	for pause := storePause; ; pause = min(2*pause, maxPause) {
-		err := do()
-		if protocol.CodeOf(err) != protocol.CodeUnavailable {
-			return err
-		}
+	err := retry.OnStore(ctx, retry.Unavailable, func(err error) {
 		h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
-		if stopped := clock.Sleep(ctx, pause); stopped != nil {
-			return errGone
-		}
+	}, do)
+	if err != nil && ctx.Err() != nil {
+		return errGone
 	}
+	return err
 }
 
 func (h *Host) entered(state protocol.ResearchState) {

@@ -7,10 +7,10 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/observe"
+	"turnstone/actors/retry"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
@@ -125,22 +125,17 @@ type loadTurn func(ctx context.Context, account protocol.AccountID, turn protoco
 // load reads the turn with LoadTurn or RepairTurn, and retries while the store is unavailable.
 func (a *adoption) load(load loadTurn) (stored *turnlog.Stored, err error) {
 	h, claim := a.host, a.claim
-	for pause := storePause; ; pause = min(2*pause, maxStorePause) {
-		err = h.slots.use(h.Context(), func() (failed error) {
-			ctx, cancel := context.WithTimeout(h.Context(), loadTimeout)
-			defer cancel()
-			if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
-				stored, failed = load(ctx, claim.AccountID, claim.TurnID)
-				failed = failpoint.After(failpoint.TurnAfterClaim, failed)
-			}
-			return failed
-		})
-		if protocol.CodeOf(err) != protocol.CodeUnavailable || err == nil {
-			return stored, err
-		}
+	failed := func(err error) {
 		h.log.Warn("reading a claimed turn failed, will retry", zap.Stringer("turn", claim.TurnID), zap.Error(err))
-		if stopped := clock.Sleep(h.Context(), pause); stopped != nil {
-			return nil, stopped
-		}
 	}
+	err = h.slots.retry(h.Context(), retry.Unavailable, failed, func() (failed error) {
+		ctx, cancel := context.WithTimeout(h.Context(), loadTimeout)
+		defer cancel()
+		if failed = failpoint.Before(failpoint.TurnAfterClaim); failed == nil {
+			stored, failed = load(ctx, claim.AccountID, claim.TurnID)
+			failed = failpoint.After(failpoint.TurnAfterClaim, failed)
+		}
+		return failed
+	})
+	return stored, err
 }

@@ -7,16 +7,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/retry"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/turnlog"
 )
 
 const (
 	finishAttempts = 5 // refusals of a turn's end by the store, not counting outages, before the actor gives up
-	storePause     = 50 * time.Millisecond
-	maxStorePause  = time.Second // between two tries while the store is unavailable
 	// maxStoreSlots limits the number of turns that read from the store or end at the same time. They then use half of
 	// the database connections that requests also use. When connections to a model break, or a node fails, hundreds of
 	// turns read or end at the same moment, and a request waits only one second for a connection.
@@ -37,6 +35,11 @@ func (s storeSlots) use(ctx context.Context, do func() error) error {
 	}
 }
 
+// retry is retry.OnStore for an operation of which every try takes a slot, and none has one during a pause.
+func (s storeSlots) retry(ctx context.Context, judge func(error) retry.Verdict, failed func(error), try func() error) error {
+	return retry.OnStore(ctx, judge, failed, func() error { return s.use(ctx, try) })
+}
+
 // finish stores the end of a turn, and calls done once: with the turn of the queue that the store has started, nil if there
 // is none, or with the error. It retries until the end is stored, the turn is fenced, the node stops, or the store has
 // refused the end finishAttempts times. It runs in a separate goroutine, because the end is a transaction.
@@ -52,28 +55,30 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 		f.Parts = nil
 	}
 	h.GoOr(func() {
-		pause, refusals := storePause, 0
-		for {
-			var next *turnlog.Started
-			err := h.slots.use(h.Context(), func() (failed error) {
-				next, failed = h.store.FinishTurn(h.Context(), f, h.runner())
-				return failed
-			})
-			if err == nil {
-				h.stats.finished.Add(1)
-				done(next, nil)
-				return
+		refusals := 0
+		judge := func(err error) retry.Verdict {
+			if err == nil || errors.Is(err, turnlog.ErrFenced) || h.Context().Err() != nil {
+				return retry.Stop
 			}
 			if protocol.CodeOf(err) != protocol.CodeUnavailable {
 				refusals++ // not an outage: after finishAttempts the actor gives up, and the turn is claimed again
 			}
-			if errors.Is(err, turnlog.ErrFenced) || h.Context().Err() != nil || refusals == finishAttempts {
-				done(nil, err)
-				return
+			if refusals == finishAttempts {
+				return retry.Stop
 			}
-			h.log.Warn("storing the end of a turn failed, will retry", zap.Stringer("turn", spec.TurnID), zap.Error(err))
-			_ = clock.Sleep(h.Context(), pause)
-			pause = min(2*pause, maxStorePause)
+			return retry.Again
 		}
+		failed := func(err error) {
+			h.log.Warn("storing the end of a turn failed, will retry", zap.Stringer("turn", spec.TurnID), zap.Error(err))
+		}
+		var next *turnlog.Started
+		err := h.slots.retry(h.Context(), judge, failed, func() (failed error) {
+			next, failed = h.store.FinishTurn(h.Context(), f, h.runner())
+			return failed
+		})
+		if err == nil {
+			h.stats.finished.Add(1)
+		}
+		done(next, err)
 	}, func() { done(nil, errGone) })
 }

@@ -12,10 +12,10 @@ import (
 	"turnstone/actors/metering"
 	"turnstone/actors/observe"
 	"turnstone/actors/prompt"
+	"turnstone/actors/retry"
 	"turnstone/actors/routing"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
 )
@@ -200,20 +200,18 @@ func (c *modelCalls) buildRequestInGoroutine(ctx context.Context, p machine.Prom
 // while the text of a file was not read yet; the turn waits meanwhile.
 func (c *modelCalls) buildRequestWithRetry(ctx context.Context, p machine.Prompt, route routing.Route) (request *prompt.Request, err error) {
 	began := time.Now()
-	for wait := storePause; ; wait = min(2*wait, maxStorePause) {
-		err = c.slots.use(ctx, func() (failed error) {
-			request, failed = c.requests.Build(ctx, p, route, time.Since(began) < textWait)
-			return failed
-		})
-		switch {
-		case errors.Is(err, prompt.ErrPending):
-		case err == nil || protocol.CodeOf(err) != protocol.CodeUnavailable:
-			return request, err
-		default:
-			c.log.Warn("reading the conversation failed, will retry", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
+	judge := func(err error) retry.Verdict {
+		if errors.Is(err, prompt.ErrPending) {
+			return retry.Wait
 		}
-		if stopped := clock.Sleep(ctx, wait); stopped != nil {
-			return nil, stopped
-		}
+		return retry.Unavailable(err)
 	}
+	failed := func(err error) {
+		c.log.Warn("reading the conversation failed, will retry", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
+	}
+	err = c.slots.retry(ctx, judge, failed, func() (failed error) {
+		request, failed = c.requests.Build(ctx, p, route, time.Since(began) < textWait)
+		return failed
+	})
+	return request, err
 }

@@ -21,8 +21,6 @@ import (
 )
 
 const (
-	storePause  = 50 * time.Millisecond
-	maxPause    = time.Second      // between two tries while the store is unavailable
 	verdictWait = 10 * time.Second // then the reply to a body that was received whole is that the upload still scans
 
 	// maxReceivedScans limits the contents that are scanned while they are received. Such a scan takes as long as the client

@@ -13,9 +13,9 @@ import (
 	"turnstone/actors/metering"
 	"turnstone/actors/research"
 	"turnstone/actors/research/evidence"
+	"turnstone/actors/retry"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
 	"turnstone/protocol/researchlog"
 )
 
@@ -65,7 +65,7 @@ const (
 
 // Run implements research.Worker.
 func (w *Worker) Run(ctx context.Context, spec *researchlog.Spec, step *researchlog.Step) (*researchlog.Result, error) {
-	pause := firstPause
+	pauses := retry.Pauses{First: firstPause, Longest: maxPause}
 	var used protocol.Usage
 	for try := 1; ; try++ {
 		result, err := w.try(ctx, spec, step)
@@ -84,10 +84,9 @@ func (w *Worker) Run(ctx context.Context, spec *researchlog.Spec, step *research
 		if wait < 0 || try == tries {
 			return &researchlog.Result{Failed: detail, DailyLimit: usedUp(err), Usage: used}, nil
 		}
-		if err := clock.Sleep(ctx, max(pause, wait)); err != nil {
+		if err := pauses.Sleep(ctx, wait); err != nil {
 			return nil, err
 		}
-		pause = min(2*pause, maxPause)
 	}
 }
 
