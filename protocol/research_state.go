@@ -57,13 +57,41 @@ func NextResearchState(from ResearchState, trigger ResearchTrigger) (to Research
 // ResearchPhase is what a running research task does.
 type ResearchPhase string
 
-// The phases, in their order. A task that follows up contradictions returns from reading to searching.
+// The phases, in their order. A task with another round returns from reading to searching.
 const (
 	ResearchPlanning     ResearchPhase = "planning"
 	ResearchSearching    ResearchPhase = "searching"
 	ResearchReading      ResearchPhase = "reading"
 	ResearchSynthesizing ResearchPhase = "synthesizing"
 )
+
+// ResearchPhases lists every phase.
+var ResearchPhases = []ResearchPhase{ResearchPlanning, ResearchSearching, ResearchReading, ResearchSynthesizing}
+
+// ResearchPhaseTrigger is a cause of a transition of the phase.
+type ResearchPhaseTrigger string
+
+// The triggers of the phase.
+const (
+	ResearchPhaseSearches ResearchPhaseTrigger = "search" // a round begins
+	ResearchPhaseReads    ResearchPhaseTrigger = "read"   // all searches of the round are over
+	ResearchPhaseWrites   ResearchPhaseTrigger = "write"  // no round follows, the user wants the report, or the time is used up
+)
+
+// ResearchPhaseTransitions lists every legal transition of the phase of a running task. The state machine rejects all others.
+var ResearchPhaseTransitions = []Transition[ResearchPhase, ResearchPhaseTrigger]{
+	{ResearchPlanning, ResearchPhaseSearches, ResearchSearching},
+	{ResearchPlanning, ResearchPhaseWrites, ResearchSynthesizing},
+	{ResearchSearching, ResearchPhaseReads, ResearchReading},
+	{ResearchSearching, ResearchPhaseWrites, ResearchSynthesizing},
+	{ResearchReading, ResearchPhaseSearches, ResearchSearching},
+	{ResearchReading, ResearchPhaseWrites, ResearchSynthesizing},
+}
+
+// NextResearchPhase returns the phase that a trigger leads to; ok is false when the transition is not legal.
+func NextResearchPhase(from ResearchPhase, trigger ResearchPhaseTrigger) (to ResearchPhase, ok bool) {
+	return next(ResearchPhaseTransitions, from, trigger)
+}
 
 // ResearchStepState is the state of a question of a plan.
 type ResearchStepState string

@@ -48,6 +48,7 @@ func machines() []machine {
 		machineOf("approval", ApprovalPending, ApprovalStates, ApprovalTransitions, func(s ApprovalState) bool { return s != ApprovalPending }, nextOf(ApprovalTransitions)),
 		machineOf("file upload", UploadPending, UploadStates, UploadTransitions, UploadState.Terminal, NextUploadState),
 		machineOf("research task", ResearchQueued, ResearchStates, ResearchTransitions, ResearchState.Terminal, NextResearchState),
+		machineOf("running research task", ResearchPlanning, ResearchPhases, ResearchPhaseTransitions, func(p ResearchPhase) bool { return p == ResearchSynthesizing }, NextResearchPhase),
 		machineOf("question of a research task", ResearchStepOpen, ResearchStepStates, ResearchStepTransitions, ResearchStepState.Terminal, NextResearchStepState),
 		machineOf("source of a research task", SourceFound, ResearchSourceStates, ResearchSourceTransitions, ResearchSourceState.Terminal, NextResearchSourceState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),

@@ -19,12 +19,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-const (
-	// maxRetryPause is the longest pause before a command that was fenced is tried again.
-	maxRetryPause = 40 * time.Millisecond
-	// maxAttempts is how often a task may be adopted without progress in between: then it is what ends the processes.
-	maxAttempts = 5
-)
+// maxRetryPause is the longest pause before a command that was fenced is tried again.
+const maxRetryPause = 40 * time.Millisecond
 
 var commandWait = timelimit.Of(8 * time.Second) // for the reply to a command
 
@@ -103,11 +99,11 @@ func (o kind) Continue(claim Claimed) {
 	h.spawn(loaded, resume{})
 }
 
-// spawn starts the actor of a claimed task with its first messages. It returns nil, and starts nothing, if the host is stopped
+// spawn starts the actor of a claimed task with its first message. It returns nil, and starts nothing, if the host is stopped
 // or already has an actor of this epoch or a later one.
-func (h *Host) spawn(claim *researchlog.Claim, first ...any) *running {
+func (h *Host) spawn(claim *researchlog.Claim, first any) *running {
 	r := newTaskActor(h, claim)
-	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first...)
+	return h.Spawn(claim.TaskID, &running{Account: claim.AccountID, Epoch: claim.Epoch}, r.shell, first)
 }
 
 // Drain implements node.Host. A task runs for minutes, so its steps are not awaited: another node continues it at once.
@@ -149,12 +145,8 @@ var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.O
 // Cancel asks a task to end. The cancel is stored when it returns. The error is a conflict if the task has ended.
 func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
 	err := h.command(ctx, account, id, func(b *machine.Batch) error {
-		waited := b.State() == protocol.ResearchQueued
 		if !b.Cancel() {
 			return researchlog.ErrEnded
-		}
-		if waited { // nothing runs
-			b.Stopped()
 		}
 		return nil
 	})
@@ -224,7 +216,7 @@ func (h *Host) command(ctx context.Context, account protocol.AccountID, id proto
 }
 
 func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id protocol.TaskID, decide func(*machine.Batch) error) error {
-	message := command{decide, make(chan error, 1)}
+	message := command{decide: decide, reply: make(chan error, 1)}
 	actor := h.FindActive(account, id)
 	if actor == nil {
 		// Of several commands for one task, one at a time claims it: each claim ends the one before.
@@ -249,7 +241,7 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 }
 
 // takeOver claims a task that has no actor here, and starts one with a command. The actor of a task that waits for a slot decides on
-// this command only.
+// this command, and ends.
 func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id protocol.TaskID, message command) error {
 	claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
 	if err != nil {
@@ -259,12 +251,9 @@ func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id prot
 	if err != nil {
 		return err
 	}
-	first := []any{resume{}, message}
-	if loaded.State == protocol.ResearchQueued {
-		first = first[1:]
-	}
+	message.claimed = true
 	switch {
-	case h.spawn(loaded, first...) != nil:
+	case h.spawn(loaded, message) != nil:
 		return nil
 	case h.Draining():
 		return errGone

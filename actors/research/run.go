@@ -41,10 +41,11 @@ type taskActor struct {
 
 // Messages to a task's actor, in addition to those of every actor.
 type (
-	resume  struct{} // begin, or continue after another owner
+	resume  struct{} // this node has claimed the task to run it
 	command struct {
-		decide func(*machine.Batch) error
-		reply  chan error // buffered, so that the actor never blocks
+		decide  func(*machine.Batch) error
+		reply   chan error // buffered, so that the actor never blocks
+		claimed bool       // this node has claimed the task for the command
 	}
 	stepDone struct {
 		key    string
@@ -86,8 +87,11 @@ func (r *taskActor) Decide(message any, status shell.Status) func(error) {
 	b := r.batch
 	switch message := message.(type) {
 	case resume:
-		r.resume(b)
+		r.resume(b, true)
 	case command:
+		if message.claimed {
+			r.resume(b, false)
+		}
 		refused := message.decide(b)
 		return func(err error) {
 			if err == nil {
@@ -112,17 +116,9 @@ func (r *taskActor) Decide(message any, status shell.Status) func(error) {
 	return nil
 }
 
-// resume begins the task, or continues it.
-func (r *taskActor) resume(b *machine.Batch) {
-	switch {
-	case r.claim.Attempts > maxAttempts:
-		b.GiveUp()
-		return
-	case r.claim.State == protocol.ResearchQueued:
-		b.Begin()
-	default:
-		b.Adopt()
-	}
+// resume begins the task, or continues it. slot reports whether this node has a slot for a task that waits.
+func (r *taskActor) resume(b *machine.Batch, slot bool) {
+	b.Resume(r.claim.Attempts, slot)
 	left := time.Duration(r.claim.Budget.Seconds-r.seconds) * time.Second
 	r.shell.After(max(0, left), timeOver{})
 }
@@ -140,14 +136,14 @@ func (r *taskActor) Step(replies []func(error)) shell.Step {
 	b := r.batch
 	r.batch = nil
 	step := shell.Step{Replies: replies}
-	if b == nil || len(b.Entries) == 0 && b.State() != protocol.ResearchQueued {
+	if b == nil || len(b.Entries) == 0 && !b.Waits() {
 		return step
 	}
 	batch, err := r.host.encode(b, r.claim.Epoch)
 	if err != nil {
 		panic(err)
 	}
-	step.Point, step.Last = failpoint.ResearchAfterRow, batch.Task.State.Terminal() || batch.Task.State == protocol.ResearchQueued
+	step.Point, step.Last = failpoint.ResearchAfterRow, b.Rests()
 	step.Store = func(done func(error)) { r.host.store(batch, done) }
 	step.Show = func() { r.host.shown(batch) }
 	if len(b.Effects) > 0 {

@@ -29,7 +29,7 @@ func (b *Batch) search() {
 		return
 	}
 	b.round++
-	b.enter(protocol.ResearchSearching)
+	b.enter(protocol.ResearchPhaseSearches)
 	for _, q := range open {
 		q.round = b.round
 		b.changeQuestion(q, protocol.ResearchStepSearches)
@@ -47,7 +47,7 @@ func (b *Batch) advanceSearch() {
 		return
 	}
 	b.choose()
-	b.enter(protocol.ResearchReading)
+	b.enter(protocol.ResearchPhaseReads)
 	b.advanceReading()
 }
 

@@ -11,8 +11,12 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// parallel is the number of steps of a task that run at the same time.
-const parallel = 4
+const (
+	// parallel is the number of steps of a task that run at the same time.
+	parallel = 4
+	// maxAttempts is how often a task may be claimed without progress in between.
+	maxAttempts = 5
+)
 
 // Machine is the state of one research task.
 type Machine struct {
@@ -101,6 +105,12 @@ func (m *Machine) Spec() *researchlog.Spec { return m.spec }
 // State returns the state after the last decision.
 func (m *Machine) State() protocol.ResearchState { return m.task.State }
 
+// Waits reports whether the task waits for a slot. Such a task has no owner once a decision is stored.
+func (m *Machine) Waits() bool { return m.task.State == protocol.ResearchQueued }
+
+// Rests reports whether no owner works on the task after the last decision: it waits for a slot, or has ended.
+func (m *Machine) Rests() bool { return m.Waits() || m.task.State.Terminal() }
+
 // Seconds returns for how long the task has run, as of the last entry.
 func (m *Machine) Seconds() int64 { return m.task.Spent.Seconds }
 
@@ -182,12 +192,14 @@ func (b *Batch) end(trigger protocol.ResearchTrigger, failure *protocol.Research
 	})
 }
 
-// enter begins a phase.
-func (b *Batch) enter(phase protocol.ResearchPhase) {
-	if b.task.Phase != phase {
-		b.task.Phase = phase
-		b.emit(&protocol.ResearchPhaseChanged{Phase: phase})
+// enter begins a phase, with its event.
+func (b *Batch) enter(trigger protocol.ResearchPhaseTrigger) {
+	to, legal := protocol.NextResearchPhase(b.task.Phase, trigger)
+	if !legal {
+		panic(fmt.Sprintf("research: no transition %s from %s of the phase", trigger, b.task.Phase))
 	}
+	b.task.Phase = to
+	b.emit(&protocol.ResearchPhaseChanged{Phase: to})
 }
 
 // Start is the first trigger of a task. It has no entry.
@@ -197,30 +209,24 @@ func (b *Batch) Start() {
 	})
 }
 
-// Begin starts a task that was queued. Without tokens for a plan, a source and a report, the task fails: nothing is lost yet.
-func (b *Batch) Begin() {
+// Resume is the first trigger of every owner. It begins a task that waits, if the owner has a slot for it, and continues any
+// other one. attempts is how often the task was claimed without progress: after maxAttempts, it ends, because it is probably
+// what ends the processes. Without tokens for a plan, a source and a report, a task fails when it begins: nothing is lost yet.
+func (b *Batch) Resume(attempts int, slot bool) {
+	entry := researchlog.Entry{Kind: researchlog.EntryAdopt}
 	switch {
-	case b.task.State != protocol.ResearchQueued:
-	case b.task.Budget.Tokens < leastBudget:
-		b.enact(researchlog.Entry{Kind: researchlog.EntryFail, Detail: fmt.Sprintf(
-			"The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget)})
-	default:
-		b.enact(researchlog.Entry{Kind: researchlog.EntryBegin})
+	case b.task.State.Terminal() || b.Waits() && !slot:
+		return
+	case attempts > maxAttempts:
+		entry.Kind = researchlog.EntryGiveUp
+	case b.Waits() && b.task.Budget.Tokens < leastBudget:
+		entry.Kind = researchlog.EntryFail
+		entry.Detail = fmt.Sprintf(
+			"The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget)
+	case b.Waits():
+		entry.Kind = researchlog.EntryBegin
 	}
-}
-
-// Adopt continues a task after the node that owned it has ended.
-func (b *Batch) Adopt() {
-	if _, legal := protocol.NextResearchState(b.task.State, protocol.ResearchAdopted); legal {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryAdopt})
-	}
-}
-
-// GiveUp ends a task whose processes ended again and again.
-func (b *Batch) GiveUp() {
-	if !b.task.State.Terminal() {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryGiveUp})
-	}
+	b.enact(entry)
 }
 
 // Result reports the result of a step, and for how many seconds the task has run.
@@ -243,13 +249,17 @@ func (b *Batch) TimeOver() {
 	b.enact(entry)
 }
 
-// Cancel asks the task to end. It reports whether the task was open.
+// Cancel asks the task to end; one that waits ends at once, because nothing runs. It reports whether the task was open.
 func (b *Batch) Cancel() bool {
+	waited := b.Waits()
 	if b.task.State.Terminal() {
 		return false
 	}
 	if b.task.State != protocol.ResearchCancelling {
 		b.enact(researchlog.Entry{Kind: researchlog.EntryCancel})
+	}
+	if waited {
+		b.Stopped()
 	}
 	return true
 }

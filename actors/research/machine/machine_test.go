@@ -84,7 +84,7 @@ func TestStepsWithAResultAreNotRepeated(t *testing.T) {
 	w.run()
 	for after := 1; after < len(w.claim.Entries); after++ {
 		other := newWorld(t, spec)
-		other.step(func(b *Batch) { b.Begin() })
+		other.step(func(b *Batch) { b.Resume(1, true) })
 		for len(other.claim.Entries) < after && other.advance() {
 		}
 		if other.machine.State().Terminal() {
@@ -110,7 +110,7 @@ func TestStepsWithAResultAreNotRepeated(t *testing.T) {
 // A program of another version may build other inputs: what was stored for the former ones is not used.
 func TestAResultForAnotherInputIsNotUsed(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.advance()
 	w.claim.Entries[1].Digest = "of another input"
 	w.restart()
@@ -124,7 +124,7 @@ func TestAResultForAnotherInputIsNotUsed(t *testing.T) {
 
 func TestACancelledTaskStopsAndReturnsItsInputs(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one"})
 	w.step(func(b *Batch) { b.Cancel() })
 	if w.machine.State() != protocol.ResearchCancelled || w.outcomes() != "accepted returned" {
@@ -136,7 +136,7 @@ func TestACancelledTaskStopsAndReturnsItsInputs(t *testing.T) {
 func TestACancelledTaskThatIsGivenUpEndsCancelled(t *testing.T) {
 	w := inState(t, protocol.ResearchCancelling)
 	b := w.machine.NewBatch()
-	b.GiveUp()
+	b.Resume(maxAttempts+1, false)
 	end, is := b.Events[len(b.Events)-1].(*protocol.ResearchFinished)
 	if w.machine.State() != protocol.ResearchCancelled || !is || end.State != protocol.ResearchCancelled {
 		t.Errorf("%s, %+v", w.machine.State(), b.Events)
@@ -167,7 +167,7 @@ func (w *world) outcomes() string {
 
 func TestAnInputIsAppliedByTheNextStepAboutThePlan(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.advance() // the plan
 	first := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one", Digest: "1"})
 	again := w.steer(t, &researchlog.Steering{Kind: protocol.ResearchInput, Text: "harbours", ClientID: "one", Digest: "1"})
@@ -189,7 +189,7 @@ func TestAnInputIsAppliedByTheNextStepAboutThePlan(t *testing.T) {
 
 func TestTheUserStrikesAndAddsQuestions(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.advance()
 	w.steer(t, &researchlog.Steering{Kind: protocol.ResearchPlan, Strike: []string{"q2"}, Add: []string{"What do pilots say?"}, ClientID: "one"})
 	w.run()
@@ -200,7 +200,7 @@ func TestTheUserStrikesAndAddsQuestions(t *testing.T) {
 
 func TestAQuestionThatIsStruckAfterItWasReadIsNoMissingSection(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	for w.machine.pending(researchlog.StepJudge) == 0 {
 		w.advance()
 	}
@@ -213,7 +213,7 @@ func TestAQuestionThatIsStruckAfterItWasReadIsNoMissingSection(t *testing.T) {
 
 func TestAChangeOfThePlanIsRefusedAsAWhole(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.advance() // the plan has two questions
 	many := make([]string, protocol.MaxResearchPlan-1)
 	for i := range many {
@@ -237,7 +237,7 @@ func TestAChangeOfThePlanIsRefusedAsAWhole(t *testing.T) {
 
 func TestTheReportIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, newSpec(protocol.ResearchStandard))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	for len(w.ran) == 0 || !strings.HasPrefix(w.ran[len(w.ran)-1], "read-s3") {
 		w.advance()
 	}
@@ -293,7 +293,7 @@ func TestASourceIsReportedWhenItWasReadAndWhenItWasJudged(t *testing.T) {
 			*result = researchlog.Result{Failed: "The server refused the page."}
 		}
 	}
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	states := func(id string) (states []protocol.ResearchSourceState) {
 		for _, e := range w.events {
 			if s, is := e.(*protocol.ResearchSourceChanged); is && s.SourceID == id {
@@ -328,7 +328,7 @@ func TestAJournalWithoutSourcesAtOnceKeepsThemAtTheEndOfTheRound(t *testing.T) {
 	for after := 1; after < len(w.claim.Entries); after++ {
 		other := newWorld(t, spec)
 		other.former = true
-		other.step(func(b *Batch) { b.Begin() })
+		other.step(func(b *Batch) { b.Resume(1, true) })
 		for len(other.claim.Entries) < after && other.advance() {
 		}
 		if other.machine.State().Terminal() {
@@ -383,7 +383,7 @@ func TestABudgetEndsTheWorkTruthfully(t *testing.T) {
 func TestTheTimeOfATaskEnds(t *testing.T) {
 	for after := range 30 {
 		w := newWorld(t, newSpec(protocol.ResearchStandard))
-		w.step(func(b *Batch) { b.Begin() })
+		w.step(func(b *Batch) { b.Resume(1, true) })
 		for range after {
 			w.advance()
 		}
@@ -505,7 +505,7 @@ func TestASourceIsCountedOnceHoweverOftenItIsFound(t *testing.T) {
 			all[c.URL] = true
 		}
 	}
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	for w.machine.task.Phase != protocol.ResearchReading {
 		w.advance()
 	}
@@ -579,7 +579,7 @@ func TestAJournalOfFormerRulesGivesTheSameState(t *testing.T) {
 	small := newSpec(protocol.ResearchQuick)
 	small.Budget.Tokens = 5000
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	w.advance()
 	planned := w.claim.Entries[1]
 	begin, over := researchlog.Entry{Kind: researchlog.EntryBegin}, researchlog.Entry{Kind: researchlog.EntryTimeOver, Seconds: 300}

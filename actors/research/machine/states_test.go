@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -17,7 +18,7 @@ func inState(t *testing.T, state protocol.ResearchState) *world {
 	t.Helper()
 	w := newWorld(t, newSpec(protocol.ResearchQuick))
 	if state != protocol.ResearchQueued {
-		w.step(func(b *Batch) { b.Begin() })
+		w.step(func(b *Batch) { b.Resume(1, true) })
 	}
 	switch state {
 	case protocol.ResearchCompleted:
@@ -28,7 +29,7 @@ func inState(t *testing.T, state protocol.ResearchState) *world {
 	case protocol.ResearchCancelled:
 		w.step(func(b *Batch) { b.Cancel() })
 	case protocol.ResearchFailed:
-		w.step(func(b *Batch) { b.GiveUp() })
+		w.step(func(b *Batch) { b.Resume(maxAttempts+1, true) })
 	}
 	if w.machine.State() != state || w.claim.State != state {
 		t.Fatalf("the task is %s, and %s in the store, want %s", w.machine.State(), w.claim.State, state)
@@ -86,14 +87,15 @@ func steer(command researchlog.Steering) func(*Batch) error {
 //
 // The columns: queued | running: it waits for the plan, its report is written | cancelling | completed | failed | cancelled.
 var triggers = []trigger{
-	{"Begin", quiet(func(b *Batch) { b.Begin() }), "running|.,.|.|.|.|."},
-	{"Begin with few tokens", quiet(func(b *Batch) { b.task.Budget.Tokens = leastBudget - 1; b.Begin() }), "failed|.,.|.|.|.|."},
-	{"Adopt", quiet(func(b *Batch) { b.Adopt() }), ".|=,=|=|.|.|."},
-	{"GiveUp", quiet(func(b *Batch) { b.GiveUp() }), "failed|failed,failed|cancelled|.|.|."},
+	{"Resume with a slot", quiet(func(b *Batch) { b.Resume(maxAttempts, true) }), "running|=,=|=|.|.|."},
+	{"Resume with few tokens", quiet(func(b *Batch) { b.task.Budget.Tokens = leastBudget - 1; b.Resume(1, true) }), "failed|=,=|=|.|.|."},
+	{"Resume for a command", quiet(func(b *Batch) { b.Resume(maxAttempts, false) }), ".|=,=|=|.|.|."},
+	{"Resume too often", quiet(func(b *Batch) { b.Resume(maxAttempts+1, true) }), "failed|failed,failed|cancelled|.|.|."},
+	{"Resume too often for a command", quiet(func(b *Batch) { b.Resume(maxAttempts+1, false) }), ".|failed,failed|cancelled|.|.|."},
 	{"Result", quiet(func(b *Batch) { b.Result("plan", planOf(b), 1) }), ".|=,.|.|.|.|."},
 	{"Result of an unknown step", quiet(func(b *Batch) { b.Result("unknown", &researchlog.Result{}, 1) }), ".|.,.|.|.|.|."},
 	{"TimeOver", quiet(func(b *Batch) { b.TimeOver() }), ".|failed,=|.|.|.|."},
-	{"Cancel", quiet(func(b *Batch) { b.Cancel() }), "cancelling|cancelling,cancelling|.|.|.|."},
+	{"Cancel", quiet(func(b *Batch) { b.Cancel() }), "cancelling cancelled|cancelling,cancelling|.|.|.|."},
 	{"Stopped", quiet(func(b *Batch) { b.Stopped() }), ".|.,.|cancelled|.|.|."},
 	{"Complete", quiet(func(b *Batch) { b.Complete(protocol.NewMessageID()) }), ".|.,completed|.|.|.|."},
 	{"Reject", quiet(func(b *Batch) { b.Reject("why") }), ".|.,failed|.|.|.|."},
@@ -167,6 +169,70 @@ func fired(t *testing.T, b *Batch, fire func(*Batch) error) (cell string) {
 	return strings.Join(path, " ")
 }
 
+func TestOnlyATaskThatWaitsOrHasEndedRests(t *testing.T) {
+	for _, state := range protocol.ResearchStates {
+		m := inState(t, state).machine
+		if waits, rests := state == protocol.ResearchQueued, state == protocol.ResearchQueued || state.Terminal(); m.Waits() != waits || m.Rests() != rests {
+			t.Errorf("%s: waits %v, rests %v", state, m.Waits(), m.Rests())
+		}
+	}
+}
+
+// phases is what triggers do with the phase of a running task: the phases that follow one another, or "." for none.
+//
+// The columns: planning | searching, its last step | reading, its last step, that of the last round | synthesizing.
+var phases = []struct {
+	name  string
+	fire  func(w *world, b *Batch)
+	cells string
+}{
+	{"the result of a step", func(w *world, b *Batch) {
+		result := resultOf(w.running[0])
+		secondRound(w.running[0], result)
+		b.Result(w.running[0].Key, result, 1)
+	}, "searching|.,reading|.,searching,synthesizing|."},
+	{"Steer to write now", func(_ *world, b *Batch) { _ = steer(researchlog.Steering{Kind: protocol.ResearchWriteNow})(b) }, ".|synthesizing,synthesizing|synthesizing,synthesizing,synthesizing|."},
+	{"TimeOver", func(_ *world, b *Batch) { b.TimeOver() }, ".|synthesizing,synthesizing|synthesizing,synthesizing,synthesizing|."},
+	{"Resume", func(_ *world, b *Batch) { b.Resume(1, true) }, ".|.,.|.,.,.|."},
+	{"Resume too often", func(_ *world, b *Batch) { b.Resume(maxAttempts+1, true) }, ".|.,.|.,.,.|."},
+	{"Cancel", func(_ *world, b *Batch) { b.Cancel() }, ".|.,.|.,.,.|."},
+}
+
+func TestEveryTriggerInEveryPhase(t *testing.T) {
+	// in returns a task in a phase of a round. With a kind of step, only one step is left, of this kind.
+	in := func(phase protocol.ResearchPhase, round int, last researchlog.StepKind) *world {
+		w := newWorld(t, newSpec(protocol.ResearchStandard))
+		w.holds = true
+		w.change = secondRound
+		w.step(func(b *Batch) { b.Resume(1, true) })
+		for w.machine.task.Phase != phase || w.machine.round != round || last != "" && (len(w.running) > 1 || w.running[0].Kind != last) {
+			if !w.advance() {
+				t.Fatalf("no task in %s, round %d, with a last step %q", phase, round, last)
+			}
+		}
+		return w
+	}
+	columns := []*world{
+		in(protocol.ResearchPlanning, 0, ""), in(protocol.ResearchSearching, 1, ""), in(protocol.ResearchSearching, 1, researchlog.StepSearch),
+		in(protocol.ResearchReading, 1, ""), in(protocol.ResearchReading, 1, researchlog.StepGaps), in(protocol.ResearchReading, 2, researchlog.StepRead),
+		in(protocol.ResearchSynthesizing, 2, ""),
+	}
+	for _, row := range phases {
+		for column, want := range strings.FieldsFunc(row.cells, func(r rune) bool { return r == ',' || r == '|' }) {
+			w := columns[column]
+			b := Restore(w.claim).NewBatch()
+			row.fire(w, b)
+			got := strings.Join(follow(t, maps.Clone(w.states), b.Events)[ofPhase], " ")
+			if got == "" {
+				got = "."
+			}
+			if got != want {
+				t.Errorf("%s in %s (column %d): got %q, want %q", row.name, w.machine.task.Phase, column+1, got, want)
+			}
+		}
+	}
+}
+
 func TestTheTableHasEveryStateAndEveryTrigger(t *testing.T) {
 	if want := []protocol.ResearchState{protocol.ResearchQueued, protocol.ResearchRunning, protocol.ResearchCancelling}; !slices.Equal(protocol.ResearchStates[:3], want) {
 		t.Errorf("the columns begin with %v, the states with %v", want, protocol.ResearchStates)
@@ -183,8 +249,11 @@ func TestTheTableHasEveryStateAndEveryTrigger(t *testing.T) {
 	}
 }
 
-// follow checks that each state of a question and of a source follows from the one before it, as the tables of protocol say. It
-// changes states, by identifier, and returns the paths of those that have changed.
+// ofPhase is the identifier under which follow keeps the phase of the task.
+const ofPhase = "phase"
+
+// follow checks that each state of a question and of a source, and the phase, follows from the one before it, as the tables of protocol
+// say. It changes states, by identifier, and returns the paths of those that have changed.
 func follow(t *testing.T, states map[string]string, events []protocol.Payload) map[string][]string {
 	t.Helper()
 	paths := map[string][]string{}
@@ -203,6 +272,9 @@ func follow(t *testing.T, states map[string]string, events []protocol.Payload) m
 					change(q.StepID, string(q.State), q.State == protocol.ResearchStepOpen)
 				}
 			}
+		case *protocol.ResearchPhaseChanged:
+			from := cmp.Or(protocol.ResearchPhase(states[ofPhase]), protocol.ResearchPlanning)
+			change(ofPhase, string(e.Phase), leads(protocol.ResearchPhaseTransitions, from, e.Phase))
 		case *protocol.ResearchStepChanged:
 			change(e.StepID, string(e.State), leads(protocol.ResearchStepTransitions, protocol.ResearchStepState(states[e.StepID]), e.State))
 		case *protocol.ResearchSourceChanged:
@@ -219,10 +291,16 @@ func leads[S, T ~string](table []protocol.Transition[S, T], from, to S) bool {
 	return slices.ContainsFunc(table, func(tr protocol.Transition[S, T]) bool { return tr.From == from && tr.To == to })
 }
 
-func TestATransitionOfAQuestionOrASourceThatTheTableDoesNotHaveIsADefect(t *testing.T) {
+func TestATransitionOfAPartThatTheTableDoesNotHaveIsADefect(t *testing.T) {
 	everyTransition(t, protocol.ResearchStepStates, protocol.ResearchStepTransitions, func(from protocol.ResearchStepState, trigger protocol.ResearchStepTrigger) protocol.ResearchStepState {
 		q := question{ResearchStep: protocol.ResearchStep{State: from}}
 		return q.next(trigger)
+	})
+	everyTransition(t, protocol.ResearchPhases, protocol.ResearchPhaseTransitions, func(from protocol.ResearchPhase, trigger protocol.ResearchPhaseTrigger) protocol.ResearchPhase {
+		m := New(&researchlog.Spec{})
+		m.task.Phase = from
+		m.NewBatch().enter(trigger)
+		return m.task.Phase
 	})
 	everyTransition(t, protocol.ResearchSourceStates, protocol.ResearchSourceTransitions, func(from protocol.ResearchSourceState, trigger protocol.ResearchSourceTrigger) protocol.ResearchSourceState {
 		s := source{state: from}
@@ -268,6 +346,20 @@ func writing(t *testing.T) *world {
 	return w
 }
 
+// secondRound changes results so that the first round asks a question, whose search finds other sources.
+func secondRound(step *researchlog.Step, result *researchlog.Result) {
+	const question = "What do pilots say?"
+	switch {
+	case step.Kind == researchlog.StepGaps:
+		result.Questions = []string{question}
+	case step.Kind == researchlog.StepSearch && step.About[0] == question:
+		for i := range result.Candidates {
+			result.Candidates[i].Title = fmt.Sprintf("Station %d", 20+i)
+			result.Candidates[i].URL = fmt.Sprintf("https://www.tides.example/pilots/%d", i)
+		}
+	}
+}
+
 // reading returns a task that reads the sources of a second round. It has a source in each state.
 func reading(t *testing.T) *world {
 	w := newWorld(t, newSpec(protocol.ResearchStandard))
@@ -277,16 +369,11 @@ func reading(t *testing.T) *world {
 			*result = researchlog.Result{Failed: "The server refused the page."}
 		case step.Key == "judge-s3":
 			result.Quotes = nil
-		case step.Kind == researchlog.StepGaps:
-			result.Questions = []string{"What do pilots say?"}
-		case step.Kind == researchlog.StepSearch && step.About[0] == "What do pilots say?":
-			for i := range result.Candidates {
-				result.Candidates[i].Title = fmt.Sprintf("Station %d", 20+i)
-				result.Candidates[i].URL = fmt.Sprintf("https://www.tides.example/pilots/%d", i)
-			}
+		default:
+			secondRound(step, result)
 		}
 	}
-	w.step(func(b *Batch) { b.Begin() })
+	w.step(func(b *Batch) { b.Resume(1, true) })
 	inEachState := func() bool {
 		for _, state := range protocol.ResearchSourceStates {
 			if sourceIn(w, state) == "" {
@@ -332,10 +419,10 @@ var partTriggers = []struct {
 		b.Result("read-"+id, &researchlog.Result{Failed: "The server refused the page."}, 1)
 		return nil
 	}, "", "reading failed|failed|.|.|.|.|."},
-	{"Adopt", func(b *Batch, _ string) error { b.Adopt(); return nil }, ".|.|.|.|.", ".|.|.|.|.|.|."},
+	{"Resume", func(b *Batch, _ string) error { b.Resume(1, false); return nil }, ".|.|.|.|.", ".|.|.|.|.|.|."},
 	{"Cancel", func(b *Batch, _ string) error { b.Cancel(); return nil }, ".|.|.|.|.", ".|.|.|.|.|.|."},
 	{"Stopped after a cancel", func(b *Batch, _ string) error { b.Cancel(); b.Stopped(); return nil }, "skipped|skipped|.|.|.", "unused|unused|unused|.|.|.|."},
-	{"GiveUp", func(b *Batch, _ string) error { b.GiveUp(); return nil }, "skipped|skipped|.|.|.", "unused|unused|unused|.|.|.|."},
+	{"Resume too often", func(b *Batch, _ string) error { b.Resume(maxAttempts+1, false); return nil }, "skipped|skipped|.|.|.", "unused|unused|unused|.|.|.|."},
 	{"TimeOver", func(b *Batch, _ string) error { b.TimeOver(); return nil }, "skipped|skipped|.|.|.", "unused|unused|merged|.|.|.|."},
 	{"Steer to write now", func(b *Batch, _ string) error { return steer(researchlog.Steering{Kind: protocol.ResearchWriteNow})(b) }, "skipped|skipped|!|.|!", "unused|unused|merged|.|.|.|."},
 }

@@ -69,7 +69,7 @@ func (b *Batch) beginWriting() {
 	b.keepQuotes()
 	b.leaveUnread()
 	b.conflicts = b.contradictions()
-	b.enter(protocol.ResearchSynthesizing)
+	b.enter(protocol.ResearchPhaseWrites)
 	var write []*question
 	for _, q := range b.questions {
 		quotes := b.quotesOf(q)

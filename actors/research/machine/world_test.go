@@ -128,7 +128,7 @@ func (w *world) advance() bool {
 func (w *world) run() *protocol.ResearchTask {
 	w.t.Helper()
 	if w.machine.State() == protocol.ResearchQueued {
-		w.step(func(b *Batch) { b.Begin() })
+		w.step(func(b *Batch) { b.Resume(1, true) })
 	}
 	for n := 0; w.advance(); n++ {
 		if n > 1000 {
@@ -146,13 +146,14 @@ func (w *world) restart() {
 	w.t.Helper()
 	w.machine, w.running = Restore(w.claim), nil
 	clear(w.states) // a result that is not used leads back
+	w.states[ofPhase] = string(w.machine.task.Phase)
 	for _, q := range w.machine.questions {
 		w.states[q.StepID] = string(q.State)
 	}
 	for _, s := range w.machine.sources {
 		w.states[s.SourceID] = string(s.state)
 	}
-	w.step(func(b *Batch) { b.Adopt() })
+	w.step(func(b *Batch) { b.Resume(1, false) })
 }
 
 // pageText is the text of page n. Pages n and n+7 are the same work.
