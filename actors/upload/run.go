@@ -113,13 +113,9 @@ func (s *uploadActor) Decide(message any, status shell.Status) func(error) {
 			message.reply <- err
 		}
 	case adopt:
-		if s.machine.State() == protocol.UploadPending { // it was claimed because its lifetime is over
-			b.Expire()
-		} else {
-			b.Adopt()
-		}
+		b.Adopt()
 	case release:
-		s.release()
+		b.Release()
 	case progressed:
 		b.Progress(message.bytes)
 	case interrupted:
@@ -162,16 +158,6 @@ func (s *uploadActor) decidePublication(b *machine.Batch, result published) {
 	}
 	s.log.Warn("clean content was not published", zap.Error(result.err))
 	b.PublishFailed(protocol.CodeOf(result.err))
-}
-
-// release ends the work of a node that drains. A transfer is interrupted, and the upload waits for its content again;
-// a scan is repeated by the next owner.
-func (s *uploadActor) release() {
-	if s.machine.State() == protocol.UploadReceiving && s.transfer != nil { // otherwise the transfer was that of a lost owner
-		s.transfer.interrupt(machine.Restarted())
-		return
-	}
-	s.shell.Post()(shell.Release{})
 }
 
 // Refuse implements shell.Behavior.
@@ -242,6 +228,10 @@ func (s *uploadActor) perform(effects []machine.Effect) {
 			s.shell.After(retryPause, publishAgain{})
 		case machine.StopWork:
 			s.stopWork()
+		case machine.Interrupt:
+			s.transfer.interrupt(machine.Restarted())
+		case machine.Leave:
+			post(shell.Release{})
 		}
 	}
 }

@@ -81,6 +81,10 @@ const (
 	RetryPublish
 	// StopWork ends the transfer, the scan and the publication.
 	StopWork
+	// Interrupt ends the transfer, because the node drains. Interrupted follows, with the failure of Restarted.
+	Interrupt
+	// Leave ends the actor at a persisted boundary. The next owner adopts the upload.
+	Leave
 )
 
 func (b *Batch) emit(event protocol.Payload) {
@@ -255,9 +259,14 @@ func Restarted() *protocol.UploadFailure {
 	}
 }
 
-// Adopt continues an upload after the node that owned it has ended.
+// Adopt continues an upload after the node that owned it has ended. One that waits for content was claimed because its lifetime is
+// over, and expires.
 func (b *Batch) Adopt() {
 	switch b.state {
+	case protocol.UploadPending:
+		b.move(protocol.UploadExpires, &protocol.UploadFailure{
+			Code: protocol.UploadTimeOver, Detail: "The upload was not finished in time. Send the file again in a new upload.",
+		})
 	case protocol.UploadReceiving:
 		b.received = 0
 		b.move(protocol.UploadAdopted, Restarted())
@@ -276,12 +285,12 @@ func (b *Batch) Cancel() bool {
 	return true
 }
 
-// Expire ends an upload that waits for content after its lifetime.
-func (b *Batch) Expire() {
-	if b.state != protocol.UploadPending {
+// Release ends the work of a node that drains. A transfer is interrupted, and the upload waits for its content again; a scan is repeated
+// by the next owner.
+func (b *Batch) Release() {
+	if b.state == protocol.UploadReceiving {
+		b.Effects = append(b.Effects, Interrupt)
 		return
 	}
-	b.move(protocol.UploadExpires, &protocol.UploadFailure{
-		Code: protocol.UploadTimeOver, Detail: "The upload was not finished in time. Send the file again in a new upload.",
-	})
+	b.Effects = append(b.Effects, Leave)
 }

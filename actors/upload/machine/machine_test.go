@@ -69,7 +69,7 @@ var triggers = []struct {
 	{"deadline", func(b *Batch) { b.Deadline() }, map[protocol.UploadState]protocol.UploadState{protocol.UploadScanning: protocol.UploadFailed}, map[protocol.UploadState][]Effect{protocol.UploadScanning: {StopWork}}},
 	{
 		"adopt", func(b *Batch) { b.Adopt() },
-		map[protocol.UploadState]protocol.UploadState{protocol.UploadReceiving: protocol.UploadPending},
+		map[protocol.UploadState]protocol.UploadState{protocol.UploadPending: protocol.UploadExpired, protocol.UploadReceiving: protocol.UploadPending},
 		map[protocol.UploadState][]Effect{protocol.UploadScanning: {StartScan}},
 	},
 	{
@@ -79,7 +79,13 @@ var triggers = []struct {
 		},
 		map[protocol.UploadState][]Effect{protocol.UploadPending: {StopWork}, protocol.UploadReceiving: {StopWork}, protocol.UploadScanning: {StopWork}},
 	},
-	{"expire", func(b *Batch) { b.Expire() }, map[protocol.UploadState]protocol.UploadState{protocol.UploadPending: protocol.UploadExpired}, nil},
+	{
+		"release", func(b *Batch) { b.Release() }, nil,
+		map[protocol.UploadState][]Effect{
+			protocol.UploadPending: {Leave}, protocol.UploadReceiving: {Interrupt}, protocol.UploadScanning: {Leave},
+			protocol.UploadReady: {Leave}, protocol.UploadRejected: {Leave}, protocol.UploadFailed: {Leave}, protocol.UploadExpired: {Leave}, protocol.UploadCancelled: {Leave},
+		},
+	},
 }
 
 // TestEveryTriggerInEveryState checks every pair: the state that follows, the effects, and that the events describe
