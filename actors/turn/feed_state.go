@@ -57,29 +57,63 @@ const (
 	feedAsk                // ask the pacer for a slot: feedGranted or feedRefused follows
 )
 
+// feedStep is the next state, and what follows.
+type feedStep struct {
+	state  feedState
+	action feedAction
+}
+
+// feedTransitions has the step of every event in every state, for a feed that is empty, that contains only text that may wait, and
+// that contains other output. Events that cannot happen in a state change nothing.
+var feedTransitions = [feedStates][feedEvents][feedContents]feedStep{
+	feedIdle: {
+		feedPut:     {feedEmpty: {feedIdle, feedNothing}, feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}},
+		feedTaken:   same(feedIdle, feedNothing),
+		feedHold:    same(feedHeld, feedNothing),
+		feedRelease: same(feedIdle, feedNothing),
+		feedSlot:    same(feedIdle, feedNothing),
+		feedGranted: same(feedDeferred, feedNothing),
+		feedRefused: same(feedWoken, feedWake),
+	},
+	feedWoken: {
+		feedPut:     same(feedWoken, feedNothing),
+		feedTaken:   same(feedIdle, feedNothing),
+		feedHold:    same(feedWoken, feedNothing), // the actor finds the message after its step
+		feedRelease: same(feedWoken, feedNothing),
+		feedSlot:    same(feedWoken, feedNothing),
+		feedGranted: same(feedDeferred, feedNothing),
+		feedRefused: same(feedWoken, feedWake),
+	},
+	feedHeld: {
+		feedPut:     same(feedHeld, feedNothing),
+		feedTaken:   same(feedIdle, feedNothing),
+		feedHold:    same(feedHeld, feedNothing),
+		feedRelease: {feedEmpty: {feedIdle, feedNothing}, feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}},
+		feedSlot:    same(feedHeld, feedNothing),
+		feedGranted: same(feedDeferred, feedNothing),
+		feedRefused: same(feedWoken, feedWake),
+	},
+	feedDeferred: {
+		feedPut:     {feedEmpty: {feedDeferred, feedNothing}, feedText: {feedDeferred, feedNothing}, feedOther: {feedWoken, feedWake}},
+		feedTaken:   same(feedIdle, feedNothing),
+		feedHold:    same(feedHeld, feedNothing),
+		feedRelease: same(feedDeferred, feedNothing),
+		feedSlot:    same(feedWoken, feedNothing), // the message with the slot wakes the actor
+		feedGranted: same(feedDeferred, feedNothing),
+		feedRefused: same(feedWoken, feedWake),
+	},
+}
+
+// same returns the cells of an event that leads to the same step whatever the feed contains.
+func same(state feedState, action feedAction) (cells [feedContents]feedStep) {
+	for content := range cells {
+		cells[content] = feedStep{state, action}
+	}
+	return cells
+}
+
 // on returns the next state, and what follows from an event.
 func (s feedState) on(e feedEvent, content feedContent) (feedState, feedAction) {
-	switch {
-	case e == feedTaken:
-		return feedIdle, feedNothing
-	case e == feedHold && s != feedWoken: // an actor that was woken finds the message after its step
-		return feedHeld, feedNothing
-	case e == feedGranted:
-		return feedDeferred, feedNothing
-	case e == feedRefused:
-		return feedWoken, feedWake
-	case e == feedSlot && s == feedDeferred:
-		return feedWoken, feedNothing
-	case e == feedRelease && s == feedHeld, e == feedPut && s == feedIdle:
-		switch content {
-		case feedEmpty:
-			return feedIdle, feedNothing
-		case feedText:
-			return feedIdle, feedAsk
-		}
-		return feedWoken, feedWake
-	case e == feedPut && s == feedDeferred && content == feedOther:
-		return feedWoken, feedWake
-	}
-	return s, feedNothing
+	step := feedTransitions[s][e][content]
+	return step.state, step.action
 }

@@ -117,45 +117,27 @@ func TestOutputAlwaysReachesTheActor(t *testing.T) {
 	}
 }
 
-// TestAFeedWakesTheActorOnlyForOutputThatItHasNotTaken names what follows from every event in every state.
+// TestAFeedWakesTheActorOnlyForOutputThatItHasNotTaken checks every cell of the table.
 func TestAFeedWakesTheActorOnlyForOutputThatItHasNotTaken(t *testing.T) {
-	type follows struct {
-		state  feedState
-		action feedAction
-	}
-	same := map[feedState]map[feedEvent]map[feedContent]follows{}
-	want := func(s feedState, e feedEvent, c feedContent) follows {
-		if next, given := same[s][e][c]; given {
-			return next
-		}
-		switch e {
-		case feedTaken:
-			return follows{feedIdle, feedNothing}
-		case feedGranted:
-			return follows{feedDeferred, feedNothing}
-		case feedRefused:
-			return follows{feedWoken, feedWake}
-		case feedHold:
-			if s != feedWoken {
-				return follows{feedHeld, feedNothing}
-			}
-		}
-		return follows{s, feedNothing}
-	}
-	same[feedIdle] = map[feedEvent]map[feedContent]follows{feedPut: {feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}}}
-	same[feedHeld] = map[feedEvent]map[feedContent]follows{
-		feedRelease: {feedEmpty: {feedIdle, feedNothing}, feedText: {feedIdle, feedAsk}, feedOther: {feedWoken, feedWake}},
-	}
-	same[feedDeferred] = map[feedEvent]map[feedContent]follows{
-		feedPut:  {feedOther: {feedWoken, feedWake}},
-		feedSlot: {feedEmpty: {feedWoken, feedNothing}, feedText: {feedWoken, feedNothing}, feedOther: {feedWoken, feedNothing}},
-	}
 	for s := range feedStates {
 		for e := range feedEvents {
 			for c := range feedContents {
-				state, action := s.on(e, c)
-				if got, want := (follows{state, action}), want(s, e, c); got != want {
-					t.Errorf("state %d, event %d, content %d: %+v, want %+v", s, e, c, got, want)
+				next, action := s.on(e, c)
+				answers := e == feedGranted || e == feedRefused // of the pacer, which was asked
+				for rule, holds := range map[string]bool{
+					"an actor that is woken counts as woken":                     action != feedWake || next == feedWoken,
+					"the pacer is asked only about text, and before it answers":  action != feedAsk || c == feedText && next == feedIdle && !answers,
+					"an actor is not woken twice":                                s != feedWoken || action == feedNothing || answers,
+					"an actor that stores a step is woken after it":              s != feedHeld || action == feedNothing || e == feedRelease || answers,
+					"only output wakes the actor, also output that has waited":   action != feedWake || c != feedEmpty || answers,
+					"an actor that has taken everything waits":                   e != feedTaken || next == feedIdle && action == feedNothing,
+					"an actor that stores a step holds the feed, unless woken":   e != feedHold || next == feedHeld || s == feedWoken && next == feedWoken,
+					"text that has a slot waits, and other output does not":      s != feedDeferred || e != feedPut || (next == feedDeferred) == (c != feedOther),
+					"a slot wakes the actor itself, and only for what it is for": e != feedSlot || action == feedNothing && (next == s || s == feedDeferred && next == feedWoken),
+				} {
+					if !holds {
+						t.Errorf("state %d, event %d, content %d: state %d, action %d: %s", s, e, c, next, action, rule)
+					}
 				}
 			}
 		}
