@@ -27,7 +27,8 @@ type Store interface {
 	ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]Claimed, error)
 	// Own lists the tasks that a node works on.
 	Own(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// Reclaim raises the epoch of a task of this node; turnlog.ErrFenced if it has ended or has another owner or epoch.
+	// Reclaim raises the epoch of a task of this node; turnlog.ErrFenced if it has ended or has another owner or epoch. A task that
+	// waits for a slot is released instead, also with turnlog.ErrFenced: ClaimDue claims it when a node has a slot.
 	Reclaim(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
 	// Seize makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
 	Seize(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (Claimed, error)

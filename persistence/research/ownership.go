@@ -45,11 +45,16 @@ var (
 	update research_tasks t set owner = $1, owner_epoch = t.owner_epoch + 1, attempts = t.attempts + 1
 	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + pg.NodeClaims("$1") + ` and ` + unowned + `
 	returning t.account_id, t.task_id, t.owner_epoch`
-	ownSQL     = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + OpenStates
+	ownSQL = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + OpenStates
+	// reclaimSQL releases a task that waits: its node has claimed it for a command, or had a slot for it that others may have now.
 	reclaimSQL = `
-	update research_tasks set owner_epoch = owner_epoch + 1, attempts = attempts + 1
-	where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + ` and ` + pg.NodeRuns("$1") + `
-	returning account_id, task_id, owner_epoch`
+	with reclaimed as (
+		update research_tasks set owner_epoch = owner_epoch + 1, owner = case when state = 'queued' then null else owner end,
+			attempts = case when state = 'queued' then attempts else attempts + 1 end
+		where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + ` and ` + pg.NodeRuns("$1") + `
+		returning account_id, task_id, owner_epoch, owner
+	)
+	select account_id, task_id, owner_epoch from reclaimed where owner is not null`
 	releaseSQL = `
 	update research_tasks set owner = null, owner_epoch = owner_epoch + 1, attempts = greatest(0, attempts - 1)
 	where owner = $1 and ` + OpenStates
@@ -65,7 +70,7 @@ func (s *Store) Own(ctx context.Context, node protocol.NodeID) ([]researchlog.Cl
 	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "listing own research tasks", ownSQL, node)
 }
 
-// Reclaim raises the epoch of a task of this node that has no actor.
+// Reclaim raises the epoch of a task of this node that has no actor. It releases one that waits for a slot, with turnlog.ErrFenced.
 func (s *Store) Reclaim(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (researchlog.Claimed, error) {
 	claims, err := pg.EngineRows[researchlog.Claimed](ctx, s.db, "reclaiming a research task", reclaimSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
 	if err != nil {

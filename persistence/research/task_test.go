@@ -193,6 +193,36 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 	}
 }
 
+// A command claims a task that waits. If the command is not stored, its node owns a task for which it may have no slot.
+func TestATaskThatWaitsIsReleasedWhenItHasNoActor(t *testing.T) {
+	w := newWorld(t)
+	of := w.start(w.Account, w.conversation)
+	seized, err := w.DB.Research.Seize(t.Context(), w.Account, of.spec.TaskID, w.Node)
+	w.Must(err)
+	if own, err := w.DB.Research.Own(t.Context(), w.Node); err != nil || len(own) != 1 || own[0] != seized {
+		t.Fatalf("%+v (%v)", own, err)
+	}
+	if reclaimed, err := w.DB.Research.Reclaim(t.Context(), seized, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("reclaimed %+v (%v)", reclaimed, err)
+	}
+	if _, err := w.DB.Research.Load(t.Context(), seized, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("the former claim loads the task (%v)", err)
+	}
+	if own, err := w.DB.Research.Own(t.Context(), w.Node); err != nil || len(own) != 0 {
+		t.Errorf("the node still owns %+v (%v)", own, err)
+	}
+	if claims, err := w.DB.Research.ClaimDue(t.Context(), w.Node, 10, 0); err != nil || len(claims) != 0 {
+		t.Errorf("a node without a slot claims %+v (%v)", claims, err)
+	}
+	if !of.claimed(w.Node) {
+		t.Fatal("a node with a slot does not claim the task")
+	}
+	loaded, err := w.DB.Research.Load(t.Context(), of.claim, w.Node)
+	if w.Must(err); loaded.Attempts != 1 {
+		t.Errorf("%d attempts", loaded.Attempts)
+	}
+}
+
 func TestAnAccountRunsAFewTasksAndTheOthersWaitInOrder(t *testing.T) {
 	w := newWorld(t)
 	other := w.OtherAccount()
