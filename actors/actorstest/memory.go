@@ -338,11 +338,12 @@ func (s *Memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account pr
 }
 
 // Park implements turn.Ownership.
-func (s *Memory) Park(_ context.Context, node protocol.NodeID, _ protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error {
+func (s *Memory) Park(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]
-	if t.Owner == nil || *t.Owner != node || t.Epoch != epoch || t.Last != sequence || t.State != protocol.TurnRequiresAction {
+	owns := t.Owner != nil && *t.Owner == node || t.Owner == nil && !t.Parked.IsZero()
+	if !owns || t.Spec.AccountID != account || t.Epoch != epoch || t.Last != sequence || t.State != protocol.TurnRequiresAction {
 		return turnlog.ErrFenced
 	}
 	t.Owner, t.Parked = nil, until
@@ -354,7 +355,8 @@ func (s *Memory) WakeTurn(_ context.Context, node protocol.NodeID, account proto
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]
-	if t == nil || t.Owner != nil || t.Parked.IsZero() || t.State.Terminal() {
+	me, found := s.Lease(node)
+	if t == nil || t.Spec.AccountID != account || t.Owner != nil || t.Parked.IsZero() || t.State.Terminal() || !found || me.Draining {
 		return turnlog.Claim{}, turnlog.ErrFenced
 	}
 	t.Owner, t.Parked, t.Drains = &node, time.Time{}, t.Drains+1

@@ -22,6 +22,7 @@ type Store interface {
 	Append(batch *turnlog.Append, done func(error))
 	FinishTurn(ctx context.Context, finish *turnlog.Finish, on turnlog.Runner) (*turnlog.Started, error)
 	LoadTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
+	RepairTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
 	TurnHead(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (turnlog.Head, error)
 	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
 	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
@@ -34,6 +35,8 @@ type Store interface {
 	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
 	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
 	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	Park(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error
+	WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	Drain(ctx context.Context, node protocol.NodeID) error
 	Release(ctx context.Context, node protocol.NodeID) (int, error)
 	Leave(ctx context.Context, node protocol.NodeID) error
@@ -53,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) (Store, protocol.AccountID)) {
 		"a turn of another account is not found":         testAccounts,
 		"a successor marks its predecessor dead":         testPredecessor,
 		"a node that is draining or dead claims nothing": testNoClaims,
+		"a parked turn is woken, or claimed in its time": testParked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, account := open(t)
@@ -214,10 +218,13 @@ func testReads(f *fixture) {
 	if frames, last, err := f.TurnFrames(f.Context(), f.account, u.spec.TurnID, 6, 1<<20); len(frames) > 0 || last != 6 || err != nil {
 		f.Errorf("at the end: %q, last %d, %v", frames, last, err)
 	}
-	stored, err := f.LoadTurn(f.Context(), f.account, u.spec.TurnID)
-	f.must(err)
-	if !bytes.Equal(stored.Frames, u.frames) || stored.Spec.ConversationID != u.spec.ConversationID || stored.Head.LastSequence != 6 {
-		f.Errorf("loaded: %+v", stored)
+	// What can be read of an undamaged log is all of it.
+	for name, load := range map[string]func(context.Context, protocol.AccountID, protocol.TurnID) (*turnlog.Stored, error){"loaded": f.LoadTurn, "repaired": f.RepairTurn} {
+		stored, err := load(f.Context(), f.account, u.spec.TurnID)
+		f.must(err)
+		if !bytes.Equal(stored.Frames, u.frames) || stored.Spec.ConversationID != u.spec.ConversationID || stored.Head.LastSequence != 6 {
+			f.Errorf("%s: %+v", name, stored)
+		}
 	}
 }
 
@@ -380,6 +387,50 @@ func testReclaim(f *fixture) {
 	}
 	if head := u.head(); *head.Owner != other || head.Epoch != 3 {
 		f.Errorf("head: %+v", head)
+	}
+}
+
+// A turn that waits for an approval has no owner, and is no orphan before an approval of it expires.
+func testParked(f *fixture) {
+	u, other := f.start(f.node), f.register()
+	park := func(node protocol.NodeID, sequence int64, until time.Time) error {
+		return f.Park(f.Context(), node, f.account, u.spec.TurnID, u.epoch, sequence, until)
+	}
+	wake := func(node protocol.NodeID, account protocol.AccountID) (turnlog.Claim, error) {
+		return f.WakeTurn(f.Context(), node, account, u.spec.TurnID)
+	}
+	hour := time.Now().Add(time.Hour)
+	f.wantFenced("a turn that is running was parked", park(f.node, u.last, hour))
+	waits := u.next(1)
+	waits.State = protocol.TurnRequiresAction
+	u.store(waits)
+	f.wantFenced("parked before its last event", park(f.node, u.last-1, hour))
+	f.wantFenced("parked by another node", park(other, u.last, hour))
+	_, err := wake(other, f.account)
+	f.wantFenced("a turn that is not parked was woken", err)
+	f.must(park(f.node, u.last, hour))
+	f.must(park(f.node, u.last, hour)) // the answer to the first one may have been lost
+	if head := u.head(); !head.Parked || head.Owner != nil {
+		f.Errorf("the head is %+v", head)
+	}
+	f.wantFenced("an append of the former owner", u.try(u.next(1)))
+	if claim, claimed := u.claimedBy(other); claimed {
+		f.Errorf("claimed %+v", claim)
+	}
+	_, err = wake(other, protocol.NewAccountID())
+	f.wantFenced("another account has woken it", err)
+	draining := f.register()
+	f.must(f.Drain(f.Context(), draining))
+	_, err = wake(draining, f.account)
+	f.wantFenced("a node that drains has woken it", err)
+	claim, err := wake(other, f.account)
+	u.epoch++
+	if want := (turnlog.Claim{AccountID: f.account, TurnID: u.spec.TurnID, Epoch: u.epoch, Cause: turnlog.CauseWake}); err != nil || claim != want {
+		f.Fatalf("woken as %+v, %v", claim, err)
+	}
+	f.must(park(other, u.last, time.Now().Add(-time.Second)))
+	if claim, claimed := u.claimedBy(f.node); !claimed || claim.Cause != turnlog.CauseWake || claim.Adoptions != 0 || claim.Epoch != u.epoch+1 {
+		f.Errorf("claimed %+v, %v", claim, claimed)
 	}
 }
 

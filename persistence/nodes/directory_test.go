@@ -6,7 +6,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -173,54 +172,5 @@ func TestWaitingTurnsAreNotReadByTheSearchForOrphans(t *testing.T) {
 	storetest.Eventually(t, func() bool { return scans() >= scanned+20 }) // the statistics are written when the connection is idle
 	if rows := read() - before; rows > 1000 {
 		t.Errorf("20 searches have read %d rows of turns", rows)
-	}
-}
-
-// A turn that waits for an approval has no owner, and is no orphan before an approval of it expires.
-func TestAParkedTurnIsClaimedWhenItIsWokenOrItsTimeHasPassed(t *testing.T) {
-	w := storetest.NewWorld(t)
-	turn := w.Start(w.Request(nil, "one"))
-	turn.Append(1)
-	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other, Address: "other:1"}))
-	park := func(node protocol.NodeID, sequence int64, until time.Time) error {
-		return w.Directory.Park(t.Context(), node, w.Account, turn.Spec.TurnID, turn.Epoch, sequence, until)
-	}
-	hour := time.Now().Add(time.Hour)
-	if err := park(w.Node, turn.Next-1, hour); !errors.Is(err, turnlog.ErrFenced) {
-		t.Fatalf("a turn that is running was parked: %v", err)
-	}
-	w.Database.Admin(t, `update turns set state = 'requires_action' where turn_id = $1`, turn.Spec.TurnID)
-	for what, err := range map[string]error{"before its last event": park(w.Node, turn.Next-2, hour), "by another node": park(other, turn.Next-1, hour)} {
-		if !errors.Is(err, turnlog.ErrFenced) {
-			t.Errorf("parked %s: %v", what, err)
-		}
-	}
-	if _, err := w.Directory.WakeTurn(t.Context(), other, w.Account, turn.Spec.TurnID); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("a turn that is not parked was woken: %v", err)
-	}
-	w.Must(park(w.Node, turn.Next-1, hour))
-	w.Must(park(w.Node, turn.Next-1, hour)) // the answer to the first one may have been lost
-	if head, err := w.Turns.TurnHead(t.Context(), w.Account, turn.Spec.TurnID); err != nil || !head.Parked || head.Owner != nil {
-		t.Errorf("the head is %+v, %v", head, err)
-	}
-	if err := w.Append(turn.Chunk(1)); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("the former owner appended: %v", err)
-	}
-	if claims, err := w.Directory.ClaimOrphans(t.Context(), other, 20); err != nil || len(claims) != 0 {
-		t.Errorf("claimed %+v, %v", claims, err)
-	}
-	if _, err := w.Directory.WakeTurn(t.Context(), other, w.OtherAccount(), turn.Spec.TurnID); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("another account has woken it: %v", err)
-	}
-	claim, err := w.Directory.WakeTurn(t.Context(), other, w.Account, turn.Spec.TurnID)
-	if want := (turnlog.Claim{AccountID: w.Account, TurnID: turn.Spec.TurnID, Epoch: turn.Epoch + 1, Cause: turnlog.CauseWake}); err != nil || claim != want {
-		t.Fatalf("woken as %+v, %v", claim, err)
-	}
-	turn.Epoch++
-	w.Must(park(other, turn.Next-1, time.Now().Add(-time.Second)))
-	claims, err := w.Directory.ClaimOrphans(t.Context(), w.Node, 20)
-	if err != nil || len(claims) != 1 || claims[0].Cause != turnlog.CauseWake || claims[0].Adoptions != 0 || claims[0].Epoch != turn.Epoch+1 {
-		t.Errorf("claimed %+v, %v", claims, err)
 	}
 }
