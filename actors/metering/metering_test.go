@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 )
 
@@ -53,7 +54,7 @@ func TestACallStaysWithinItsReservation(t *testing.T) {
 		})
 		return stop, err
 	}
-	long := script(func(_ context.Context, r llm.Request, emit func(llm.Chunk) error) error {
+	long := play(func(r llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: strings.Repeat("y", 4*r.MaxOutputTokens)}); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func TestACallStaysWithinItsReservation(t *testing.T) {
 	if _, err := ask(none, long); !errors.As(err, &failed) || failed.Code != llm.CodeBudgetReached || len(none.settled) != 0 {
 		t.Errorf("with too little budget for a call: %v, settled %v", err, none.settled)
 	}
-	refusing := script(func(context.Context, llm.Request, func(llm.Chunk) error) error {
+	refusing := play(func(llm.Request, func(llm.Chunk) error) error {
 		return &llm.Error{Code: "model_unavailable"}
 	})
 	unused := &allowance{left: 5000}
@@ -85,13 +86,8 @@ func TestACallStaysWithinItsReservation(t *testing.T) {
 	}
 }
 
-// script is a model whose calls are implemented by a function.
-type script func(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error
-
-func (s script) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
-	return s(ctx, request, emit)
+func play(call func(llm.Request, func(llm.Chunk) error) error) *llmtest.Script {
+	return &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+		return call(request, emit)
+	}}
 }
-
-func (script) Continues() bool             { return false }
-func (script) Ready(context.Context) error { return nil }
-func (script) Family() string              { return "script" }

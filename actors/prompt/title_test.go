@@ -1,11 +1,10 @@
 package prompt
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/metering"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
@@ -19,26 +18,12 @@ func TestTitlesAreOneCleanLine(t *testing.T) {
 		"safe\u202eevil":                                  "safeevil",
 		strings.Repeat("long ", 40):                       strings.TrimSpace(strings.Repeat("long ", 40)[:79]) + "…",
 	} {
-		title, _, err := WriteTitle(t.Context(), &metering.Model{Model: answers(answer)}, protocol.NewAccountID(), routing.Route{}, "question", "answer")
+		title, _, err := WriteTitle(t.Context(), &metering.Model{Model: llmtest.Answer(answer)}, protocol.NewAccountID(), routing.Route{}, "question", "answer")
 		if err != nil || title != want {
 			t.Errorf("%q became %q, %v; want %q", answer, title, err, want)
 		}
 	}
-	if title, _, err := WriteTitle(t.Context(), &metering.Model{Model: answers(" \n")}, protocol.NewAccountID(), routing.Route{}, "question", ""); err == nil {
+	if title, _, err := WriteTitle(t.Context(), &metering.Model{Model: llmtest.Answer(" \n")}, protocol.NewAccountID(), routing.Route{}, "question", ""); err == nil {
 		t.Errorf("an answer without text became the title %q", title)
 	}
 }
-
-// answers is a model that answers every call with the same text.
-type answers string
-
-func (a answers) Stream(_ context.Context, _ llm.Request, emit func(llm.Chunk) error) error {
-	if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: string(a)}); err != nil {
-		return err
-	}
-	return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
-}
-
-func (answers) Continues() bool             { return false }
-func (answers) Ready(context.Context) error { return nil }
-func (answers) Family() string              { return "answers" }

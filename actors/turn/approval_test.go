@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/policy"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
@@ -20,8 +21,8 @@ import (
 )
 
 // sendingModel calls the tool send, and then answers.
-func sendingModel() *script {
-	return &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+func sendingModel() *llmtest.Script {
+	return &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
 		if request.Step == 1 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "send", Input: json.RawMessage(`{}`)}})
 			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
@@ -129,8 +130,8 @@ func TestTurnsThatAreApprovedTogetherShareTheSlotsOfTheirAccount(t *testing.T) {
 		store := actorstest.NewMemory()
 		var inside, most atomic.Int32
 		proceed := make(chan struct{})
-		calling := sendingModel().play
-		model := &script{play: func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
+		calling := sendingModel().Play
+		model := &llmtest.Script{Play: func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 			if request.Step > 1 {
 				most.Store(max(most.Load(), inside.Add(1)))
 				<-proceed
@@ -222,7 +223,7 @@ func TestAnOutwardCallIsComparedWithWhatWasReadBeforeItWasWritten(t *testing.T) 
 			}},
 			run: func() (string, error) { searches.Add(1); return "nothing", nil },
 		})
-	model := &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
 		if request.Step <= 2 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "read", Input: json.RawMessage(`{}`)}})
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p2", Name: "search", Input: json.RawMessage(`{"query":"7391-4402"}`)}})

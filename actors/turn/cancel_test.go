@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -22,8 +23,8 @@ const maxCancelling = 5 * time.Second
 
 // hangingModel returns a model that ignores the end of its context in one call, the one with the given number, until
 // gate is closed.
-func hangingModel(call int, gate <-chan struct{}) *script {
-	return &script{play: func(_ context.Context, current int, _ llm.Request, emit func(llm.Chunk) error) error {
+func hangingModel(call int, gate <-chan struct{}) *llmtest.Script {
+	return &llmtest.Script{Play: func(_ context.Context, current int, _ llm.Request, emit func(llm.Chunk) error) error {
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}) // fails when the turn has ended
 		if current == call {
 			<-gate
@@ -95,7 +96,7 @@ func TestATurnRunsAtMostEightToolsAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { <-time.After(time.Minute) })
 		const calls = 2*maxToolsAtOnce + 3
-		model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		model := &llmtest.Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 			for i := range calls {
 				_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: fmt.Sprint(i), Name: "write", Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))}})
 			}

@@ -9,12 +9,13 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 )
 
 // answers is a model that gives one answer for each call. It repeats the last one.
-func answers(each ...func(request llm.Request, emit func(llm.Chunk) error) error) *script {
-	return &script{play: func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
+func answers(each ...func(request llm.Request, emit func(llm.Chunk) error) error) *llmtest.Script {
+	return &llmtest.Script{Play: func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 		return each[min(call, len(each))-1](request, emit)
 	}}
 }
@@ -33,7 +34,7 @@ func stops(chunks ...llm.Chunk) func(llm.Request, func(llm.Chunk) error) error {
 func say(s string) llm.Chunk { return llm.Chunk{Kind: llm.ChunkText, Text: s} }
 
 // endOf runs a turn and returns its parts as "type:text", and its end.
-func endOf(t *testing.T, model *script) (parts string, frames []byte, end *protocol.TurnFinished) {
+func endOf(t *testing.T, model *llmtest.Script) (parts string, frames []byte, end *protocol.TurnFinished) {
 	t.Helper()
 	store := actorstest.NewMemory()
 	n := startNode(t, store, model, nil)
@@ -78,7 +79,7 @@ func TestARequestThatIsTooLongIsRepeatedShorter(t *testing.T) {
 // A user whose requests are too long must not make those of others shorter.
 func TestARequestThatIsTooLongTeachesNoSize(t *testing.T) {
 	var limits []int
-	n := startNode(t, actorstest.NewMemory(), &script{play: func(_ context.Context, _ int, request llm.Request, _ func(llm.Chunk) error) error {
+	n := startNode(t, actorstest.NewMemory(), &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, _ func(llm.Chunk) error) error {
 		limits = append(limits, request.MaxOutputTokens)
 		return &llm.Error{Code: protocol.ModelContextExceeded}
 	}}, nil)

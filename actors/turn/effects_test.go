@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"turnstone/actors/actorstest"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -46,7 +47,7 @@ func TestTheNumberOfTurnsAtTheStoreIsLimited(t *testing.T) {
 	})
 
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	checkSlot := func() {
 		if len(n.slots) == 0 {
 			t.Error("a turn uses the store without a slot")

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnstone/actors/actorstest"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -22,7 +23,7 @@ func TestTheNextTurnOfTheQueueRunsAfterTheEndIsVisible(t *testing.T) {
 	var n *testNode
 	var checked sync.Once
 	nextAtEnd := make(chan *turnlog.Spec, 1)
-	n = makeNode(t, store, scriptedAnswer("fine"), func(c *testConfig) {
+	n = makeNode(t, store, llmtest.Answer("fine"), func(c *testConfig) {
 		c.Logger = c.Logger.WithOptions(zap.Hooks(func(line zapcore.Entry) error {
 			if line.Message != "turn appended" {
 				return nil
@@ -64,7 +65,7 @@ func TestTheNextTurnOfTheQueueRunsAfterTheEndIsVisible(t *testing.T) {
 // a host that is stopped starts none.
 func TestAnEndThatAStoppedHostDoesNotStoreIsReported(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	n.Stop()
 	done := make(chan error, 1)
 	end := &machine.End{State: protocol.TurnCancelled}

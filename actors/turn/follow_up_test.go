@@ -7,12 +7,13 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
 func TestANewFollowUpStartsItsTurnOnThisNode(t *testing.T) {
-	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("fine"), nil)
+	n := startNode(t, actorstest.NewMemory(), llmtest.Answer("fine"), nil)
 	f := &turnlog.NewFollowUp{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, Content: "next"}
 	item, err := n.CreateFollowUp(t.Context(), f)
 	if err != nil || item.TurnID == nil {
@@ -31,7 +32,7 @@ func TestANewFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 
 func TestAFollowUpThatInterruptsCancelsTheLiveTurn(t *testing.T) {
 	store := actorstest.NewMemory()
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "on and on"}); err != nil {
 			return err
 		}

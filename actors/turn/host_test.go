@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"turnstone/actors/actorstest"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -13,7 +14,7 @@ import (
 // rounds as that takes, and then looks for others only in every seventh round.
 func TestStalledQueuesAreStartedInTheFirstRound(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	store.Stalled = 2*n.Room() + 1
 	var checks []int
 	for range 2*queueRounds + 3 {

@@ -15,6 +15,7 @@ import (
 	"turnstone/actors/cluster"
 	"turnstone/actors/clustertest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/node"
 	"turnstone/actors/routing"
 	"turnstone/actors/toolbox"
@@ -153,7 +154,7 @@ func isFinished(p protocol.Payload) bool { _, ok := p.(*protocol.TurnFinished); 
 
 func TestATurnStreamsItsAnswerAndReplaysTheSameBytes(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := startNode(t, store, scriptedAnswer("Hello ", "there.\n", "```go\n", "x := 1\n", "```\n", "Done."), nil)
+	n := startNode(t, store, llmtest.Answer("Hello ", "there.\n", "```go\n", "x := 1\n", "```\n", "Done."), nil)
 	spec := startTurn(t, n, "hi")
 	live := read(t, n, spec, 0, nil)
 	if !strings.HasPrefix(kinds(live), "turn.started turn.routing turn.state answer.started answer.delta") ||
@@ -183,7 +184,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 		held <- func() { done(commit()) }
 	}
 	proceed := make(chan struct{})
-	model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "secret"})
 		<-proceed // otherwise the text may become part of the turn's last transaction
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
@@ -207,7 +208,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 	store := actorstest.NewMemory()
 	stopped := make(chan struct{})
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial"}); err != nil {
 			return err
 		}
@@ -256,8 +257,8 @@ func TestCancelIsDurableBeforeItIsAcknowledged(t *testing.T) {
 func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
 	store := actorstest.NewMemory()
 	proceed := make(chan struct{})
-	model := &script{}
-	model.play = func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{}
+	model.Play = func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: fmt.Sprintf("answer %d. ", call)}); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
 	if !strings.Contains(kinds(all), "answer.completed steering.applied answer.started") {
 		t.Errorf("events: %s", kinds(all))
 	}
-	last := model.requests[1].Messages
+	last := model.Requests()[1].Messages
 	if len(last) < 3 || last[len(last)-1].Text != "use JWT" || last[len(last)-2].Role != "assistant" || last[len(last)-2].Text != "answer 1. " {
 		t.Errorf("the messages of the second request: %+v", last)
 	}
@@ -291,7 +292,7 @@ func TestSteeringIsAppliedInANamedStepAndTheModelSeesIt(t *testing.T) {
 
 func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.T) {
 	store := actorstest.NewMemory()
-	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p1", Name: "probe", Input: json.RawMessage(`{"x":1}`)}})
 			_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "p2", Name: "nonsense", Input: json.RawMessage(`{}`)}})
@@ -318,7 +319,7 @@ func TestToolsRunAfterTheirIntentIsDurableAndTheModelSeesTheirResult(t *testing.
 	if got := kinds(all); strings.Count(got, "tool.completed") != 2 || !strings.HasSuffix(got, "turn.finished") {
 		t.Errorf("events: %s", got)
 	}
-	messages := model.requests[1].Messages
+	messages := model.Requests()[1].Messages
 	if step := messages[len(messages)-3]; step.OpaqueOwner != "script" || string(step.Opaque) != `{"signed":true}` {
 		t.Errorf("the provider did not get its own state back: %+v", step)
 	}
@@ -350,7 +351,7 @@ func (p *probe) Run(context.Context, *toolbox.Call) (toolbox.Result, error) {
 }
 
 func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
-	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("fine"), nil)
+	n := startNode(t, actorstest.NewMemory(), llmtest.Answer("fine"), nil)
 	change := &turnlog.FollowUpChange{Queue: turnlog.Queue{AccountID: protocol.NewAccountID()}, FollowUpID: protocol.NewFollowUpID(), State: protocol.FollowUpQueued}
 	item, err := n.ChangeFollowUp(t.Context(), change)
 	if err != nil || item.TurnID == nil {
@@ -370,8 +371,8 @@ func TestReleasingAFollowUpStartsItsTurnOnThisNode(t *testing.T) {
 func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 	store := actorstest.NewMemory()
 	hold := make(chan struct{})
-	model := &script{continues: false}
-	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Prefilled: false}
+	model.Play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: fmt.Sprintf("attempt %d ", call)}); err != nil {
 			return err
 		}
@@ -411,8 +412,8 @@ func TestAFencedActorWritesNothingAndAnotherNodeContinues(t *testing.T) {
 
 func TestACutAnswerIsContinuedWhereTheModelCan(t *testing.T) {
 	store := actorstest.NewMemory()
-	model := &script{continues: true}
-	model.play = func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Prefilled: true}
+	model.Play = func(_ context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error {
 		if call == 1 {
 			_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "one two "})
 			return &llm.Error{Code: "model_unavailable", Cut: true, Retryable: true}
@@ -446,7 +447,7 @@ func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
 	}
 	var calls sync.WaitGroup
 	calls.Add(1)
-	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "fine"})
 		if call == 1 {
 			calls.Wait() // so that the text is appended and does not become part of the turn's last transaction
@@ -464,7 +465,7 @@ func TestATurnIsAdoptedAgainAfterItsActorFails(t *testing.T) {
 
 func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	started, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID(), Input: "hi"}, turnlog.Runner{
 		NodeID: protocol.NewNodeID(), Begin: n.starter.Begin,
 	})
@@ -491,7 +492,7 @@ func TestATurnIsNotClaimedAgainWhileItIsRead(t *testing.T) {
 
 func TestManyOrphansAreAllTakenWithoutAnotherRound(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	orphans := 2*n.Room() + 1
 	for range orphans {
 		_, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin})
@@ -519,7 +520,7 @@ func TestTheEndOfATurnIsRetriedDuringAnOutage(t *testing.T) {
 		}
 		return nil
 	}
-	n := startNode(t, store, scriptedAnswer("fine"), nil)
+	n := startNode(t, store, llmtest.Answer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
 	if len(store.Turns[spec.TurnID].Finishes) != 1 || strings.Count(kinds(all), "turn.finished") != 1 {
@@ -536,7 +537,7 @@ func TestATurnWaitsForTheStoreBeforeAModelCall(t *testing.T) {
 		}
 		return nil
 	}
-	n := startNode(t, store, scriptedAnswer("fine"), nil)
+	n := startNode(t, store, llmtest.Answer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	if got := kinds(read(t, n, spec, 0, nil)); store.Turns[spec.TurnID].State != protocol.TurnCompleted {
 		t.Errorf("the turn ended %s: %s", store.Turns[spec.TurnID].State, got)
@@ -546,7 +547,7 @@ func TestATurnWaitsForTheStoreBeforeAModelCall(t *testing.T) {
 func TestANoticeReportsThatOlderMessagesWereLeftOut(t *testing.T) {
 	store := actorstest.NewMemory()
 	store.Messages = []turnlog.HistoryMessage{{Role: "user", Parts: []protocol.Part{{Type: protocol.PartText, Text: "the last of many"}}}}
-	model := scriptedAnswer("fine")
+	model := llmtest.Answer("fine")
 	n := startNode(t, store, model, nil)
 	spec := startTurn(t, n, "hi")
 	got := kinds(read(t, n, spec, 0, nil))
@@ -554,16 +555,16 @@ func TestANoticeReportsThatOlderMessagesWereLeftOut(t *testing.T) {
 	if !strings.Contains(got, "notice answer.started") || len(parts) != 2 || parts[0].Kind != "context_trimmed" {
 		t.Errorf("events: %s, parts: %+v", got, parts)
 	}
-	if !strings.Contains(model.requests[0].System, "left out") {
-		t.Errorf("the system prompt does not mention the omitted messages: %s", model.requests[0].System)
+	if !strings.Contains(model.Requests()[0].System, "left out") {
+		t.Errorf("the system prompt does not mention the omitted messages: %s", model.Requests()[0].System)
 	}
 }
 
 func TestTurnsOfADrainedNodeAreAdopted(t *testing.T) {
 	store := actorstest.NewMemory()
 	started := make(chan struct{}, 8)
-	model := &script{continues: true}
-	model.play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Prefilled: true}
+	model.Play = func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "x"}); err != nil {
 			return err
 		}
@@ -606,7 +607,7 @@ func TestALaggingLogGathersTokensIntoFewChunks(t *testing.T) {
 			go func() { done(commit()) }()
 		}
 	}
-	model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		for range tokens {
 			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "token "}); err != nil {
 				return err

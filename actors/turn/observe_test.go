@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"turnstone/actors/actorstest"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/observe"
 	"turnstone/actors/tail"
 	"turnstone/actors/turn/machine"
@@ -46,7 +47,7 @@ func TestTheDelayOfATokenIsMeasuredOncePerBatchAndOnlyIfAReaderWaits(t *testing.
 
 func TestTheFirstTextOfATurnIsMeasuredOnce(t *testing.T) {
 	took := make(chan time.Duration, 10)
-	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("one ", "two ", "three"), func(c *testConfig) {
+	n := startNode(t, actorstest.NewMemory(), llmtest.Answer("one ", "two ", "three"), func(c *testConfig) {
 		c.Observer.FirstToken = func(d time.Duration) { took <- d }
 	})
 	read(t, n, startTurn(t, n, "Hello"), 0, nil)
@@ -124,7 +125,7 @@ func TestMeasuringATokenAllocatesNothing(t *testing.T) {
 }
 
 func TestATokenOfATurnThatIsNotTracedAllocatesNothingForTraces(t *testing.T) {
-	n := makeNode(t, actorstest.NewMemory(), scriptedAnswer("one"), nil)
+	n := makeNode(t, actorstest.NewMemory(), llmtest.Answer("one"), nil)
 	var untraced observe.Turn
 	batch, ctx := &turnlog.Append{}, context.Background()
 	if allocated := testing.AllocsPerRun(1000, func() {

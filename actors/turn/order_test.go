@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -46,7 +47,7 @@ func TestNothingIsAcknowledgedThatWasNotStored(t *testing.T) {
 		return len(batch.Records) > 0 && batch.Records[0].Kind == turnlog.RecordSteering
 	})
 	proceed := make(chan struct{})
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial "}); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
 			}
 			return announces
 		})
-		model := &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+		model := &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
 			if request.Messages[len(request.Messages)-1].ToolCallID != "" {
 				return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 			}
@@ -110,7 +111,7 @@ func TestAToolWhoseIntentWasNotStoredDoesNotRun(t *testing.T) {
 // The account is checked for a turn that runs on this node, as it is for a turn that is read from the log.
 func TestALiveTurnIsVisibleOnlyToItsAccount(t *testing.T) {
 	proceed := make(chan struct{})
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		_ = emit(llm.Chunk{Kind: llm.ChunkText, Text: "secret"})
 		select {
 		case <-proceed:

@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -285,7 +286,7 @@ func TestOnlyMoreTextWaitsAndAnyOtherDecisionIncludesIt(t *testing.T) {
 func onlyMoreTextWaits(t *testing.T) {
 	store := actorstest.NewMemory()
 	more, proceed := make(chan struct{}), make(chan struct{})
-	model := &script{play: func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call > 1 { // the step of the input
 			return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 		}
@@ -340,7 +341,7 @@ func textThatWaitedIsOneEvent(t *testing.T) {
 		done(commit())
 	}
 	more, proceed := make(chan struct{}), make(chan struct{})
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "a"}); err != nil {
 			return err
 		}

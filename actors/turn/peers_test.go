@@ -10,14 +10,15 @@ import (
 	"turnstone/actors/cluster"
 	"turnstone/actors/clustertest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
 // gated is a model that emits a word for every value on the channel, until that is closed.
-func gated(words <-chan string) *script {
-	return &script{continues: true, play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+func gated(words <-chan string) *llmtest.Script {
+	return &llmtest.Script{Prefilled: true, Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		for {
 			select {
 			case word, more := <-words:
@@ -218,7 +219,7 @@ func TestReadersOfADrainingNodeMove(t *testing.T) {
 
 func TestANodeTakesOverItsShareOfReleasedTurns(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	for range 5 {
 		if _, err := store.StartTurn(t.Context(), &turnlog.Start{AccountID: protocol.NewAccountID()}, turnlog.Runner{NodeID: protocol.NewNodeID(), Begin: n.starter.Begin}); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/host"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
 	"turnstone/protocol"
@@ -65,7 +66,7 @@ func hostOf(t *testing.T, id protocol.NodeID, log Log, leaseIsValid *bool) *Host
 	t.Helper()
 	runtime := shell.NewRuntime(zap.NewNop(), 1)
 	h := New(Config{
-		Node: host.Node{ID: id, Runtime: runtime, LeaseIsValid: func() bool { return *leaseIsValid }}, Log: log, Model: scriptedAnswer(), Logger: zap.NewNop(),
+		Node: host.Node{ID: id, Runtime: runtime, LeaseIsValid: func() bool { return *leaseIsValid }}, Log: log, Model: llmtest.Answer(), Logger: zap.NewNop(),
 	})
 	t.Cleanup(func() {
 		h.Stop()

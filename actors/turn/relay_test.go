@@ -10,6 +10,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -64,7 +65,7 @@ func relayTokens(b *testing.B, turns int, change ...func(*testConfig)) {
 	groupedAppends(b, store)
 	each := b.N/turns + 1
 	began := make(chan chan struct{}, turns)
-	model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		seen := make(chan struct{}, 1)
 		select {
 		case began <- seen:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"turnstone/actors/actorstest"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -55,7 +56,7 @@ func orphaned(t *testing.T, store *actorstest.Memory, n *testNode) *turnlog.Spec
 
 func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) {
 	store := actorstest.NewMemory()
-	n := registered(t, store, scriptedAnswer("fine"), nil)
+	n := registered(t, store, llmtest.Answer("fine"), nil)
 	spec := orphaned(t, store, n)
 	store.LoadError = errors.New("the log of a turn has a gap")
 	claimTimes(t, n, store, spec.TurnID, unreadableAfter-1)
@@ -90,7 +91,7 @@ func claimsOf(t *testing.T, n *testNode, store *actorstest.Memory, turn protocol
 func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.T) {
 	for unreadable := int32(1); unreadable < unreadableAfter; unreadable++ {
 		store := actorstest.NewMemory()
-		n := registered(t, store, scriptedAnswer("fine"), nil)
+		n := registered(t, store, llmtest.Answer("fine"), nil)
 		spec := orphaned(t, store, n)
 		store.LoadError = errors.New("the log of a turn has a gap")
 		claimTimes(t, n, store, spec.TurnID, unreadable)
@@ -113,7 +114,7 @@ func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.
 func TestATurnThatWasClaimedOftenEndsAtTheFirstClaimThatCannotReadIt(t *testing.T) {
 	for _, before := range []int32{unreadableAfter - 2, unreadableAfter - 1, unreadableAfter, brokenAfter, withoutPartsAfter} {
 		store := actorstest.NewMemory()
-		n := registered(t, store, scriptedAnswer("fine"), nil)
+		n := registered(t, store, llmtest.Answer("fine"), nil)
 		spec := orphaned(t, store, n)
 		store.LoadError = errors.New("the log of a turn has a gap")
 		store.Turns[spec.TurnID].Epoch = 1 + before
@@ -141,7 +142,7 @@ func TestATurnWhoseEndTheStoreRefusesIsAdoptedAgain(t *testing.T) {
 		}
 		return errors.New("injected refusal")
 	}
-	n := startNode(t, store, scriptedAnswer("fine"), nil)
+	n := startNode(t, store, llmtest.Answer("fine"), nil)
 	spec := startTurn(t, n, "hi")
 	all := read(t, n, spec, 0, nil)
 	if got := strings.Count(kinds(all), "turn.recovering"); got != 1 {
@@ -155,7 +156,7 @@ func TestATurnWhoseEndTheStoreRefusesIsAdoptedAgain(t *testing.T) {
 func TestAnOperatorEndsATurnThatNoActorCanRun(t *testing.T) {
 	for name, damaged := range map[string]error{"a damaged log": errors.New("damaged"), "a silent owner": nil} {
 		store := actorstest.NewMemory()
-		n := registered(t, store, scriptedAnswer("fine"), nil)
+		n := registered(t, store, llmtest.Answer("fine"), nil)
 		spec := orphaned(t, store, n)
 		store.LoadError = damaged
 		if err := n.ForceCancel(t.Context(), spec.AccountID, spec.TurnID); err != nil {

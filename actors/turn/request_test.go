@@ -7,6 +7,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -29,7 +30,7 @@ func TestThatMessagesWereLeftOutIsStoredWithTheFirstOutput(t *testing.T) {
 				err := commit()
 				store.Appends.Go(func() { done(err) })
 			}
-			model := &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+			model := &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 				for _, chunk := range append(before, llm.Chunk{Kind: llm.ChunkText, Text: "fine"}) {
 					if err := emit(chunk); err != nil {
 						return err

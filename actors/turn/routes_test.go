@@ -7,6 +7,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -22,8 +23,8 @@ func twoRoutes(c *testConfig) {
 }
 
 // routed is a model with an answer for each route. It notes the routes of its calls.
-func routed(calls *[]string, answers map[string]func(llm.Request, func(llm.Chunk) error) error) *script {
-	return &script{play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
+func routed(calls *[]string, answers map[string]func(llm.Request, func(llm.Chunk) error) error) *llmtest.Script {
+	return &llmtest.Script{Play: func(_ context.Context, _ int, request llm.Request, emit func(llm.Chunk) error) error {
 		*calls = append(*calls, request.Route)
 		return answers[request.Route](request, emit)
 	}}

@@ -8,13 +8,14 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 )
 
 // stalling returns a model that sends one word and then nothing until it is stopped.
-func stalling() *script {
-	return &script{play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+func stalling() *llmtest.Script {
+	return &llmtest.Script{Play: func(ctx context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "partial "}); err != nil {
 			return err
 		}

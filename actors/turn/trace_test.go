@@ -14,6 +14,7 @@ import (
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm"
+	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -77,9 +78,9 @@ func traced(t *testing.T, s *spans, sampler sdktrace.Sampler) func(*testConfig) 
 
 func TestATraceFollowsATurnThroughItsMailboxToItsCallsAndCommits(t *testing.T) {
 	recorded := newSpans()
-	model := &script{play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
+	model := &llmtest.Script{Play: func(_ context.Context, call int, _ llm.Request, emit func(llm.Chunk) error) error {
 		if call > 1 {
-			return scriptedAnswer("done").play(nil, call, llm.Request{}, emit)
+			return llmtest.Answer("done").Play(nil, call, llm.Request{}, emit)
 		}
 		_ = emit(llm.Chunk{Kind: llm.ChunkToolCall, ToolCall: llm.ToolCall{ID: "a", Name: "look", Input: json.RawMessage(`{}`)}})
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopToolCalls})
@@ -114,7 +115,7 @@ func TestTheTextOfAnAnswerHasNoSpans(t *testing.T) {
 	count := func(pieces int) int {
 		recorded := newSpans()
 		gate := make(chan struct{}, 1)
-		model := &script{play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		model := &llmtest.Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 			for range pieces {
 				if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: "piece "}); err != nil {
 					return err
@@ -158,7 +159,7 @@ func TestACommandIsASpanOfItsSender(t *testing.T) {
 
 func TestATurnOfARequestThatIsNotSampledHasNoSpans(t *testing.T) {
 	recorded := newSpans()
-	n := startNode(t, actorstest.NewMemory(), scriptedAnswer("one"), traced(t, recorded, sdktrace.AlwaysSample()))
+	n := startNode(t, actorstest.NewMemory(), llmtest.Answer("one"), traced(t, recorded, sdktrace.AlwaysSample()))
 	other := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, request := other.Start(t.Context(), "request")
 	defer request.End()

@@ -1,0 +1,60 @@
+// Package llmtest has a model for the tests of what calls one. The providers have the suite in package modeltest. Only tests
+// import it.
+package llmtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"turnstone/actors/llm"
+)
+
+// Script is a model whose calls are implemented by the function Play.
+type Script struct {
+	// Play is llm.Model.Stream of a call. The first call has the number 1.
+	Play      func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error
+	Prefilled bool // the result of Continues
+
+	mu       sync.Mutex
+	requests []llm.Request // guarded by mu
+}
+
+// Answer returns a model that answers every call with the same pieces of text.
+func Answer(pieces ...string) *Script {
+	return &Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
+		for _, piece := range pieces {
+			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: piece}); err != nil {
+				return err
+			}
+		}
+		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
+	}}
+}
+
+// Stream implements llm.Model.
+func (s *Script) Stream(ctx context.Context, request llm.Request, emit func(llm.Chunk) error) error {
+	s.mu.Lock()
+	s.requests = append(s.requests, request)
+	call := len(s.requests)
+	s.mu.Unlock()
+	return s.Play(ctx, call, request, emit)
+}
+
+// Requests returns the requests of all calls so far, in order.
+func (s *Script) Requests() []llm.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Continues implements llm.Model.
+func (s *Script) Continues() bool { return s.Prefilled }
+
+// Ready implements llm.Model.
+func (s *Script) Ready(context.Context) error { return nil }
+
+// Family implements llm.Model.
+func (s *Script) Family() string { return "script" }
+
+var _ llm.Model = (*Script)(nil)
