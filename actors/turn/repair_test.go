@@ -2,9 +2,10 @@ package turn
 
 import (
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm/llmtest"
@@ -13,7 +14,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// claimTimes lets the host adopt until the turn was claimed that many times and all these adoptions have ended.
+// claimTimes lets the host adopt until the turn was claimed that many times and all these adoptions have ended. It is called in a
+// bubble of package synctest.
 func claimTimes(t *testing.T, n *testNode, store *actorstest.Memory, turn protocol.TurnID, times int32) {
 	t.Helper()
 	epoch := func() int32 {
@@ -23,10 +25,7 @@ func claimTimes(t *testing.T, n *testNode, store *actorstest.Memory, turn protoc
 	}
 	for epoch() < 1+times {
 		adoptOnce(t, n)
-		for adopting := 1; adopting > 0; {
-			runtime.Gosched()
-			_, adopting = n.Count()
-		}
+		synctest.Wait()
 	}
 }
 
@@ -55,26 +54,37 @@ func orphaned(t *testing.T, store *actorstest.Memory, n *testNode) *turnlog.Spec
 }
 
 func TestATurnWhoseLogCannotBeReadEndsAsFailedAfterThreeAdoptions(t *testing.T) {
-	store := actorstest.NewMemory()
-	n := registered(t, store, llmtest.Answer("fine"), nil)
-	spec := orphaned(t, store, n)
-	store.LoadError = errors.New("the log of a turn has a gap")
-	claimTimes(t, n, store, spec.TurnID, unreadableAfter-1)
-	if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
-		t.Fatalf("after %d claims the turn is already %s", turn.Epoch-1, turn.State)
-	}
-	claimTimes(t, n, store, spec.TurnID, unreadableAfter)
-	all := read(t, n, spec, 0, nil)
-	finish := store.Turns[spec.TurnID].Finishes[0]
-	if store.Turns[spec.TurnID].Epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
-		t.Errorf("the turn ended in epoch %d as %+v", store.Turns[spec.TurnID].Epoch, finish)
-	}
-	if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Returned) != 1 {
-		t.Errorf("events: %s, parked %+v", kinds(all), finish.Returned)
-	}
-	if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadableAfter {
-		t.Errorf("the turn was claimed %d times, want %d", claims, unreadableAfter)
-	}
+	onFakeClock(t, func(t *testing.T) {
+		store := actorstest.NewMemory()
+		n := registered(t, store, llmtest.Answer("fine"), nil)
+		spec := orphaned(t, store, n)
+		store.LoadError = errors.New("the log of a turn has a gap")
+		claimTimes(t, n, store, spec.TurnID, unreadableAfter-1)
+		if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
+			t.Fatalf("after %d claims the turn is already %s", turn.Epoch-1, turn.State)
+		}
+		claimTimes(t, n, store, spec.TurnID, unreadableAfter)
+		all := read(t, n, spec, 0, nil)
+		finish := store.Turns[spec.TurnID].Finishes[0]
+		if store.Turns[spec.TurnID].Epoch != 1+unreadableAfter || finish.State != protocol.TurnFailed || !finish.Repaired || finish.Error.Code != "unrecoverable" {
+			t.Errorf("the turn ended in epoch %d as %+v", store.Turns[spec.TurnID].Epoch, finish)
+		}
+		if !strings.HasSuffix(kinds(all), "answer.completed steering.returned turn.state turn.finished") || len(finish.Returned) != 1 {
+			t.Errorf("events: %s, parked %+v", kinds(all), finish.Returned)
+		}
+		if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadableAfter {
+			t.Errorf("the turn was claimed %d times, want %d", claims, unreadableAfter)
+		}
+	})
+}
+
+// onFakeClock runs a test in a bubble, and ends the timers of its actor system.
+func onFakeClock(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) })
+		test(t)
+	})
 }
 
 // claimsOf lets the host adopt three more times and returns the number of claims of a turn.
@@ -90,46 +100,50 @@ func claimsOf(t *testing.T, n *testNode, store *actorstest.Memory, turn protocol
 
 func TestATurnWhoseLogBecomesReadableBeforeTheThirdAdoptionContinues(t *testing.T) {
 	for unreadable := int32(1); unreadable < unreadableAfter; unreadable++ {
-		store := actorstest.NewMemory()
-		n := registered(t, store, llmtest.Answer("fine"), nil)
-		spec := orphaned(t, store, n)
-		store.LoadError = errors.New("the log of a turn has a gap")
-		claimTimes(t, n, store, spec.TurnID, unreadable)
-		store.Mu.Lock()
-		store.LoadError = nil
-		store.Mu.Unlock()
-		claimTimes(t, n, store, spec.TurnID, unreadable+1)
-		all := read(t, n, spec, 0, nil)
-		finish := store.Turns[spec.TurnID].Finishes[0]
-		if finish.State != protocol.TurnCompleted || finish.Repaired || strings.Count(kinds(all), "turn.recovering") != 1 {
-			t.Errorf("a turn that was readable after %d claims ended as %s: %s", unreadable, finish.State, kinds(all))
-		}
-		if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadable+1 {
-			t.Errorf("a turn that was readable after %d claims was claimed %d times", unreadable, claims)
-		}
+		onFakeClock(t, func(t *testing.T) {
+			store := actorstest.NewMemory()
+			n := registered(t, store, llmtest.Answer("fine"), nil)
+			spec := orphaned(t, store, n)
+			store.LoadError = errors.New("the log of a turn has a gap")
+			claimTimes(t, n, store, spec.TurnID, unreadable)
+			store.Mu.Lock()
+			store.LoadError = nil
+			store.Mu.Unlock()
+			claimTimes(t, n, store, spec.TurnID, unreadable+1)
+			all := read(t, n, spec, 0, nil)
+			finish := store.Turns[spec.TurnID].Finishes[0]
+			if finish.State != protocol.TurnCompleted || finish.Repaired || strings.Count(kinds(all), "turn.recovering") != 1 {
+				t.Errorf("a turn that was readable after %d claims ended as %s: %s", unreadable, finish.State, kinds(all))
+			}
+			if claims := claimsOf(t, n, store, spec.TurnID); claims != unreadable+1 {
+				t.Errorf("a turn that was readable after %d claims was claimed %d times", unreadable, claims)
+			}
+		})
 	}
 }
 
 // Claims by other nodes, and claims after an actor panicked, count too.
 func TestATurnThatWasClaimedOftenEndsAtTheFirstClaimThatCannotReadIt(t *testing.T) {
 	for _, before := range []int32{unreadableAfter - 2, unreadableAfter - 1, unreadableAfter, brokenAfter, withoutPartsAfter} {
-		store := actorstest.NewMemory()
-		n := registered(t, store, llmtest.Answer("fine"), nil)
-		spec := orphaned(t, store, n)
-		store.LoadError = errors.New("the log of a turn has a gap")
-		store.Turns[spec.TurnID].Epoch = 1 + before
-		claimTimes(t, n, store, spec.TurnID, before+1)
-		if before+1 < unreadableAfter {
-			if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
-				t.Errorf("claim %d ended the turn", before+1)
+		onFakeClock(t, func(t *testing.T) {
+			store := actorstest.NewMemory()
+			n := registered(t, store, llmtest.Answer("fine"), nil)
+			spec := orphaned(t, store, n)
+			store.LoadError = errors.New("the log of a turn has a gap")
+			store.Turns[spec.TurnID].Epoch = 1 + before
+			claimTimes(t, n, store, spec.TurnID, before+1)
+			if before+1 < unreadableAfter {
+				if turn := store.Turns[spec.TurnID]; turn.State.Terminal() {
+					t.Errorf("claim %d ended the turn", before+1)
+				}
+				return
 			}
-			continue
-		}
-		read(t, n, spec, 0, nil)
-		turn := store.Turns[spec.TurnID]
-		if finish := turn.Finishes[0]; turn.Epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Repaired || !finish.PauseQueue {
-			t.Errorf("after %d earlier claims the turn ended in epoch %d as %+v", before, turn.Epoch, finish)
-		}
+			read(t, n, spec, 0, nil)
+			turn := store.Turns[spec.TurnID]
+			if finish := turn.Finishes[0]; turn.Epoch != before+2 || finish.State != protocol.TurnFailed || !finish.Repaired || !finish.PauseQueue {
+				t.Errorf("after %d earlier claims the turn ended in epoch %d as %+v", before, turn.Epoch, finish)
+			}
+		})
 	}
 }
 
