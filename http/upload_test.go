@@ -27,6 +27,7 @@ import (
 	"turnstone/protocol/clocktest"
 	"turnstone/protocol/uploadlog"
 	"turnstone/providers/model/scripted"
+	"turnstone/providers/scanner/scannertest"
 	"turnstone/providers/scanner/signatures"
 )
 
@@ -422,7 +423,7 @@ func TestWhileADependencyIsDownTheBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, with := range map[string]upload.Config{
-		"scanner": {Scanner: &testScanner{ready: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The disk is full."} }},
+		"scanner": {Scanner: &scannertest.Fake{NotReady: down}}, "disk": {Guard: func() error { return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "The disk is full."} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := uploadWorld(t, with)
@@ -446,39 +447,12 @@ func TestWhileADependencyIsDownTheBodyIsNotRead(t *testing.T) {
 	}
 }
 
-// testScanner is a scanner whose results a test sets.
-type testScanner struct {
-	ready   error
-	started chan struct{} // gets a value when a scan has read its content; nil: none
-	verdict chan error    // a scan waits for a value: nil is clean; nil channel: clean
-}
-
-func (s *testScanner) Scan(ctx context.Context, body io.Reader, _ int64) (protocol.ScanVerdict, error) {
-	if _, err := io.Copy(io.Discard, body); err != nil {
-		return protocol.ScanVerdict{}, err
-	}
-	if s.started != nil {
-		s.started <- struct{}{}
-	}
-	if s.verdict != nil {
-		select {
-		case err := <-s.verdict:
-			return protocol.ScanVerdict{Clean: err == nil, Engine: "test"}, err
-		case <-ctx.Done():
-			return protocol.ScanVerdict{}, ctx.Err()
-		}
-	}
-	return protocol.ScanVerdict{Clean: true, Engine: "test"}, nil
-}
-
-func (s *testScanner) Ready(context.Context) error { return s.ready }
-
 func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
 	t.Parallel()
-	scanner := &testScanner{verdict: make(chan error, 3)}
-	scanner.verdict <- errors.New("the daemon has ended")
-	scanner.verdict <- &protocol.Error{Code: protocol.CodeUnavailable}
-	scanner.verdict <- nil
+	scanner := &scannertest.Fake{Results: make(chan error, 3)}
+	scanner.Results <- errors.New("the daemon has ended")
+	scanner.Results <- &protocol.Error{Code: protocol.CodeUnavailable}
+	scanner.Results <- nil
 	w := uploadWorld(t, upload.Config{Scanner: scanner})
 	c := w.client().register("a@example.com")
 	var ready protocol.Upload
@@ -490,7 +464,7 @@ func TestAScanIsRepeatedUntilThereIsAVerdict(t *testing.T) {
 
 // countingScanner counts the scans that run at the same time.
 type countingScanner struct {
-	testScanner
+	scannertest.Fake
 	running atomic.Int64
 	changes clocktest.Changes // of running
 }
@@ -499,7 +473,7 @@ func (s *countingScanner) Scan(ctx context.Context, body io.Reader, size int64) 
 	s.running.Add(1)
 	defer s.running.Add(-1)
 	s.changes.Notify()
-	return s.testScanner.Scan(ctx, body, size)
+	return s.Fake.Scan(ctx, body, size)
 }
 
 // A scan of a content that is being received takes as long as its client. Further contents are scanned after their transfer.

@@ -1,0 +1,5 @@
+package scannertest
+
+import "testing"
+
+func TestTheFakeScannerPassesTheSuite(t *testing.T) { Run(t, &Fake{}) }
