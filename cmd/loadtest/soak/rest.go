@@ -157,4 +157,3 @@ func slowRoutes(metrics map[string]float64) (list []string) {
 	}
 	return list
 }
-
