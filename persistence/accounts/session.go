@@ -122,7 +122,7 @@ func scanSession(row pgx.CollectableRow) (*Session, error) {
 
 const (
 	touchSessionSQL = `
-	update sessions set last_used_at = greatest(last_used_at, @at) where token_hash = @token`
+	update sessions set last_used_at = greatest(last_used_at, @at) where account_id = @account and token_hash = @token`
 	touchPredecessorSQL = `
 	update sessions set successor_used_at = @at
 	where account_id = @account and session_id = @session and successor_hash = @token and successor_used_at is null`
@@ -136,7 +136,7 @@ func (s *Store) TouchSession(ctx context.Context, session *Session, now time.Tim
 	if session.Fresh() {
 		batch.Queue(touchPredecessorSQL, args)
 	}
-	return s.db.Send(ctx, pg.NoAccount, batch)
+	return s.db.Send(ctx, session.AccountID, batch)
 }
 
 const insertSessionSQL = `
@@ -180,21 +180,21 @@ func queueCreateSession(batch *pgx.Batch, account protocol.AccountID, session *N
 }
 
 const (
-	lockTokenSQL = `select from sessions where token_hash = $1 for update`
+	lockTokenSQL = `select from sessions where account_id = $1 and token_hash = $2 for update`
 	// A separate statement: the one that waited for the lock does not see rows that were inserted in the meantime.
 	selectSuccessorSQL = `
 	select s.successor_hash, s.successor_used_at, n.rotated_at as successor_made_at
-	from sessions s left join sessions n on n.token_hash = s.successor_hash
-	where s.token_hash = $1 and s.revoked_at is null`
-	dropUnusedSQL = `delete from sessions where token_hash = $1 and last_used_at < rotated_at`
+	from sessions s left join sessions n on n.account_id = s.account_id and n.token_hash = s.successor_hash
+	where s.account_id = $1 and s.token_hash = $2 and s.revoked_at is null`
+	dropUnusedSQL = `delete from sessions where account_id = $1 and token_hash = $2 and last_used_at < rotated_at`
 	// last_used_at is a microsecond before rotated_at: the token was not presented yet.
 	insertNextSQL = `
 	insert into sessions (token_hash, key_version, session_id, account_id, user_agent, created_at, last_used_at, expires_at,
 		rotated_at, reauthenticated_at)
 	select @token, @version, session_id, account_id, user_agent, created_at, @at::timestamptz - interval '1 microsecond',
 		expires_at, @at, coalesce(@reauthenticated, reauthenticated_at)
-	from sessions where token_hash = @old`
-	nameSuccessorSQL = `update sessions set successor_hash = @token where token_hash = @old`
+	from sessions where account_id = @account and token_hash = @old`
+	nameSuccessorSQL = `update sessions set successor_hash = @token where account_id = @account and token_hash = @old`
 )
 
 // RotateSession replaces a token and reports whether it did. A token is not replaced if its successor was used, or is
@@ -203,7 +203,7 @@ const (
 func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, old []byte, next *NewSession, overlap time.Duration, by audit.Requester) (rotated bool, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
 		rotated = false
-		current, err := lockToken(ctx, tx, old)
+		current, err := lockToken(ctx, tx, account, old)
 		if err != nil || current == nil || current.stays(next.At, overlap) {
 			return err
 		}
@@ -212,7 +212,7 @@ func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, o
 		args["old"] = old
 		batch := &pgx.Batch{}
 		if current.SuccessorHash != nil {
-			batch.Queue(dropUnusedSQL, current.SuccessorHash)
+			batch.Queue(dropUnusedSQL, account, current.SuccessorHash)
 		}
 		batch.Queue(insertNextSQL, args)
 		batch.Queue(nameSuccessorSQL, args)
@@ -227,10 +227,10 @@ func (s *Store) RotateSession(ctx context.Context, account protocol.AccountID, o
 
 // lockToken locks the row of a token, so that no other request replaces the token, and returns its successor; nil if
 // the token has ended.
-func lockToken(ctx context.Context, tx *pg.Tx, token []byte) (current *successor, err error) {
+func lockToken(ctx context.Context, tx *pg.Tx, account protocol.AccountID, token []byte) (current *successor, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(lockTokenSQL, token)
-	batch.Queue(selectSuccessorSQL, token).Query(collectOne(&current))
+	batch.Queue(lockTokenSQL, account, token)
+	batch.Queue(selectSuccessorSQL, account, token).Query(collectOne(&current))
 	err = tx.Run(ctx, batch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil // an ended token is not an error
