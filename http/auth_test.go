@@ -587,7 +587,7 @@ func TestANodeIsReadyIfOnlyExcludedChecksFail(t *testing.T) {
 	expect(503, "/ready", `"status":"not_ready",`+checks)
 	expect(503, "/ready?exclude=malware_scanning", checks)
 	expect(200, "/ready?exclude=malware_scanning&exclude=cache", `"status":"ready",`+checks)
-	expect(400, "/ready?exclude=malware", "does not name a check")
+	expect(422, "/ready?exclude=malware", `"code":"invalid"`)
 	draining.Store(true)
 	expect(503, "/ready?exclude=malware_scanning&exclude=cache", `"status":"not_ready","draining":true`)
 }

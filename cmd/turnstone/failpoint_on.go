@@ -56,7 +56,7 @@ func withFailpoints(internal http.Handler) http.Handler {
 			err = failpoint.Arm(string(spec))
 		}
 		if err != nil {
-			admin.WriteJSON(w, http.StatusUnprocessableEntity, admin.Error{Detail: err.Error()})
+			admin.Fail(w, protocol.Errorf(protocol.CodeInvalid, "arming the failpoints: %w", err))
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

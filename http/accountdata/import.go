@@ -84,10 +84,8 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
-		w.WriteHeader(stdhttp.StatusAccepted)
-		return response.WriteJSON(w, made)
+		return response.SendJSON(w, stdhttp.StatusAccepted, made)
 	})
 }
 

@@ -71,13 +71,6 @@ type Handlers struct {
 	Now       func() time.Time
 }
 
-// respondJSON writes a JSON response, for routes of streams that can also respond without a stream.
-func (h *Handlers) respondJSON(w stdhttp.ResponseWriter, status int, value any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	return response.WriteJSON(w, value)
-}
-
 // respondAccepted responds to a start that became an item of the queue, or an input for the live turn. A repeated request gets the 202
 // of the first one.
 func (h *Handlers) respondAccepted(w stdhttp.ResponseWriter, replayed bool, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
@@ -85,7 +78,7 @@ func (h *Handlers) respondAccepted(w stdhttp.ResponseWriter, replayed bool, item
 		w.Header().Set(router.ReplayedHeader, "true")
 	}
 	if receipt != nil {
-		return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
+		return response.SendJSON(w, stdhttp.StatusAccepted, receipt)
 	}
-	return h.respondJSON(w, stdhttp.StatusAccepted, item)
+	return response.SendJSON(w, stdhttp.StatusAccepted, item)
 }

@@ -6,6 +6,7 @@ import (
 
 	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
+	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
@@ -74,7 +75,7 @@ func (h *Handlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn pr
 	if err = failpoint.Respond(acceptedPoint(command), err); err != nil {
 		return err
 	}
-	return h.respondJSON(w, stdhttp.StatusAccepted, receipt)
+	return response.SendJSON(w, stdhttp.StatusAccepted, receipt)
 }
 
 func acceptedPoint(command *machine.Command) failpoint.Point {

@@ -57,9 +57,7 @@ func (h *Handlers) prepare(w stdhttp.ResponseWriter, r *stdhttp.Request, in *pre
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(stdhttp.StatusOK)
-	return response.WriteJSON(w, prepared)
+	return response.SendJSON(w, stdhttp.StatusOK, prepared)
 }
 
 // awaitTexts waits until the texts of all files were read, but not longer than TextWait. Then it returns what is known of the files.

@@ -100,13 +100,7 @@ func (h *Handlers) getUpload(w stdhttp.ResponseWriter, r *stdhttp.Request, in *g
 	if err != nil {
 		return err
 	}
-	return writeUpload(w, stdhttp.StatusOK, upload)
-}
-
-func writeUpload(w stdhttp.ResponseWriter, status int, upload *protocol.Upload) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	return response.WriteJSON(w, upload)
+	return response.SendJSON(w, stdhttp.StatusOK, upload)
 }
 
 // putContent receives the content of an upload. What the header of the request already shows is refused before the body
@@ -138,7 +132,7 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 		if !received.State.Terminal() {
 			status = stdhttp.StatusAccepted
 		}
-		return writeUpload(w, status, received)
+		return response.SendJSON(w, status, received)
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"turnstone/http/response"
 	"turnstone/protocol"
 )
@@ -71,21 +69,9 @@ func OnlyHosts(listen string, names []string, next stdhttp.Handler) stdhttp.Hand
 	allowed := NewHosts(listen, names...)
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		if allowed.Check(r) != nil {
-			err := protocol.Errorf(protocol.CodeWrongHost, "The Host header does not name the internal listener. Correct it, or add the name to TURNSTONE_INTERNAL_HOSTS.")
-			p := newProblem(err)
-			w.Header().Set("Content-Type", p.ContentType(""))
-			w.Header().Set("Cache-Control", "no-store")
-			w.WriteHeader(p.Status)
-			_ = response.WriteJSON(w, p) // the client may have disconnected
+			response.Refuse(w, protocol.Errorf(protocol.CodeWrongHost, "The Host header does not name the internal listener. Correct it, or add the name to TURNSTONE_INTERNAL_HOSTS."))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// newProblem returns the problem document of a request that does not reach a router.
-func newProblem(err error) *response.Problem {
-	p := response.ProblemOf(err)
-	p.RequestID = "req_" + uuid.Must(uuid.NewV7()).String()
-	return p
 }

@@ -91,7 +91,7 @@ func refusal(b []byte) string {
 
 // writeInvalid writes the response to a request that is not valid HTTP/1. The connection is closed after it.
 func writeInvalid(w io.Writer, reason string) error {
-	p := newProblem(&protocol.Error{
+	p := response.UnroutedProblem(&protocol.Error{
 		Code: protocol.CodeInvalidHeader, Detail: "The request is not valid HTTP/1.1.",
 		Fields: []protocol.FieldError{{Field: "header", Message: reason}},
 	})

@@ -21,6 +21,9 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+
+	"turnstone/http/response"
+	"turnstone/protocol"
 )
 
 // A Document returns the content of a published JSON document.
@@ -59,7 +62,15 @@ func New(pages fs.FS, documents map[string]Document) (stdhttp.Handler, error) {
 		} {
 			w.Header().Set(name, value)
 		}
-		mux.ServeHTTP(w, r)
+		switch _, pattern := mux.Handler(r); {
+		case r.Method != stdhttp.MethodGet && r.Method != stdhttp.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			response.Refuse(w, protocol.Errorf(protocol.CodeMethodNotAllowed, "Only GET and HEAD are supported."))
+		case pattern == "":
+			response.Refuse(w, &protocol.Error{Code: protocol.CodeNotFound})
+		default:
+			mux.ServeHTTP(w, r)
+		}
 	}), nil
 }
 
@@ -71,7 +82,7 @@ func serve(media string, content func() ([]byte, error)) stdhttp.HandlerFunc {
 	return func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		text, err := content()
 		if err != nil {
-			stdhttp.Error(w, "the document could not be generated", stdhttp.StatusInternalServerError)
+			response.Refuse(w, fmt.Errorf("generating the document: %w", err))
 			return
 		}
 		w.Header().Set("Content-Type", media)

@@ -32,11 +32,11 @@ func TestTheDocumentationOriginServesItsPagesWithoutCookiesAndScripts(t *testing
 		"HEAD /one":             {200, "text/html; charset=utf-8", nil},
 		"GET /openapi.json":     {200, "application/json", []string{`"3.1.0"`}},
 		"GET /style.css":        {200, "text/css; charset=utf-8", []string{"font"}},
-		"GET /broken.json":      {500, "text/plain; charset=utf-8", nil},
-		"GET /one.md":           {404, "text/plain; charset=utf-8", nil},
-		"GET /..%2fsecret":      {404, "text/plain; charset=utf-8", nil},
-		"POST /one":             {405, "text/plain; charset=utf-8", nil},
-		"OPTIONS /openapi.json": {405, "text/plain; charset=utf-8", nil},
+		"GET /broken.json":      {500, "application/problem+json", []string{`"request_id":"req_`}},
+		"GET /one.md":           {404, "application/problem+json", []string{`"request_id":"req_`}},
+		"GET /..%2fsecret":      {404, "application/problem+json", []string{`"request_id":"req_`}},
+		"POST /one":             {405, "application/problem+json", []string{`"request_id":"req_`}},
+		"OPTIONS /openapi.json": {405, "application/problem+json", []string{`"request_id":"req_`}},
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()

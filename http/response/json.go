@@ -2,6 +2,7 @@ package response
 
 import (
 	"io"
+	stdhttp "net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
@@ -17,6 +18,23 @@ func WriteJSON(w io.Writer, v any) error {
 		return err
 	}
 	_, _ = w.Write(append(text, '\n'))
+	return nil
+}
+
+// SendJSON sends a response with a JSON body. Other headers must be set before. If the value cannot be encoded, it returns an error and
+// sends nothing.
+func SendJSON(w stdhttp.ResponseWriter, status int, v any) error {
+	return send(w, status, "application/json", v)
+}
+
+func send(w stdhttp.ResponseWriter, status int, media string, v any) error {
+	text, err := wire.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", media)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // the client may have disconnected
 	return nil
 }
 

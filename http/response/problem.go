@@ -8,11 +8,13 @@ import (
 	"fmt"
 	stdhttp "net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
 
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
@@ -151,6 +153,31 @@ func ProblemOf(err error) *Problem {
 		p.Retry = retryDefault
 	}
 	return p
+}
+
+// NewRequestID returns the identifier of a request, which its response and the logs have.
+func NewRequestID() string { return "req_" + uuid.Must(uuid.NewV7()).String() }
+
+// UnroutedProblem is ProblemOf for a request that reaches no router: the problem has an identifier of its own.
+func UnroutedProblem(err error) *Problem {
+	p := ProblemOf(err)
+	p.RequestID = NewRequestID()
+	return p
+}
+
+// Send sends the problem as the response. The response must not have started.
+func (p *Problem) Send(w stdhttp.ResponseWriter) {
+	_ = send(w, p.Status, p.ContentType(""), p) // a problem can be encoded
+}
+
+// Refuse sends an error as the response to a request that reaches no router.
+func Refuse(w stdhttp.ResponseWriter, err error) {
+	p := UnroutedProblem(err)
+	w.Header().Set("Cache-Control", "no-store")
+	if p.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.Retry))
+	}
+	p.Send(w)
 }
 
 // defaultFields are the fields that a problem names if the error of a code names none. For other codes it names the

@@ -24,9 +24,7 @@ func (rt *Router) Fail(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) 
 		redirectToApp(w, p)
 		return
 	}
-	w.Header().Set("Content-Type", p.ContentType(""))
-	w.WriteHeader(p.Status)
-	_ = response.WriteJSON(w, p) // the client may have disconnected
+	p.Send(w)
 }
 
 // finishProblem adds the ID of the request and the headers to a problem, and logs server errors. A 401 or 403 over the

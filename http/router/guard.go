@@ -123,9 +123,7 @@ func (rt *Router) reportNotReady(w stdhttp.ResponseWriter, r *stdhttp.Request, c
 	if report.Checks[ready.CheckPersistence] != ready.CheckDown {
 		return false
 	}
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", ready.RetryAfter)
-	w.WriteHeader(stdhttp.StatusServiceUnavailable)
-	_ = response.WriteJSON(w, report) // the caller may have disconnected
+	_ = response.SendJSON(w, stdhttp.StatusServiceUnavailable, report) // a report can be encoded
 	return true
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 	"github.com/rs/cors"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
@@ -28,7 +27,7 @@ const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 func (rt *Router) frameRequest(next stdhttp.Handler) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := &Exchange{
-			Request: &auth.Request{ID: "req_" + uuid.Must(uuid.NewV7()).String(), Header: w.Header(), Address: proxies(rt.TrustedProxies).clientAddress(r)},
+			Request: &auth.Request{ID: response.NewRequestID(), Header: w.Header(), Address: proxies(rt.TrustedProxies).clientAddress(r)},
 			router:  rt, method: knownMethod(r.Method), pattern: unknownPattern, started: time.Now(),
 		}
 		rt.Auth.Read(ex.Request, r)

@@ -8,6 +8,9 @@ import (
 	stdhttp "net/http"
 	"net/url"
 	"strings"
+
+	"turnstone/http/response"
+	"turnstone/protocol"
 )
 
 //go:embed frame.html
@@ -35,10 +38,10 @@ func New(app *url.URL) stdhttp.Handler {
 		}
 		switch {
 		case r.URL.Path != "/" || r.URL.RawQuery != "":
-			stdhttp.Error(w, "There is no such page.", stdhttp.StatusNotFound)
+			response.Refuse(w, &protocol.Error{Code: protocol.CodeNotFound})
 		case r.Method != stdhttp.MethodGet && r.Method != stdhttp.MethodHead:
 			header.Set("Allow", "GET, HEAD")
-			stdhttp.Error(w, "Only GET and HEAD are supported.", stdhttp.StatusMethodNotAllowed)
+			response.Refuse(w, protocol.Errorf(protocol.CodeMethodNotAllowed, "Only GET and HEAD are supported."))
 		default:
 			header.Set("Content-Type", "text/html; charset=utf-8")
 			_, _ = w.Write(page)

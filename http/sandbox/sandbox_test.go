@@ -29,6 +29,9 @@ func TestTheSandboxOriginServesOnePageThatLoadsNothing(t *testing.T) {
 				t.Errorf("%s: the policy has no %s: %s", target, part, csp)
 			}
 		}
+		if media := got.Header.Get("Content-Type"); status == 404 && media != "application/problem+json" {
+			t.Errorf("%s: %s", target, media)
+		}
 		if got.StatusCode != status || got.Header.Get("Set-Cookie") != "" || got.Header.Get("Access-Control-Allow-Origin") != "" ||
 			got.Header.Get("Referrer-Policy") != "no-referrer" || got.Header.Get("X-DNS-Prefetch-Control") != "off" {
 			t.Errorf("%s: %d %v", target, got.StatusCode, got.Header)

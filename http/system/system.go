@@ -86,7 +86,7 @@ func (h *Handlers) Internal(mux *stdhttp.ServeMux) {
 	mux.HandleFunc("GET /ready", func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		report, known := h.Readiness.Check(r.Context()).Without(r.URL.Query()["exclude"])
 		if !known {
-			stdhttp.Error(w, "exclude does not name a check, or names one twice", stdhttp.StatusBadRequest)
+			response.Refuse(w, protocol.Invalid("query.exclude", "does not name a check, or names one twice"))
 			return
 		}
 		answer := h.withStatus(report)
@@ -95,10 +95,8 @@ func (h *Handlers) Internal(mux *stdhttp.ServeMux) {
 }
 
 func writeInternal(w stdhttp.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = response.WriteJSON(w, value) // the caller may have disconnected
+	_ = response.SendJSON(w, status, value) // both values can be encoded
 }
 
 // Version is the response of GET /version.

@@ -84,8 +84,7 @@ func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *crea
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Content-Type", "application/json")
-		return response.WriteJSON(w, protocol.Transcription{Text: text})
+		return response.SendJSON(w, stdhttp.StatusOK, protocol.Transcription{Text: text})
 	})
 }
 

@@ -287,7 +287,7 @@ func (s *Store) tryClaim(ctx context.Context, account protocol.AccountID, key pr
 	claim := &KeyClaim{db: s.db, account: account, key: key}
 	claimed, err := pg.Rows(ctx, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, KeyArgs(account, key))
 	if err != nil {
-		if pg.IsState(err, pg.StateLockTimeout) {
+		if pg.IsLockTimeout(err) {
 			return nil, nil, nil
 		}
 		return nil, nil, err

@@ -273,7 +273,7 @@ func (j *Journal) store(batch []*journalEntry) {
 		if refusals++; err == nil || pg.IsTransient(err) {
 			refusals = 0
 		}
-		if impossible(err) || refusals >= splitAfterRefusals {
+		if pg.IsRefusedData(err) || refusals >= splitAfterRefusals {
 			j.storeSeparately(open, err)
 			return
 		}
@@ -303,7 +303,7 @@ func (j *Journal) waitToRetry(open []*journalEntry, delay time.Duration, err err
 // storeSeparately stores entries one by one. The refused entries are retried together after a delay, so that none of
 // them blocks the good ones.
 func (j *Journal) storeSeparately(batch []*journalEntry, err error) {
-	if len(batch) == 1 && impossible(err) { // it already had a separate statement
+	if len(batch) == 1 && pg.IsRefusedData(err) { // it already had a separate statement
 		j.refuse(batch[0], err)
 		return
 	}
@@ -317,7 +317,7 @@ func (j *Journal) storeSeparately(batch []*journalEntry, err error) {
 			if entry.refusals++; failed == nil || pg.IsTransient(failed) {
 				entry.refusals = 0
 			}
-			if impossible(failed) || entry.refusals >= maxRefusals {
+			if pg.IsRefusedData(failed) || entry.refusals >= maxRefusals {
 				j.refuse(entry, failed)
 				continue
 			}
@@ -337,9 +337,6 @@ func (j *Journal) refuse(entry *journalEntry, err error) {
 	j.log.Error("journal: refusing an append", zap.Stringer("turn_id", entry.TurnID), zap.Error(err))
 	j.complete(entry, fmt.Errorf("appending to a turn: %w", err))
 }
-
-// impossible reports whether Postgres refused the data itself: data exceptions and integrity violations.
-func impossible(err error) bool { return pg.IsClass(err, "22") || pg.IsClass(err, "23") }
 
 // try runs the statement once and completes the entries whose outcome is known. It returns the other entries.
 func (j *Journal) try(batch []*journalEntry) (open []*journalEntry, err error) {

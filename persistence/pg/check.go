@@ -75,7 +75,7 @@ func wrongLogin(login, problem, attribute string) error {
 
 // connectFailure explains why the connection of check failed.
 func connectFailure(ctx context.Context, err error, config *pgx.ConnConfig) error {
-	if IsState(err, stateInvalidParameter, stateNoPrivilege, stateUndefinedObject) { // the role parameter of the connection was refused
+	if isState(err, stateInvalidParameter, stateNoPrivilege, stateUndefinedObject) { // the role parameter of the connection was refused
 		return MembershipError(ctx, config, AppRole, err)
 	}
 	return refusedConnection(err, config, loginAttributes)
@@ -95,7 +95,7 @@ func checkVersion(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, schemaVersionSQL).Scan(&version)
 	known := SchemaVersion()
 	switch {
-	case IsState(err, stateUndefinedTable):
+	case isState(err, stateUndefinedTable):
 		return &SetupError{Problem: "the database has no schema yet: run `turnstone migrate`", Command: migrateCommand}
 	case err != nil:
 		return fmt.Errorf("reading the schema's version: %w", err)

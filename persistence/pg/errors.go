@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,10 +27,10 @@ const (
 const (
 	stateSerialization  = "40001"
 	stateDeadlock       = "40P01"
-	StateLockTimeout    = "55P03"
-	StateCancelled      = "57014" // also by statement_timeout
+	stateLockTimeout    = "55P03"
+	stateCancelled      = "57014" // also by statement_timeout
 	stateUnique         = "23505"
-	StateForeignKey     = "23503"
+	stateForeignKey     = "23503"
 	stateUndefinedTable = "42P01"
 
 	stateInvalidParameter = "22023"
@@ -57,12 +58,12 @@ var sqlStates = map[string]protocol.Code{
 	"58":               protocol.CodeUnavailable, // system errors: I/O
 	stateSerialization: protocol.CodeUnavailable, // after the retries
 	stateDeadlock:      protocol.CodeUnavailable, // after the retries
-	StateLockTimeout:   protocol.CodeUnavailable,
+	stateLockTimeout:   protocol.CodeUnavailable,
 	"22021":            protocol.CodeInvalid, // text that Postgres cannot store, for example with a NUL
 	"22P05":            protocol.CodeInvalid,
 	"22001":            protocol.CodeInvalid, // too long
 	stateUnique:        protocol.CodeConflict,
-	StateForeignKey:    protocol.CodeNotFound, // refers to a row that this account does not have
+	stateForeignKey:    protocol.CodeNotFound, // refers to a row that this account does not have
 }
 
 // Classify converts an error of pgx to a *protocol.Error. An error that already is one, turnlog.ErrFenced and defects
@@ -87,8 +88,8 @@ func Classify(err error) error {
 
 func classifyState(pg *pgconn.PgError, err error) error {
 	code, ok := sqlStates[pg.Code]
-	if !ok && len(pg.Code) == 5 {
-		code, ok = sqlStates[pg.Code[:2]]
+	if !ok {
+		code, ok = sqlStates[classOf(pg)]
 	}
 	switch {
 	case !ok:
@@ -117,7 +118,7 @@ func UnknownOutcome(cause error) error {
 // timeout), or may affect one connection only, which another one can replace.
 func IsOutage(err error) bool {
 	return protocol.CodeOf(err) == protocol.CodeUnavailable && !isBroken(err) &&
-		!IsState(err, stateSerialization, stateDeadlock, StateLockTimeout)
+		!isState(err, stateSerialization, stateDeadlock, stateLockTimeout)
 }
 
 // isBroken reports whether a connection broke during a round trip, for a reason other than a timeout.
@@ -162,28 +163,32 @@ func refusedByServer(err error) bool {
 	return errors.As(err, &pg) && pg.Severity != "FATAL" && pg.Severity != "PANIC"
 }
 
-// IsState reports whether err has one of these SQLSTATEs.
-func IsState(err error, states ...string) bool {
+// IsLockTimeout reports whether another transaction held a lock for longer than a statement may wait for it.
+func IsLockTimeout(err error) bool { return isState(err, stateLockTimeout) }
+
+// IsCancelled reports whether a statement was cancelled, also by its time limit.
+func IsCancelled(err error) bool { return isState(err, stateCancelled) }
+
+// RefersToMissing reports whether a row refers to a row that does not exist.
+func RefersToMissing(err error) bool { return isState(err, stateForeignKey) }
+
+// IsRefusedData reports whether Postgres refused the data itself: a data exception or an integrity violation.
+func IsRefusedData(err error) bool {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	for _, state := range states {
-		if pg.Code == state {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &pg) && (classOf(pg) == "22" || classOf(pg) == "23")
+}
+
+// classOf returns the first two characters of a SQLSTATE.
+func classOf(err *pgconn.PgError) string { return err.Code[:min(2, len(err.Code))] }
+
+// isState reports whether err has one of these SQLSTATEs.
+func isState(err error, states ...string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }
 
 // Violates reports whether err is a violation of the named unique or foreign key constraint.
 func Violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == StateForeignKey) && pg.ConstraintName == constraint
-}
-
-// IsClass reports whether err has a SQLSTATE of this class, its first two characters.
-func IsClass(err error, class string) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && len(pg.Code) == 5 && pg.Code[:2] == class
+	return errors.As(err, &pg) && isState(pg, stateUnique, stateForeignKey) && pg.ConstraintName == constraint
 }

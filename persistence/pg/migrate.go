@@ -2,13 +2,11 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/tern/v2/migrate"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -168,7 +166,7 @@ func grantLogin(ctx context.Context, conn *pgx.Conn, login string) error {
 	grant := grantSQL(login, version)
 	for attempt := 1; ; attempt++ {
 		_, err := conn.Exec(ctx, grant)
-		if attempt > maxRetries || !IsState(err, stateUnique) || clock.Sleep(ctx, retryDelay()) != nil {
+		if attempt > maxRetries || !isState(err, stateUnique) || clock.Sleep(ctx, retryDelay()) != nil {
 			return err
 		}
 	}
@@ -200,6 +198,5 @@ func Provision(ctx context.Context, superuserURL, database, owner, login string)
 }
 
 func alreadyExists(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == stateDuplicateObject || pg.Code == stateDuplicateDatabase || pg.Code == stateUnique)
+	return isState(err, stateDuplicateObject, stateDuplicateDatabase, stateUnique)
 }

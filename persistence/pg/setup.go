@@ -59,12 +59,12 @@ func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 func refusedConnection(err error, config *pgx.ConnConfig, attributes string) error {
 	role := quoted(config.User)
 	switch {
-	case IsState(err, stateNoDatabase):
+	case isState(err, stateNoDatabase):
 		return &SetupError{
 			Problem: fmt.Sprintf("there is no database %s", config.Database), Err: err,
 			SQL: []string{fmt.Sprintf("create database %s owner <owner role>;", quoted(config.Database))}, Command: migrateCommand,
 		}
-	case IsState(err, stateNoPassword, stateNoRole):
+	case isState(err, stateNoPassword, stateNoRole):
 		return &SetupError{
 			Problem: fmt.Sprintf("Postgres at %s does not accept the role %s or its password", config.Host, config.User), Err: err,
 			SQL: []string{

@@ -160,7 +160,7 @@ func (db *DB) InTxAfter(ctx context.Context, account protocol.AccountID, open fu
 		if err == nil {
 			return nil
 		}
-		if attempt > maxRetries || !IsState(err, stateSerialization, stateDeadlock) || clock.Sleep(ctx, retryDelay()) != nil {
+		if attempt > maxRetries || !isState(err, stateSerialization, stateDeadlock) || clock.Sleep(ctx, retryDelay()) != nil {
 			return Classify(err)
 		}
 	}
@@ -282,7 +282,7 @@ func (db *DB) transactionStatus(ctx context.Context, unanswered *CommitError) (s
 	var sameIncarnation bool
 	err = conn.QueryRow(ctx, statusSQL, unanswered.xid, unanswered.incarnation).Scan(&status, &sameIncarnation)
 	switch {
-	case IsState(err, stateInvalidParameter): // the identifier is in the future
+	case isState(err, stateInvalidParameter): // the identifier is in the future
 		return xactAborted, nil
 	case err != nil:
 		return "", fmt.Errorf("reading the status of a transaction: %w", err)

@@ -85,8 +85,8 @@ func (i *indexer) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			rows = min(rows*2, indexRows)
-		case pg.IsState(err, pg.StateForeignKey): // a text was deleted in the meantime; the next attempt does not find it
-		case pg.IsTransient(err) && !pg.IsState(err, pg.StateCancelled):
+		case pg.RefersToMissing(err): // a text was deleted in the meantime; the next attempt does not find it
+		case pg.IsTransient(err) && !pg.IsCancelled(err):
 			return err
 		case rows > 1:
 			rows = max(1, rows/16)

@@ -62,10 +62,10 @@ func (t *Store) startAlone(ctx context.Context, start request) (*turnlog.StartRe
 		switch {
 		case err == nil || errors.Is(err, errNoChange):
 			return s.result, nil
-		case s.claiming && pg.IsState(err, pg.StateLockTimeout) && waited < claimWaits:
-			continue
-		case s.claiming && pg.IsState(err, pg.StateLockTimeout):
-			return nil, idempotency.KeyBusy()
+		case s.claiming && pg.IsLockTimeout(err):
+			if waited == claimWaits {
+				return nil, idempotency.KeyBusy()
+			}
 		default:
 			return nil, fmt.Errorf("starting a turn: %w", err)
 		}

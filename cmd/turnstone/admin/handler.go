@@ -72,7 +72,7 @@ func withToken(token string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !isBearer || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
-			WriteJSON(w, http.StatusUnauthorized, Error{"the token of this installation is required"})
+			Fail(w, protocol.Errorf(protocol.CodeUnauthenticated, "the token of this installation is required"))
 			return
 		}
 		next(w, r)
@@ -88,7 +88,7 @@ func (h turnHandler) show(w http.ResponseWriter, r *http.Request) {
 	}
 	seen, err := h.turns.Show(r.Context(), turn)
 	if err != nil {
-		fail(w, err)
+		Fail(w, err)
 		return
 	}
 	WriteJSON(w, http.StatusOK, seen)
@@ -104,7 +104,7 @@ func (h turnHandler) cancel(w http.ResponseWriter, r *http.Request) {
 		state = protocol.TurnCancelled
 	}
 	if err := h.turns.Cancel(r.Context(), turn, force); err != nil {
-		fail(w, err)
+		Fail(w, err)
 		return
 	}
 	WriteJSON(w, http.StatusAccepted, map[string]string{"turn_id": turn.String(), "state": string(state)})
@@ -130,7 +130,7 @@ func (h turnHandler) events(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case err != nil && !began:
-		fail(w, err)
+		Fail(w, err)
 	case err != nil:
 		panic(http.ErrAbortHandler) // a complete response would mean that there are no more events
 	}
@@ -139,7 +139,7 @@ func (h turnHandler) events(w http.ResponseWriter, r *http.Request) {
 func turnOf(w http.ResponseWriter, r *http.Request) (protocol.TurnID, bool) {
 	var turn protocol.TurnID
 	if err := turn.UnmarshalText([]byte(r.PathValue("turn"))); err != nil {
-		WriteJSON(w, http.StatusNotFound, Error{"invalid turn identifier"})
+		Fail(w, protocol.Errorf(protocol.CodeNotFound, "invalid turn identifier"))
 		return turn, false
 	}
 	return turn, true

@@ -95,8 +95,9 @@ func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 		t.Errorf("cancel again: %d", status)
 	}
 	for _, turn := range []string{protocol.NewTurnID().String(), "turn_x"} {
-		if status, _, _ := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turn, "token"); status != http.StatusNotFound {
-			t.Errorf("%s: %d", turn, status)
+		status, body, _ := sitetest.Fetch(t, http.MethodGet, base+"/admin/turns/"+turn, "token")
+		if status != http.StatusNotFound || !strings.Contains(body, `"code":"not_found"`) || !strings.Contains(body, `"request_id":"req_`) {
+			t.Errorf("%s: %d %s", turn, status, body)
 		}
 	}
 }

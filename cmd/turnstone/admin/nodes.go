@@ -95,7 +95,7 @@ type nodeHandler struct{ nodes Nodes }
 func (h nodeHandler) list(w http.ResponseWriter, r *http.Request) {
 	list, err := h.nodes.ListNodes(r.Context())
 	if err != nil {
-		fail(w, err)
+		Fail(w, err)
 		return
 	}
 	WriteJSON(w, http.StatusOK, NodeList{list})
@@ -104,11 +104,11 @@ func (h nodeHandler) list(w http.ResponseWriter, r *http.Request) {
 func (h nodeHandler) drain(w http.ResponseWriter, r *http.Request) {
 	id, err := uuid.Parse(r.PathValue("node"))
 	if err != nil {
-		WriteJSON(w, http.StatusNotFound, Error{"invalid node identifier"})
+		Fail(w, protocol.Errorf(protocol.CodeNotFound, "invalid node identifier"))
 		return
 	}
 	if err := h.nodes.DrainNode(r.Context(), protocol.NodeID(id)); err != nil {
-		fail(w, err)
+		Fail(w, err)
 		return
 	}
 	WriteJSON(w, http.StatusAccepted, DrainedNode{id.String(), NodeDraining})

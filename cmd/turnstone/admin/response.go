@@ -1,25 +1,21 @@
 package admin
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"turnstone/http/response"
 )
 
-func fail(w http.ResponseWriter, err error) {
-	WriteJSON(w, response.ProblemOf(err).Status, Error{err.Error()})
-}
-
-// WriteJSON writes a response with a JSON body.
-func WriteJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
+// Fail sends an error as the response. Operators also get its cause, which clients must not see.
+func Fail(w http.ResponseWriter, err error) {
+	p := response.UnroutedProblem(err)
+	p.Detail = err.Error()
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // it fails only if the client is gone
+	p.Send(w)
 }
 
-// Error is the response body of a failed command.
-type Error struct {
-	Detail string `json:"detail"`
+// WriteJSON sends a response with a JSON body.
+func WriteJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Cache-Control", "no-store")
+	_ = response.SendJSON(w, status, body) // the bodies can be encoded
 }

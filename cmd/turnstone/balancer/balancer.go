@@ -5,7 +5,6 @@ package balancer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -18,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/http/response"
 	"turnstone/protocol"
 )
 
@@ -110,17 +110,11 @@ func (b *Balancer) unavailable(w http.ResponseWriter, r *http.Request, err error
 		return // the client is gone
 	}
 	b.log.Debug("no response", zap.String("method", r.Method), zap.Error(err))
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
 	detail := protocol.OutcomeUnknown // the connection may have broken after the node received the request
 	if errors.Is(err, errNoNode) {
 		detail = "No node is ready."
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{ // it fails only if the client is gone
-		"type": "about:blank", "title": "Service Unavailable", "status": http.StatusServiceUnavailable,
-		"code": protocol.CodeUnavailable, "detail": detail,
-	})
+	response.Refuse(w, &protocol.Error{Code: protocol.CodeUnavailable, Detail: detail})
 }
 
 // Run checks the nodes until ctx ends.

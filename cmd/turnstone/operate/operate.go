@@ -65,7 +65,9 @@ func (p *Program) request(ctx context.Context, method, path string) (*http.Respo
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		defer func() { _ = response.Body.Close() }()
-		var failed admin.Error
+		var failed struct { // of a problem document
+			Detail string `json:"detail"`
+		}
 		if json.NewDecoder(response.Body).Decode(&failed) != nil || failed.Detail == "" {
 			failed.Detail = response.Status
 		}
