@@ -33,7 +33,6 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/limits"
-	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -122,7 +121,7 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		t.Cleanup(store.Close)
 		const live = 50
 		n := c.startNode(t, node.Config{Fenced: func() { t.Error("the node was fenced") }}, turn.Config{
-			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: nodes.NewDirectory(db.DB),
+			Store: store, FollowUps: db.FollowUps, Log: store, Files: db.FileTexts, Ownership: store,
 			Model: echoingModel{scripted.New(scripted.Options{})}, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, db), Consents: db.Memory,
 			Approvals: db.Approvals, MaxLiveTurns: live, Logger: log,
 		}, upload.Config{})

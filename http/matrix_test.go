@@ -21,7 +21,6 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
-	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -454,7 +453,7 @@ func nodeOn(t *testing.T, c *testConfig, model llm.Model, predecessor *protocol.
 		of = c.wrapTurns(store)
 	}
 	n := c.startNode(t, node.Config{Predecessor: predecessor, Fenced: fenced}, turn.Config{
-		Store: of, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: nodes.NewDirectory(c.DB.DB),
+		Store: of, FollowUps: c.DB.FollowUps, Log: store, Files: c.DB.FileTexts, Ownership: store,
 		Model: model, Routes: routing.Defaults("a", "b", "c"), Tools: catalogueOf(t, c.DB), Approvals: c.DB.Approvals, Consents: c.DB.Memory, MaxLiveTurns: live, Observer: observe.Observer{Tracer: c.Tracer},
 		Logger: zaptest.NewLogger(t),
 	}, c.uploads)

@@ -39,6 +39,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/limits"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
@@ -191,7 +192,7 @@ func (n *testNode) Drain(ctx context.Context, grace time.Duration) error {
 // startNode starts a node, which ends with the test, and sets c.Uploads and c.Research.
 func (c *testConfig) startNode(t *testing.T, of node.Config, turns turn.Config, uploads upload.Config) *testNode {
 	t.Helper()
-	of.Logger, of.Directory = turns.Logger, turns.Ownership.(node.Directory)
+	of.Logger, of.Directory = turns.Logger, nodes.NewDirectory(c.DB.DB)
 	process := node.New(of)
 	turns.Node = process.Host()
 	n := &testNode{turn.New(turns), process}

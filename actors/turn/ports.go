@@ -70,7 +70,7 @@ type Approvals interface {
 	Grants(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID) ([]turnlog.Grant, error)
 }
 
-// Ownership keeps which node owns which turn. Package persistence/nodes implements it on Postgres.
+// Ownership keeps which node owns which turn. Package persistence/turns implements it on Postgres.
 type Ownership interface {
 	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
 	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)

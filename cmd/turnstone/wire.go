@@ -343,7 +343,7 @@ func (s *service) openTools() (err error) {
 // createHosts creates the hosts of the kinds of work that the node runs.
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
-		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.nodes, Files: s.db.FileTexts,
+		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.turns, Files: s.db.FileTexts,
 		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, Consents: s.db.Memory, ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
 		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})

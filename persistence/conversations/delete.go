@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/audit"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -74,7 +75,7 @@ func (s *Store) DeleteConversation(ctx context.Context, account protocol.Account
 }
 
 const countTasksSQL = `
-	select count(*) from research_tasks where account_id = $1 and conversation_id = $2 and not hidden and ` + projects.OpenTasks
+	select count(*) from research_tasks where account_id = $1 and conversation_id = $2 and not hidden and ` + open.Tasks
 
 const cancelStoredSQL = `
 	select exists (select from turn_records where account_id = $1 and turn_id = $2 and kind = '` + turnlog.RecordCancel + `')`
@@ -103,7 +104,7 @@ const countConversationSQL = `
 			select from branches where account_id = @account and conversation_id = @conversation limit @most) b),
 		(select count(*) from (
 			select from follow_ups
-			where account_id = @account and conversation_id = @conversation and ` + WaitingItems + ` limit @most) f)
+			where account_id = @account and conversation_id = @conversation and ` + open.FollowUps + ` limit @most) f)
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation`
 
@@ -132,10 +133,10 @@ const leaveTombstoneSQL = `
 	with queue as (
 		update follow_ups
 		set state = 'cancelled', version = version + 1
-		where account_id = @account and conversation_id = @conversation and ` + WaitingItems + `
+		where account_id = @account and conversation_id = @conversation and ` + open.FollowUps + `
 	), tasks as (
 		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
-		where account_id = @account and conversation_id = @conversation and ` + projects.OpenTasks + `
+		where account_id = @account and conversation_id = @conversation and ` + open.Tasks + `
 	)
 	update conversations
 	set deleted_at = now(), title = '', provisional_title = '', metadata = '{}', draft = '', draft_attachments = '{}', draft_updated_at = null,

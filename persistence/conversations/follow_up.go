@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -12,9 +13,6 @@ import (
 
 // FollowUpColumns are the columns of protocol.FollowUp.
 const FollowUpColumns = `follow_up_id, state, content, attachments, profile, tools, position, version, turn_id, created_at`
-
-// WaitingItems selects follow-ups that are neither started nor cancelled. It is exactly the condition of the index follow_ups_open.
-const WaitingItems = `state in ('queued', 'held')`
 
 // FollowUpPosition is a position between two items of a queue.
 type FollowUpPosition struct {
@@ -40,7 +38,7 @@ var (
 	// ListFollowUpsSQL lists the items of a queue, with the arguments of FollowUpArgs.
 	ListFollowUpsSQL = pg.WithinPage(selectFollowUps+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 	// ListOpenFollowUpsSQL lists the waiting ones. Its condition is that of the index follow_ups_open.
-	ListOpenFollowUpsSQL = pg.WithinPage(selectFollowUps+` and `+WaitingItems+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
+	ListOpenFollowUpsSQL = pg.WithinPage(selectFollowUps+` and `+open.FollowUps+inFollowUpOrder, FollowUpColumns, followUpSize, followUpOrder)
 )
 
 // FollowUpArgs returns the arguments for a page that starts after a position; nil starts at the beginning.
@@ -57,7 +55,7 @@ func FollowUpArgs(account protocol.AccountID, id protocol.ConversationID, after 
 const (
 	queueLengthSQL = `
 select (select count(*) from (
-           select from follow_ups where account_id = $1 and conversation_id = $2 and ` + WaitingItems + ` limit $3) waiting),
+           select from follow_ups where account_id = $1 and conversation_id = $2 and ` + open.FollowUps + ` limit $3) waiting),
        (select coalesce(max(position), 0) from follow_ups where account_id = $1 and conversation_id = $2)`
 	insertFollowUpSQL = `
 insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, created_at)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
@@ -44,7 +45,7 @@ var errNotDeleted = errors.New("the conversation was not deleted")
 const lockForPurgeSQL = `
 	select deleted_at is not null, exists (
 		select from turns t
-		where t.account_id = c.account_id and t.conversation_id = c.conversation_id and t.` + LiveStates + `)
+		where t.account_id = c.account_id and t.conversation_id = c.conversation_id and t.` + open.Turns + `)
 	from conversations c
 	where c.account_id = @account and c.conversation_id = @conversation
 	for update of c`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 )
 
@@ -23,7 +24,7 @@ const endingFiles = `
 		select unnest(draft_attachments) from conversations where account_id = @account and conversation_id = @conversation
 		union
 		select unnest(attachments) from follow_ups
-		where account_id = @account and conversation_id = @conversation and ` + WaitingItems + ` and attachments <> '{}')
+		where account_id = @account and conversation_id = @conversation and ` + open.FollowUps + ` and attachments <> '{}')
 	  and (x.uploaded_for is null or x.uploaded_for = @conversation or exists (
 		select from conversations t where t.account_id = @account and t.conversation_id = x.uploaded_for and t.temporary and t.deleted_at is not null))
 	  and not exists (select from project_files p where p.account_id = @account and p.file_id = x.file_id)`
@@ -42,7 +43,7 @@ func otherUse(condition string) string {
 		union all
 		select o.conversation_id from follow_ups q
 		join conversations o on o.account_id = q.account_id and o.conversation_id = q.conversation_id
-		where q.account_id = @account and q.` + WaitingItems + ` and q.attachments <> '{}' and x.file_id = any (q.attachments)
+		where q.account_id = @account and q.` + open.FollowUps + ` and q.attachments <> '{}' and x.file_id = any (q.attachments)
 		  and o.conversation_id <> @conversation and o.deleted_at is null and ` + condition + `
 		union all
 		select o.conversation_id from conversations o

@@ -16,9 +16,9 @@ import (
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/mails"
 	"turnstone/persistence/objects"
+	"turnstone/persistence/open"
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -50,7 +50,7 @@ const countSQL = `
 		(select count(*) from (select from projects where account_id = @account limit @most) r) as projects,
 		(select count(*) from (select from shares where account_id = @account and expires_at > now() limit @most) h) as shares,
 		(select count(*) from (select from messages where account_id = @account limit @most) m) as messages,
-		(select count(*) from (select from follow_ups where account_id = @account and ` + conversations.WaitingItems + ` limit @most) f) as follow_ups,
+		(select count(*) from (select from follow_ups where account_id = @account and ` + open.FollowUps + ` limit @most) f) as follow_ups,
 		(select count(*) from (select distinct session_id from sessions where account_id = @account and revoked_at is null and expires_at > now() limit @most) s) as sessions,
 		(select count(*) from (select from imports where account_id = @account limit @most) i) as imports,
 		(select count(*) from (select from passkeys where account_id = @account limit @most) p) as passkeys,
@@ -174,8 +174,8 @@ func (s *Store) Job() jobs.Job { return jobs.New(s.erase) }
 
 const dueSQL = `
 	select erasing_at < now() - @grace::interval and (erasing_at < now() - @work::interval or not exists (
-		select from turns where account_id = @account and ` + conversations.LiveStates + `) and not exists (
-		select from uploads where account_id = @account and ` + projects.BusyUploads + `))
+		select from turns where account_id = @account and ` + open.Turns + `) and not exists (
+		select from uploads where account_id = @account and ` + open.BusyUploads + `))
 	from accounts where account_id = @account and erasing_at is not null`
 
 func (s *Store) erase(ctx context.Context, job EraseArgs) error {

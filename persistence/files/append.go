@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/audit"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -21,7 +22,7 @@ const (
 	update uploads set state = @state, received_bytes = @received, content = @content, failure = @failure, file_id = @file,
 		owner = case when @rests then null else owner end, next_sequence = @last + 1,
 		finished_at = case when @ended then @at::timestamptz end, reap_at = case when @ended then @at::timestamptz + @reap::interval end
-	where account_id = @account and upload_id = @upload and owner = @owner and owner_epoch = @epoch and next_sequence = @first and ` + projects.OpenUploads + `
+	where account_id = @account and upload_id = @upload and owner = @owner and owner_epoch = @epoch and next_sequence = @first and ` + open.Uploads + `
 	returning size, purpose, project_id, session_id`
 	storedSQL = `select owner_epoch = @epoch and next_sequence > @last from uploads where account_id = @account and upload_id = @upload`
 

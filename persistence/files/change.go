@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -34,7 +34,7 @@ const (
 	from files f where t.account_id = @account and f.account_id = @account and f.file_id = @file and not f.counted`
 	// used reports whether a message has the file, or will have it.
 	used = `(exists (select from message_files u where u.account_id = f.account_id and u.file_id = f.file_id)
-		or exists (select from follow_ups q where q.account_id = f.account_id and q.` + conversations.WaitingItems + ` and q.attachments <> '{}'
+		or exists (select from follow_ups q where q.account_id = f.account_id and q.` + open.FollowUps + ` and q.attachments <> '{}'
 			and f.file_id = any (q.attachments)))`
 	// needed selects the files whose text a turn may still need: those of the library, and those that a message has or will
 	// have.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/projects"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
@@ -35,11 +35,11 @@ var (
 	returning ` + specColumns
 	seizeUploadSQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and upload_id = @upload and ` + projects.OpenUploads + ` and (state <> 'pending' or expires_at > now()) and ` + pg.NodeRuns("@node") + `
+	where account_id = @account and upload_id = @upload and ` + open.Uploads + ` and (state <> 'pending' or expires_at > now()) and ` + pg.NodeRuns("@node") + `
 	returning ` + specColumns
 	loadUploadSQL = `
 	select ` + specColumns + ` from uploads
-	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + projects.OpenUploads
+	where account_id = @account and upload_id = @upload and owner = @node and owner_epoch = @epoch and ` + open.Uploads
 )
 
 // ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict with
@@ -118,7 +118,7 @@ var (
 	claimDueSQL = `
 	with orphans as (
 		select u.account_id, u.upload_id from uploads u
-		where u.` + projects.BusyUploads + ` and ` + pg.Unowned("u.owner") + `
+		where u.` + open.BusyUploads + ` and ` + pg.Unowned("u.owner") + `
 		limit $2 for update of u skip locked
 	), expired as (
 		select u.account_id, u.upload_id from uploads u
@@ -131,10 +131,10 @@ var (
 	from due
 	where u.account_id = due.account_id and u.upload_id = due.upload_id and ` + pg.NodeClaims("$1") + `
 	returning u.account_id, u.upload_id, u.owner_epoch`
-	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + projects.BusyUploads
+	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + open.BusyUploads
 	reclaimSQL    = `
 	update uploads set owner_epoch = owner_epoch + 1
-	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + projects.BusyUploads + ` and ` + pg.NodeRuns("$1") + `
+	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + open.BusyUploads + ` and ` + pg.NodeRuns("$1") + `
 	returning account_id, upload_id, owner_epoch`
 )
 

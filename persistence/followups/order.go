@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -16,7 +17,7 @@ const (
 	// The condition is that of the index follow_ups_open.
 	orderSQL = `
 	select follow_up_id from follow_ups
-	where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + `
+	where account_id = $1 and conversation_id = $2 and ` + open.FollowUps + `
 	order by position, follow_up_id limit $3`
 	knownFollowUpsSQL = `
 	select count(*) from unnest($3::uuid[]) as wanted (follow_up_id)
@@ -29,7 +30,7 @@ const (
 	with positions as (
 		select position, row_number() over (order by position, follow_up_id) as n
 		from follow_ups
-		where account_id = $1 and conversation_id = $2 and ` + conversations.WaitingItems + `
+		where account_id = $1 and conversation_id = $2 and ` + open.FollowUps + `
 	)
 	update follow_ups f set position = p.position
 	from unnest($3::uuid[]) with ordinality as wanted (follow_up_id, n)

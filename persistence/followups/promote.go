@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -18,7 +19,7 @@ const (
 	select f.follow_up_id, f.position, (
 		select p.interrupts_turn_id from follow_ups p where p.account_id = @account and p.follow_up_id = @follow_up)
 	from follow_ups f
-	where f.account_id = @account and f.conversation_id = @conversation and f.` + conversations.WaitingItems + `
+	where f.account_id = @account and f.conversation_id = @conversation and f.` + open.FollowUps + `
 	order by f.position, f.follow_up_id limit 1`
 	promoteSQL = `
 	update follow_ups

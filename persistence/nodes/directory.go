@@ -5,9 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
-	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -26,17 +25,6 @@ func (d *Directory) run(ctx context.Context, doing string, batch *pgx.Batch) err
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
-}
-
-// touch runs one statement and returns the number of rows that it changed.
-func (d *Directory) touch(ctx context.Context, doing, sql string, args ...any) (int64, error) {
-	var touched int64
-	batch := &pgx.Batch{}
-	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-		touched = tag.RowsAffected()
-		return nil
-	})
-	return touched, d.run(ctx, doing, batch)
 }
 
 const (
@@ -97,7 +85,7 @@ const markDeadSQL = `update nodes set dead = true where node_id = $1 and renewal
 
 // MarkDead marks a node dead if its renewal counter still equals seen, and reports whether it did.
 func (d *Directory) MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error) {
-	marked, err := d.touch(ctx, "declaring a node dead", markDeadSQL, node, seen)
+	marked, err := pg.EngineExec(ctx, d.db, "declaring a node dead", markDeadSQL, node, seen)
 	return marked == 1, err
 }
 
@@ -106,7 +94,7 @@ const drainSQL = `update nodes set draining = true where node_id = $1 and not de
 // Drain marks a node as draining: it claims and starts no more turns, and drains at its next renewal, unless it does
 // already. The error is protocol.CodeNotFound if the node is dead or unknown.
 func (d *Directory) Drain(ctx context.Context, node protocol.NodeID) error {
-	marked, err := d.touch(ctx, "draining a node", drainSQL, node)
+	marked, err := pg.EngineExec(ctx, d.db, "draining a node", drainSQL, node)
 	if err == nil && marked == 0 {
 		err = protocol.Errorf(protocol.CodeNotFound, "no node %s is running", node)
 	}
@@ -117,7 +105,7 @@ const leaveSQL = `delete from nodes where node_id = $1`
 
 // Leave deletes the row of the node. Turns that it still owned become orphans.
 func (d *Directory) Leave(ctx context.Context, node protocol.NodeID) error {
-	_, err := d.touch(ctx, "removing a node", leaveSQL, node)
+	_, err := pg.EngineExec(ctx, d.db, "removing a node", leaveSQL, node)
 	return err
 }
 
@@ -125,7 +113,7 @@ const expireNodesSQL = `
 	delete from nodes n using (
 		select node_id from nodes d
 		where dead and started_at < now() - interval '1 day'
-		  and not exists (select from turns t where t.owner = d.node_id and t.` + conversations.LiveStates + `)
+		  and not exists (select from turns t where t.owner = d.node_id and t.` + open.Turns + `)
 		limit $1) x
 	where n.node_id = x.node_id`
 

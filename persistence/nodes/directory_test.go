@@ -1,176 +1,54 @@
 package nodes_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"turnstone/persistence/storetest"
+	"turnstone/persistence/nodes"
+	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
-	w := storetest.NewWorld(t)
-	turn := w.Start(w.Request(nil, "one"))
-	turn.Append(2)
-	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Address: "successor:1"}))
-	if claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20); err != nil || len(claims) != 0 {
-		t.Fatalf("claimed from a running node: %v, %v", claims, err)
-	}
-	if _, err := w.Directory.Renew(t.Context(), w.Node, turnlog.NodeLoad{}); err != nil {
+func TestANodeIsMarkedDeadOnlyIfItsLeaseWasNotRenewed(t *testing.T) {
+	directory, node := nodes.NewDirectory(pgtest.New(t).DB), protocol.NewNodeID()
+	if err := directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: "one:1"}); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := w.Directory.Leases(t.Context())
-	w.Must(err)
-	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node].Renewals-1); err != nil || marked {
+	load := turnlog.NodeLoad{Live: 2, Capacity: 5}
+	if draining, err := directory.Renew(t.Context(), node, load); err != nil || draining {
+		t.Fatalf("renewed: %v, %v", draining, err)
+	}
+	seen, err := directory.Leases(t.Context())
+	if lease := seen[node]; err != nil || len(seen) != 1 || lease.Renewals != 1 || lease.Address != "one:1" || lease.Load != load {
+		t.Fatalf("leases %+v, %v", seen, err)
+	}
+	if marked, err := directory.MarkDead(t.Context(), node, seen[node].Renewals-1); err != nil || marked {
 		t.Fatalf("marked dead on an outdated renewal count: %v, %v", marked, err)
 	}
-	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node].Renewals); err != nil || !marked {
+	if marked, err := directory.MarkDead(t.Context(), node, seen[node].Renewals); err != nil || !marked {
 		t.Fatalf("not marked dead: %v, %v", marked, err)
 	}
-	if _, err := w.Directory.Renew(t.Context(), w.Node, turnlog.NodeLoad{}); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := directory.Renew(t.Context(), node, load); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("the dead node renewed: %v", err)
 	}
-	claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20)
-	want := []turnlog.Claim{{AccountID: w.Account, TurnID: turn.Spec.TurnID, Epoch: 2, Cause: "node_lost", Adoptions: 1}}
-	if err != nil || !cmp.Equal(claims, want) {
-		t.Fatalf("claimed %+v, %v", claims, err)
-	}
-	if err := w.Append(turn.Chunk(1)); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("the dead node appended: %v", err)
-	}
-	if _, err := w.Turns.FinishTurn(t.Context(), turn.Finish(), w.Runner); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("the dead node finished the turn: %v", err)
-	}
-	w.Node, turn.Epoch = successor, 2
-	stored, err := w.Turns.LoadTurn(t.Context(), w.Account, turn.Spec.TurnID)
-	if err != nil || !bytes.Equal(stored.Frames, turn.Frames) || stored.Head.Epoch != 2 || stored.Head.LastSequence != turn.Next-1 {
-		t.Errorf("loaded %+v, %v", stored, err)
-	}
-	turn.Append(1)
-
-	claim, err := w.Directory.ReclaimTurn(t.Context(), successor, w.Account, turn.Spec.TurnID, 2)
-	if err != nil || claim.Epoch != 3 || claim.Cause != "actor_lost" {
-		t.Errorf("reclaimed %+v, %v", claim, err)
-	}
-	if _, err := w.Directory.ReclaimTurn(t.Context(), successor, w.Account, turn.Spec.TurnID, 2); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("reclaimed twice: %v", err)
-	}
-	if own, err := w.Directory.OwnTurns(t.Context(), successor); err != nil || len(own) != 1 || own[0].Epoch != 3 {
-		t.Errorf("own turns %+v, %v", own, err)
-	}
-	w.Must(w.Directory.Drain(t.Context(), successor))
-	if released, err := w.Directory.Release(t.Context(), successor); err != nil || released != 1 {
-		t.Errorf("released %d, %v", released, err)
-	}
-	if claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20); err != nil || len(claims) != 0 {
-		t.Errorf("a draining node claimed %+v, %v", claims, err)
-	}
-	w.Must(w.Directory.Leave(t.Context(), successor))
-	third := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: third}))
-	if claims, err := w.Directory.ClaimOrphans(t.Context(), third, 20); err != nil || len(claims) != 1 || claims[0].Cause != "drain" || claims[0].Epoch != 4 {
-		t.Errorf("claimed %+v, %v", claims, err)
+	if err := directory.Drain(t.Context(), node); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("a dead node drains: %v", err)
 	}
 }
 
-func TestARestartMarksItsPredecessorDeadAtOnce(t *testing.T) {
-	w := storetest.NewWorld(t)
-	w.Start(w.Request(nil, "one"))
-	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Predecessor: &w.Node}))
-	claims, err := w.Directory.ClaimOrphans(t.Context(), successor, 20)
-	if err != nil || len(claims) != 1 || claims[0].Cause != "restart" {
-		t.Errorf("claimed %+v, %v", claims, err)
+func TestANodeThatIsToDrainLearnsItWithItsNextRenewal(t *testing.T) {
+	directory, node := nodes.NewDirectory(pgtest.New(t).DB), protocol.NewNodeID()
+	if err := errors.Join(directory.Register(t.Context(), turnlog.NewNode{NodeID: node}), directory.Drain(t.Context(), node)); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestOrphansAreClaimedOnce(t *testing.T) {
-	w := storetest.NewWorld(t)
-	const turns = 30
-	for range turns {
-		start := w.Request(nil, "hello")
-		w.Runner.MaxLiveTurns = turns
-		w.Start(start)
+	if draining, err := directory.Renew(t.Context(), node, turnlog.NodeLoad{}); err != nil || !draining {
+		t.Errorf("renewed: %v, %v", draining, err)
 	}
-	w.Must(w.Directory.Leave(t.Context(), w.Node))
-	var claiming sync.WaitGroup
-	claimed := make(chan turnlog.Claim, 2*turns)
-	for range 3 {
-		node := protocol.NewNodeID()
-		w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
-		claiming.Go(func() {
-			for {
-				claims, err := w.Directory.ClaimOrphans(context.Background(), node, 7)
-				if err != nil || len(claims) == 0 {
-					if err != nil {
-						t.Error(err)
-					}
-					return
-				}
-				for _, claim := range claims {
-					claimed <- claim
-				}
-			}
-		})
+	if err := directory.Leave(t.Context(), node); err != nil {
+		t.Fatal(err)
 	}
-	claiming.Wait()
-	seen := map[protocol.TurnID]bool{}
-	for range len(claimed) {
-		claim := <-claimed
-		if seen[claim.TurnID] || claim.Epoch != 2 {
-			t.Errorf("claimed again: %+v", claim)
-		}
-		seen[claim.TurnID] = true
-	}
-	if len(seen) != turns {
-		t.Errorf("%d of %d claimed", len(seen), turns)
-	}
-}
-
-func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
-	w := storetest.NewWorld(t)
-	turn := w.Start(w.Request(nil, "hello"))
-	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other}))
-	claim, err := w.Directory.SeizeTurn(t.Context(), other, w.Account, turn.Spec.TurnID)
-	if err != nil || claim.Epoch != 2 || claim.Adoptions != 1 || claim.Cause != "operator" {
-		t.Fatalf("%+v, %v", claim, err)
-	}
-	if err := w.Append(turn.Chunk(1)); err != turnlog.ErrFenced {
-		t.Errorf("the append of the former owner: %v", err)
-	}
-	stranger := protocol.NewAccountID()
-	if _, err := w.Directory.SeizeTurn(t.Context(), other, stranger, turn.Spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
-		t.Errorf("seizing the turn for another account: %v", err)
-	}
-}
-
-// However many turns wait for an approval, a node that looks for turns to claim does not read them.
-func TestWaitingTurnsAreNotReadByTheSearchForOrphans(t *testing.T) {
-	w := storetest.NewWorld(t)
-	turn := w.Start(w.Request(nil, "one"))
-	turn.Append(1)
-	w.CopyWaiting(10_000)
-	w.Database.Admin(t, `vacuum analyze turns`)
-	read := func() int {
-		return w.Count(`select idx_tup_fetch + seq_tup_read from pg_stat_user_tables where relname = 'turns'`)
-	}
-	scans := func() int { return w.Count(`select idx_scan from pg_stat_user_tables where relname = 'turns'`) }
-	before, scanned := read(), scans()
-	for range 20 {
-		if claims, err := w.Directory.ClaimOrphans(t.Context(), w.Node, 20); err != nil || len(claims) != 0 {
-			t.Fatalf("claimed %+v, %v", claims, err)
-		}
-	}
-	storetest.Eventually(t, func() bool { return scans() >= scanned+20 }) // the statistics are written when the connection is idle
-	if rows := read() - before; rows > 1000 {
-		t.Errorf("20 searches have read %d rows of turns", rows)
+	if leases, err := directory.Leases(t.Context()); err != nil || len(leases) != 0 {
+		t.Errorf("leases %+v, %v", leases, err)
 	}
 }

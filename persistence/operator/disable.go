@@ -11,10 +11,9 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
-	"turnstone/persistence/conversations"
 	"turnstone/persistence/jobs"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/research"
 	"turnstone/protocol"
 )
 
@@ -124,8 +123,8 @@ func (s *Store) EnableAccount(ctx context.Context, account protocol.AccountID, b
 
 const (
 	disabledAtSQL = `select disabled_at from accounts where account_id = $1`
-	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + conversations.LiveStates
-	openTasksSQL  = `select task_id from research_tasks where account_id = $1 and not hidden and ` + research.OpenStates
+	stillLiveSQL  = `select turn_id from turns where account_id = $1 and ` + open.Turns
+	openTasksSQL  = `select task_id from research_tasks where account_id = $1 and not hidden and ` + open.Tasks
 )
 
 // StopAccount cancels the live turns and the research tasks of a disabled account. It also sets the follow-ups to held that were

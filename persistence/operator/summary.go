@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/protocol"
 )
 
@@ -41,7 +42,7 @@ const (
 		(select count(*) from (
 			select from sessions where account_id = @account and revoked_at is null and expires_at > now()
 			group by session_id having max(last_used_at) > @idle_since) s) as sessions,
-		(select count(*) from turns where account_id = @account and ` + conversations.LiveStates + `) as live_turns`
+		(select count(*) from turns where account_id = @account and ` + open.Turns + `) as live_turns`
 	usageSQL = `
 	select coalesce(sum(turns), 0)::bigint as turns, coalesce(sum(input_tokens), 0)::bigint as input_tokens,
 		coalesce(sum(output_tokens), 0)::bigint as output_tokens

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // EngineRows runs a statement as the engine, across accounts, and returns its rows as structs whose fields are the columns in
@@ -19,4 +20,18 @@ func EngineRows[T any](ctx context.Context, db *DB, doing, sql string, args ...a
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	return rows, nil
+}
+
+// EngineExec runs a statement as the engine, across accounts, and returns the number of rows that it changed. doing says in an error what
+// failed.
+func EngineExec(ctx context.Context, db *DB, doing, sql string, args ...any) (changed int64, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+		changed = tag.RowsAffected()
+		return nil
+	})
+	if err := Classify(db.SendOn(ctx, db.Engine, NoAccount, batch)); err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	return changed, nil
 }

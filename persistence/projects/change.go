@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -62,7 +63,7 @@ const (
 // openUploadsSQL finds the uploads into a project that have not ended. A session whose lifetime is over ends as expired.
 const openUploadsSQL = `
 	select upload_id from uploads
-	where account_id = $1 and project_id = $2 and ` + OpenUploads + ` and (state <> 'pending' or expires_at > now())
+	where account_id = $1 and project_id = $2 and ` + open.Uploads + ` and (state <> 'pending' or expires_at > now())
 	order by upload_id limit $3`
 
 // maxOpenUploads limits the uploads that one archive reads; the archive is repeated after they have been cancelled.

@@ -9,6 +9,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -50,21 +51,21 @@ const liveTurnsSQL = `
 	from turns t
 	cross join lateral (
 		select project_id from conversations where account_id = t.account_id and conversation_id = t.conversation_id limit 1) c
-	where t.account_id = $1 and t.` + LiveTurns + ` and c.project_id = $2
+	where t.account_id = $1 and t.` + open.Turns + ` and c.project_id = $2
 	limit $3`
 
 // countSQL counts the prompts of a project, and its live research tasks.
 const countSQL = `
 	select (select count(*) from prompts where account_id = $1 and project_id = $2), count(*)
 	from research_tasks t join conversations c on c.account_id = t.account_id and c.conversation_id = t.conversation_id
-	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.` + OpenTasks
+	where t.account_id = $1 and c.account_id = $1 and c.project_id = $2 and t.` + open.Tasks
 
 // hideTasks makes nodes stop the research tasks of a project, and runAgain makes them continue.
 const (
 	tasksOfProject = `
 		from conversations c
 		where t.account_id = @account and c.account_id = @account and c.conversation_id = t.conversation_id and c.project_id = @project
-			and t.` + OpenTasks + `)`
+			and t.` + open.Tasks + `)`
 	hideTasks = `
 	with tasks as (update research_tasks t set hidden = true, owner = null, owner_epoch = t.owner_epoch + 1` + tasksOfProject
 	runAgain = `

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
@@ -25,7 +26,7 @@ const (
 		owner = case when @rests then null else owner end, next_sequence = @last + 1, next_entry = @first_entry + @entries,
 		finished_at = case when @ended then @at::timestamptz end
 	where account_id = @account and task_id = @task and owner = @owner and owner_epoch = @epoch and next_sequence = @first and next_entry = @first_entry
-	  and ` + OpenStates + ` and not hidden
+	  and ` + open.Tasks + ` and not hidden
 	returning conversation_id`
 	storedSQL = `
 	select owner_epoch = @epoch and next_sequence > @last and next_entry - @entries >= @first_entry

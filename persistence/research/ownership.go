@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
@@ -45,19 +45,19 @@ var (
 	update research_tasks t set owner = $1, owner_epoch = t.owner_epoch + 1, attempts = t.attempts + 1
 	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + pg.NodeClaims("$1") + ` and ` + unowned + `
 	returning t.account_id, t.task_id, t.owner_epoch`
-	ownSQL = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + OpenStates
+	ownSQL = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + open.Tasks
 	// reclaimSQL releases a task that waits: its node has claimed it for a command, or had a slot for it that others may have now.
 	reclaimSQL = `
 	with reclaimed as (
 		update research_tasks set owner_epoch = owner_epoch + 1, owner = case when state = 'queued' then null else owner end,
 			attempts = case when state = 'queued' then attempts else attempts + 1 end
-		where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + OpenStates + ` and ` + pg.NodeRuns("$1") + `
+		where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + open.Tasks + ` and ` + pg.NodeRuns("$1") + `
 		returning account_id, task_id, owner_epoch, owner
 	)
 	select account_id, task_id, owner_epoch from reclaimed where owner is not null`
 	releaseSQL = `
 	update research_tasks set owner = null, owner_epoch = owner_epoch + 1, attempts = greatest(0, attempts - 1)
-	where owner = $1 and ` + OpenStates
+	where owner = $1 and ` + open.Tasks
 )
 
 // ClaimDue implements the store of package actors/research.
@@ -84,27 +84,20 @@ func (s *Store) Reclaim(ctx context.Context, claim researchlog.Claimed, node pro
 
 // Release makes the tasks of a node free for others, and returns their number.
 func (s *Store) Release(ctx context.Context, node protocol.NodeID) (released int, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(releaseSQL, node).Exec(func(tag pgconn.CommandTag) error {
-		released = int(tag.RowsAffected())
-		return nil
-	})
-	if err := pg.Classify(s.db.SendOn(ctx, s.db.Engine, pg.NoAccount, batch)); err != nil {
-		return 0, fmt.Errorf("releasing research tasks: %w", err)
-	}
-	return released, nil
+	changed, err := pg.EngineExec(ctx, s.db, "releasing research tasks", releaseSQL, node)
+	return int(changed), err
 }
 
 var seizeSQL = `
 	update research_tasks t set owner = @node, owner_epoch = owner_epoch + 1
-	where account_id = @account and task_id = @task and ` + OpenStates + ` and ` + visible + ` and ` + pg.NodeRuns("@node") + `
+	where account_id = @account and task_id = @task and ` + open.Tasks + ` and ` + visible + ` and ` + pg.NodeRuns("@node") + `
 	returning account_id, task_id, owner_epoch`
 
 const (
 	claimColumns = `spec, owner_epoch, attempts, state, next_sequence, version`
 	loadSQL      = `
 	select ` + claimColumns + ` from research_tasks t
-	where account_id = @account and task_id = @task and owner = @node and owner_epoch = @epoch and ` + OpenStates
+	where account_id = @account and task_id = @task and owner = @node and owner_epoch = @epoch and ` + open.Tasks
 	readSQL    = `select ` + claimColumns + ` from research_tasks t where account_id = @account and task_id = @task and ` + visible
 	entriesSQL = `select body from research_entries where account_id = @account and task_id = @task order by number`
 )

@@ -11,6 +11,7 @@ import (
 	"turnstone/persistence/artifacts"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/idempotency"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
@@ -25,9 +26,6 @@ type Store struct {
 
 // New returns a store whose reports are artifacts.
 func New(db *pg.DB, artifacts *artifacts.Store) *Store { return &Store{db, artifacts} }
-
-// OpenStates selects tasks that have not ended.
-const OpenStates = projects.OpenTasks
 
 const (
 	// visible selects tasks whose conversations are visible. The planner may turn "exists" into a join, which reads all tasks of the
@@ -49,7 +47,7 @@ const (
 	listAccountSQL = ofAccount + newestFirst
 	// At most protocol.MaxResearchWaiting tasks have not ended. They are found in an index of their own, however many have ended.
 	listOpenSQL = `
-	with t as materialized (select account_id, task_id, conversation_id, body from research_tasks where account_id = @account and ` + OpenStates + `)
+	with t as materialized (select account_id, task_id, conversation_id, body from research_tasks where account_id = @account and ` + open.Tasks + `)
 	select task_id, body from t where task_id < @before and ` + visible + newestFirst
 	conversationExistsSQL = `select true from conversations c where account_id = @account and conversation_id = @conversation and ` + conversations.Visible
 )
@@ -187,7 +185,7 @@ func (s *Store) Sources(ctx context.Context, account protocol.AccountID, id prot
 }
 
 const (
-	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + OpenStates
+	countOpenSQL  = `select count(*) from research_tasks where account_id = @account and not hidden and ` + open.Tasks
 	insertTaskSQL = `
 	insert into research_tasks (account_id, task_id, conversation_id, question, state, spec, body, version, next_sequence, next_entry, created_at)
 	values (@account, @task, @conversation, @question, 'queued', @spec, @body, @version, @last + 1, 1, @created)`

@@ -1,10 +1,10 @@
-package nodes
+package turns
 
 import (
 	"context"
 	"time"
 
-	"turnstone/persistence/conversations"
+	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -18,7 +18,7 @@ var claimOrphansSQL = `
 with released as (
     select t.account_id, t.turn_id, case when t.parked_until is null then '` + string(protocol.CauseDrain) + `' else '` + string(turnlog.CauseWake) + `' end as cause
     from turns t
-    where t.` + conversations.LiveStates + ` and t.owner is null and (t.parked_until is null or t.parked_until <= now())
+    where t.` + open.Turns + ` and t.owner is null and (t.parked_until is null or t.parked_until <= now())
       and ` + pg.NodeClaims("$1") + `
     limit $2
     for update of t skip locked
@@ -27,7 +27,7 @@ with released as (
            case when (select address from nodes where node_id = t.owner) = (select address from nodes where node_id = $1) then '` + string(protocol.CauseRestart) + `'
                 else '` + string(protocol.CauseNodeLost) + `' end as cause
     from turns t
-    where t.` + conversations.LiveStates + ` and t.owner is not null and coalesce((select dead from nodes where node_id = t.owner), true)
+    where t.` + open.Turns + ` and t.owner is not null and coalesce((select dead from nodes where node_id = t.owner), true)
       and ` + pg.NodeClaims("$1") + `
     limit $2
     for update of t skip locked
@@ -40,27 +40,27 @@ where t.account_id = orphans.account_id and t.turn_id = orphans.turn_id
 returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
 
 // ClaimOrphans takes over at most limit unfinished turns that have no owner or whose owner is dead.
-func (d *Directory) ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
-	return pg.EngineRows[turnlog.Claim](ctx, d.db, "claiming orphans", claimOrphansSQL, node, limit)
+func (t *Store) ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
+	return pg.EngineRows[turnlog.Claim](ctx, t.db, "claiming orphans", claimOrphansSQL, node, limit)
 }
 
 const ownTurnsSQL = `
-select account_id, turn_id, owner_epoch, '', adoptions from turns where owner = $1 and ` + conversations.LiveStates
+select account_id, turn_id, owner_epoch, '', adoptions from turns where owner = $1 and ` + open.Turns
 
 // OwnTurns returns the unfinished turns of this node.
-func (d *Directory) OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
-	return pg.EngineRows[turnlog.Claim](ctx, d.db, "listing own turns", ownTurnsSQL, node)
+func (t *Store) OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
+	return pg.EngineRows[turnlog.Claim](ctx, t.db, "listing own turns", ownTurnsSQL, node)
 }
 
 var reclaimSQL = `
 update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
-where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + conversations.LiveStates + ` and ` + pg.NodeRuns("$1") + `
+where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + open.Turns + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(protocol.CauseActorLost) + `', adoptions`
 
 // ReclaimTurn raises the epoch of a turn of this node whose actor is gone. The error is turnlog.ErrFenced if the turn
 // has ended or has another owner or epoch, or if the node was declared dead.
-func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "reclaiming a turn", reclaimSQL, node, account, turn, epoch)
+func (t *Store) ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "reclaiming a turn", reclaimSQL, node, account, turn, epoch)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}
@@ -72,12 +72,12 @@ func (d *Directory) ReclaimTurn(ctx context.Context, node protocol.NodeID, accou
 
 var seizeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1, parked_until = null
-where account_id = $2 and turn_id = $3 and ` + conversations.LiveStates + ` and ` + pg.NodeRuns("$1") + `
+where account_id = $2 and turn_id = $3 and ` + open.Turns + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseOperator) + `', adoptions`
 
 // SeizeTurn takes over an unfinished turn from any owner; protocol.CodeNotFound if there is no such turn.
-func (d *Directory) SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "seizing a turn", seizeSQL, node, account, turn)
+func (t *Store) SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "seizing a turn", seizeSQL, node, account, turn)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}
@@ -94,10 +94,10 @@ where account_id = $2 and turn_id = $3 and (owner = $1 or owner is null and park
 
 // Park removes the owner of a turn that waits for an approval. The turn is no orphan before until, the time at which an approval
 // of it expires. A repeat changes nothing.
-func (d *Directory) Park(
+func (t *Store) Park(
 	ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time,
 ) error {
-	parked, err := d.touch(ctx, "parking a turn", parkSQL, node, account, turn, epoch, sequence, until)
+	parked, err := pg.EngineExec(ctx, t.db, "parking a turn", parkSQL, node, account, turn, epoch, sequence, until)
 	if err == nil && parked == 0 {
 		err = turnlog.ErrFenced
 	}
@@ -106,12 +106,12 @@ func (d *Directory) Park(
 
 var wakeSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
-where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + conversations.LiveStates + ` and ` + pg.NodeClaims("$1") + `
+where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + open.Turns + ` and ` + pg.NodeClaims("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseWake) + `', adoptions`
 
 // WakeTurn takes over a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
-func (d *Directory) WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, d.db, "waking a turn", wakeSQL, node, account, turn)
+func (t *Store) WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "waking a turn", wakeSQL, node, account, turn)
 	if err != nil {
 		return turnlog.Claim{}, err
 	}
@@ -121,11 +121,11 @@ func (d *Directory) WakeTurn(ctx context.Context, node protocol.NodeID, account 
 	return claims[0], nil
 }
 
-const releaseSQL = `update turns set owner = null where owner = $1 and ` + conversations.LiveStates
+const releaseSQL = `update turns set owner = null where owner = $1 and ` + open.Turns
 
 // Release removes this node as the owner of its unfinished turns and keeps their epochs. It fences the appends that the
 // node still has in flight.
-func (d *Directory) Release(ctx context.Context, node protocol.NodeID) (int, error) {
-	released, err := d.touch(ctx, "releasing turns", releaseSQL, node)
+func (t *Store) Release(ctx context.Context, node protocol.NodeID) (int, error) {
+	released, err := pg.EngineExec(ctx, t.db, "releasing turns", releaseSQL, node)
 	return int(released), err
 }

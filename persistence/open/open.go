@@ -1,0 +1,13 @@
+// Package open has the conditions of the rows that have not ended. They are exactly those of the partial indexes, character by
+// character: a query uses an index only under the same condition. Packages of several nouns use them, so the package is below all of
+// them. It runs no statement.
+package open
+
+// The conditions are on the column state of a table.
+const (
+	Turns       = `state not in ('completed', 'cancelled', 'failed', 'incomplete')`
+	Tasks       = `state in ('queued', 'running', 'cancelling')`
+	Uploads     = `state in ('pending', 'receiving', 'scanning')`
+	BusyUploads = `state in ('receiving', 'scanning')` // those that a node works on
+	FollowUps   = `state in ('queued', 'held')`        // neither started nor cancelled
+)
