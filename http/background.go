@@ -19,7 +19,7 @@ const (
 
 // Run does the background work of a Server until ctx ends. The caller of New must call it, once. It ends the streams
 // whose session has ended: at once when another node notifies it, and by a query every four seconds in case a
-// notification was lost. It also feeds the streams of GET /events, and writes the counts of audit events and of opened
+// notification was lost. As often, it releases idempotency keys whose requests failed while the database was away. It also feeds the streams of GET /events, and writes the counts of audit events and of opened
 // shares.
 func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
@@ -39,11 +39,19 @@ func (s *Server) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			s.recheck(ctx)
+			s.releaseKeys(ctx)
 		case <-tally.C:
 			s.auth.WriteTallies(ctx)
 		case <-opens.C:
 			s.shares.WriteOpens(ctx)
 		}
+	}
+}
+
+// releaseKeys releases idempotency keys that could not be released when their requests failed.
+func (s *Server) releaseKeys(ctx context.Context) {
+	if err := s.replays.ReleaseLeft(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("idempotency keys could not be released", zap.Error(err))
 	}
 }
 

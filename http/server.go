@@ -28,6 +28,7 @@ import (
 	"turnstone/http/usage"
 	"turnstone/http/webapp"
 	"turnstone/persistence"
+	"turnstone/persistence/idempotency"
 	"turnstone/protocol"
 )
 
@@ -41,6 +42,7 @@ type Config struct {
 	TurnStore TurnStore
 	Uploads   files.Uploads
 	Research  research.Tasks
+	Node      protocol.NodeID // that runs the requests; zero: not a node of the cluster
 	Log       *zap.Logger
 	Now       func() time.Time // nil: time.Now
 	Metrics   prometheus.Registerer
@@ -92,6 +94,7 @@ type Server struct {
 	sse       *sse.Server
 	streams   *router.Streams
 	hub       *feed.Hub
+	replays   *idempotency.Store
 	shares    *shares.Handlers
 }
 
@@ -131,10 +134,14 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if err != nil {
 		return nil, err
 	}
+	s.replays = s.DB.Idempotency
+	if config.Node != (protocol.NodeID{}) {
+		s.replays = s.replays.On(config.Node)
+	}
 	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.DB.Idempotency, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))

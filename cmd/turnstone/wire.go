@@ -395,7 +395,7 @@ func (s *service) createAPI() (err error) {
 		turns = diskspace.Turns{Turns: s.turnHost, Disk: s.disk}
 	}
 	config := ourhttp.Config{
-		DB: s.db, Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
+		DB: s.db, Node: s.node.ID(), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
 		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),

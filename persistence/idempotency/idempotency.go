@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,16 +35,34 @@ type Store struct {
 	db   *pg.DB
 	wait time.Duration
 	keys *pg.Lookups[AccountKey, *KeyRow] // every request with a key needs one
+	node *protocol.NodeID                 // that runs the requests; nil: not a node of the cluster
+	left *leftClaims
 }
+
+// leftClaims are claims that could not be released, because the database was away.
+type leftClaims struct {
+	mu     sync.Mutex
+	claims []*KeyClaim // guarded by mu; oldest first, at most maxLeft
+}
+
+// maxLeft bounds leftClaims. A claim beyond it is released when it is stale.
+const maxLeft = 1000
 
 // New returns a store. A request waits for another one with its key for at most wait; 0: 5 s.
 func New(db *pg.DB, wait time.Duration) *Store {
 	if wait == 0 {
 		wait = defaultKeyWait
 	}
-	s := &Store{db: db, wait: wait}
+	s := &Store{db: db, wait: wait, left: &leftClaims{}}
 	s.keys = pg.NewLookups(s.findKeys)
 	return s
+}
+
+// On returns the store for the requests of a node: once that node is dead, the keys that they have claimed are free.
+func (s *Store) On(node protocol.NodeID) *Store {
+	own := *s
+	own.node = &node
+	return &own
 }
 
 const expireKeysSQL = `
@@ -132,21 +151,25 @@ func KeyBusy() error {
 }
 
 // Responses are stored for 24 hours. A claim that is older than 30 seconds belongs to a request that has ended without
-// releasing it.
-const (
+// releasing it, and a claim of a dead node belongs to one that cannot complete it: completing compares created_at.
+var (
 	staleKey = `(idempotency.created_at < now() - interval '24 hours'
-       or idempotency.status is null and idempotency.created_at < now() - interval '30 seconds')`
+       or idempotency.status is null and (idempotency.created_at < now() - interval '30 seconds'
+           or idempotency.node_id is not null and not ` + pg.NodeRuns("idempotency.node_id") + `))`
 	ClaimKeySQL = `
-insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, created_at)
-values (@account, @key, @path, @hash, @status, @resource, clock_timestamp())
+insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, node_id, created_at)
+values (@account, @key, @path, @hash, @status, @resource, @node, clock_timestamp())
 on conflict (account_id, key_hash) do update
-set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id,
+set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id, node_id = excluded.node_id,
     headers = null, body = null, created_at = excluded.created_at
 where ` + staleKey + `
 returning created_at`
 	SelectKeySQL = `
 select body_hash, status, headers, body, resource_id, created_at from idempotency
 where account_id = @account and key_hash = @key and not ` + staleKey
+)
+
+const (
 	completeKeySQL = `
 update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource, body_hash = @hash
 where account_id = @account and key_hash = @key and created_at = @claim and status is null`
@@ -176,7 +199,7 @@ func KeyHash(key protocol.IdempotencyKey) []byte {
 // KeyArgs returns the arguments of a statement that claims or reads a key.
 func KeyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "body": nil,
+		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "node": nil, "body": nil,
 	}
 }
 
@@ -210,7 +233,7 @@ type AccountKey struct {
 
 // selectKeysSQL has a limit, because a plan that was made while the table was nearly empty would otherwise read the
 // whole table.
-const selectKeysSQL = `
+var selectKeysSQL = `
 select n, kept.*
 from unnest($1::uuid[], $2::bytea[]) with ordinality as g (account_id, key_hash, n)
 cross join lateral (
@@ -247,6 +270,7 @@ func (s *Store) findKeys(ctx context.Context, group []*pg.Lookup[AccountKey, *Ke
 // later Complete changes nothing. If the process ends without an effect, the key is free again after 30 s.
 type KeyClaim struct {
 	db      *pg.DB
+	left    *leftClaims
 	account protocol.AccountID
 	key     protocol.IdempotencyKey
 	claimed time.Time
@@ -284,8 +308,10 @@ func (s *Store) ClaimKey(ctx context.Context, account protocol.AccountID, key pr
 // tryClaim claims a key if it is free. Otherwise it returns the row of the key, whose Status is nil while another
 // request is in progress; or neither, if that request holds the lock of the row or has just released the key.
 func (s *Store) tryClaim(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *KeyRow, error) {
-	claim := &KeyClaim{db: s.db, account: account, key: key}
-	claimed, err := pg.Rows(ctx, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, KeyArgs(account, key))
+	claim := &KeyClaim{db: s.db, left: s.left, account: account, key: key}
+	args := KeyArgs(account, key)
+	args["node"] = s.node
+	claimed, err := pg.Rows(ctx, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, args)
 	if err != nil {
 		if pg.IsLockTimeout(err) {
 			return nil, nil, nil
@@ -385,13 +411,44 @@ func StoreResponseIn(ctx context.Context, tx *pg.Tx, made any) error {
 	return storer.Claim.CompleteIn(ctx, tx, response)
 }
 
-// Release releases the key after a failure. It works after the request's own context has ended.
+// Release releases the key after a failure. It works after the request's own context has ended. After an error, ReleaseLeft releases the
+// key.
 func (c *KeyClaim) Release(ctx context.Context) error {
+	err := c.release(ctx)
+	if err != nil {
+		c.left.add(c)
+	}
+	return err
+}
+
+func (c *KeyClaim) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	_, err := c.db.Exec(ctx, c.account, releaseKeySQL, c.args(nil))
 	if err != nil {
 		return fmt.Errorf("releasing an idempotency key: %w", err)
+	}
+	return nil
+}
+
+func (l *leftClaims) add(claims ...*KeyClaim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claims = append(l.claims, claims[:min(len(claims), maxLeft-len(l.claims))]...)
+}
+
+// ReleaseLeft releases the keys whose release failed, until the first error. It is called from time to time: a key whose request met an
+// outage is then free soon after it, and not only when its claim is stale.
+func (s *Store) ReleaseLeft(ctx context.Context) error {
+	s.left.mu.Lock()
+	claims := s.left.claims
+	s.left.claims = nil
+	s.left.mu.Unlock()
+	for i, c := range claims {
+		if err := c.release(ctx); err != nil {
+			s.left.add(claims[i:]...)
+			return err
+		}
 	}
 	return nil
 }

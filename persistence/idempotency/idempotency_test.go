@@ -10,6 +10,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/idempotency"
+	"turnstone/persistence/nodes"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
@@ -166,6 +167,86 @@ func TestAKeyWhoseRequestRunsLongIsBusy(t *testing.T) {
 	}
 	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, storetest.KeyOf("k", "body")); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The repeat of a request whose node was killed between the claim and the effect must not wait until the claim is old.
+func TestAKeyOfADeadNodeIsFree(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: database.URL, KeyWait: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account, dead, other := pgtest.Account(t, db), protocol.NewNodeID(), protocol.NewNodeID()
+	directory, key := nodes.NewDirectory(db.DB), storetest.KeyOf("k", "body")
+	for _, node := range []protocol.NodeID{dead, other} {
+		if err := directory.Register(t.Context(), turnlog.NewNode{NodeID: node}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim, _, err := db.Idempotency.On(dead).ClaimKey(t.Context(), account, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := db.Idempotency.On(other).ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Fatalf("while the node runs: %v", err)
+	}
+	if marked, err := directory.MarkDead(t.Context(), dead, 0); err != nil || !marked {
+		t.Fatalf("%v, %v", marked, err)
+	}
+	if found, err := db.Idempotency.FindKey(t.Context(), account, key); found != nil || err != nil {
+		t.Errorf("the key of the dead node: %+v, %v", found, err)
+	}
+	next, response, err := db.Idempotency.On(other).ClaimKey(t.Context(), account, key)
+	if err != nil || next == nil || response != nil {
+		t.Fatalf("after the death of the node: %v, %v, %v", next, response, err)
+	}
+	// The node only seemed dead, and continues.
+	err = db.InTx(t.Context(), account, func(ctx context.Context, tx *pg.Tx) error {
+		return claim.CompleteIn(ctx, tx, &idempotency.StoredResponse{Status: 201})
+	})
+	if protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Errorf("the dead node completes its request: %v", err)
+	}
+	if err := next.Complete(t.Context(), &idempotency.StoredResponse{Status: 201}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stored, err := db.Idempotency.On(other).ClaimKey(t.Context(), account, key); err != nil || stored == nil {
+		t.Errorf("a repeat got %v, %v", stored, err)
+	}
+}
+
+// A request that fails because the database is away cannot release its key either.
+func TestAKeyWhoseReleaseFailedIsReleasedLater(t *testing.T) {
+	cut := pgtest.NewCutter(t, pgtest.NewDatabase(t).URL)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL, KeyWait: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account, key := pgtest.Account(t, db), storetest.KeyOf("k", "body")
+	claim, _, err := db.Idempotency.ClaimKey(t.Context(), account, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const release = "delete from idempotency"
+	cut.CutRequest(release)
+	if err := claim.Release(t.Context()); err == nil {
+		t.Fatal("the release was not cut")
+	}
+	cut.CutRequest(release)
+	if err := db.Idempotency.ReleaseLeft(t.Context()); err == nil {
+		t.Fatal("the second release was not cut")
+	}
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Fatalf("before the release: %v", err)
+	}
+	if err := db.Idempotency.ReleaseLeft(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
+		t.Errorf("after the release: %v, %v", next, err)
 	}
 }
 

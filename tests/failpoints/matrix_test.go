@@ -165,7 +165,7 @@ var matrix = []group{
 		{failpoint.FollowUpAfterCommit, "term", "stored and confirmed", queueScenario{does: createsItem, status: created, stored: true}},
 		{failpoint.FollowUpAfterCommit, "error", "stored; the repeat with the same key finds it", queueScenario{does: createsItem, status: unavailable, stored: true}},
 		{failpoint.FollowUpAfterCommit, "executed", "stored; the repeat with the same key finds it", queueScenario{does: createsItem, status: cut, stored: true}},
-		{failpoint.TxBeforeCommit, "kill", "nothing is stored; the key is free once its claim is stale, and the repeat creates it", queueScenario{does: createsItem, status: cut}},
+		{failpoint.TxBeforeCommit, "kill", "nothing is stored; the key of the dead node is free, and the repeat creates it", queueScenario{does: createsItem, status: cut}},
 		{failpoint.FollowUpAfterCommit, "kill", "ordered; the repeat gets the current order", queueScenario{does: ordersItems, status: cut, stored: true}},
 		{failpoint.FollowUpAfterCommit, "error", "ordered; the repeat gets the current order", queueScenario{does: ordersItems, status: unavailable, stored: true}},
 		{failpoint.TxBeforeCommit, "kill", "the order is unchanged; the repeat changes it", queueScenario{does: ordersItems, status: cut}},
@@ -216,7 +216,7 @@ var matrix = []group{
 		{failpoint.TxBeforeCommit, "error", "not revoked, and reported as such; the repeat revokes it", revokeScenario{status: unavailable, stillValid: true}},
 	}},
 	{"writes", shortGrace, []cell{
-		{failpoint.IdemAfterClaim, "kill", "nothing is created; the key is free once its claim is stale", createScenario{status: cut}},
+		{failpoint.IdemAfterClaim, "kill", "nothing is created; the key of the dead node is free", createScenario{status: cut}},
 		{failpoint.IdemAfterClaim, "term", "created and confirmed; the response is stored for the repeat", createScenario{status: created, made: 1}},
 		{failpoint.IdemAfterClaim, "error", "nothing is created; the key is free at once", createScenario{status: unavailable}},
 		{failpoint.IdemAfterClaim, "executed", "created once: the repeat gets the stored response", createScenario{status: unavailable, made: 1}},

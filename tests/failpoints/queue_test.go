@@ -50,9 +50,6 @@ func (want queueScenario) play(t *testing.T, s *installation, c cell) {
 	if got := s.waiting(k.conversation); !q.matches(got, want.stored) {
 		t.Errorf("the queue is %v after the first request, stored: %t; before it was %v", got, want.stored, q.before)
 	}
-	if want.does == createsItem && !want.stored && c.kills() {
-		s.exec(ageClaimSQL, q.path, q.headers[1])
-	}
 	repeat := s.user.Do(t, q.method, q.path, q.body, q.headers...)
 	switch {
 	case want.does == createsItem:
