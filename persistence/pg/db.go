@@ -59,14 +59,23 @@ const (
 	EngineRole = "turnstone_engine"
 )
 
+// A node that stops or is cut off keeps the locks of a transaction until idleTimeout has passed. A statement of it that waits for
+// such a lock then gets it, and keeps it as long. That statement began before the node stopped, and waits for lockTimeout at most: after
+// the sum of both no row is locked any more. A transaction of another node is tried again until then (lockRetries).
+const (
+	lockTimeout = 800 * time.Millisecond
+	idleTimeout = time.Second
+	lockRetries = 2
+)
+
 // sessionSettings limit how long a session can block others, even if its client vanished.
 var sessionSettings = map[string]string{
 	"application_name":                    "turnstone",
 	"search_path":                         "public",
 	"timezone":                            "UTC",
 	"statement_timeout":                   timelimit.Setting(5 * time.Second),
-	"lock_timeout":                        timelimit.Setting(2 * time.Second),
-	"idle_in_transaction_session_timeout": timelimit.Setting(2 * time.Second),
+	"lock_timeout":                        timelimit.Setting(lockTimeout),
+	"idle_in_transaction_session_timeout": timelimit.Setting(idleTimeout),
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "3",
 	"tcp_keepalives_count":                "3",

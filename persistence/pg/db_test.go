@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +231,88 @@ func TestTransactionCommitsOnNilAndRollsBackOnError(t *testing.T) {
 	name, err := pg.Row(t.Context(), db.DB, account, pgx.RowTo[string], `select display_name from accounts`)
 	if err != nil || name != "kept" {
 		t.Errorf("the name is %q (%v)", name, err)
+	}
+}
+
+// Two sessions of a node that has stopped: one has locked a row, the other one waits for it, and gets it when the first one ends.
+func TestAWriteOutlastsTheLocksOfASilentNode(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	account := pgtest.Account(t, db)
+	const lock = `update accounts set display_name = 'silent' where account_id = $1`
+	var silent [2]*pgx.Conn
+	granted := make(chan error, 1)
+	for i := range silent {
+		conn, err := pgx.Connect(t.Context(), database.AdminURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+		if _, err := conn.Exec(t.Context(), `begin`); err != nil {
+			t.Fatal(err)
+		}
+		silent[i] = conn
+	}
+	if _, err := silent[0].Exec(t.Context(), lock, account); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := silent[1].Exec(context.WithoutCancel(t.Context()), lock, account)
+		granted <- err
+	}()
+	storetest.AwaitLocked(t, database, lock)
+	runs := 0
+	err := db.InTxAfter(t.Context(), account, func(batch *pgx.Batch) {
+		switch runs++; runs {
+		case 2:
+			database.Admin(t, `select pg_terminate_backend($1, 60000)`, silent[0].PgConn().PID())
+		case 3:
+			if err := <-granted; err != nil {
+				t.Error(err)
+			}
+			database.Admin(t, `select pg_terminate_backend($1, 60000)`, silent[1].PgConn().PID())
+		}
+		batch.Queue(`select set_config('lock_timeout', '50ms', true)`)
+	}, func(ctx context.Context, tx *pg.Tx) error {
+		_, err := tx.Exec(ctx, `update accounts set display_name = 'written' where account_id = $1`, account)
+		return err
+	})
+	if err != nil || runs != 3 {
+		t.Errorf("%d runs, %v", runs, err)
+	}
+}
+
+func TestATransactionIsTriedUntilASilentNodeCanHoldNoLock(t *testing.T) {
+	db := pgtest.New(t)
+	outlasts, err := pg.Row(t.Context(), db.DB, pgtest.Account(t, db), pgx.RowTo[bool], `
+		select (1 + $1::int) * max(setting::int) filter (where name = 'lock_timeout') > sum(setting::int)
+		from pg_settings where name in ('lock_timeout', 'idle_in_transaction_session_timeout') and setting <> '0' having count(*) = 2`, pg.LockRetries)
+	if err != nil || !outlasts {
+		t.Errorf("%v, %v", outlasts, err)
+	}
+}
+
+// awaitEndSQL waits until a session has ended.
+const awaitEndSQL = `do $$ begin
+	while exists (select from pg_stat_activity where pid = %d) loop perform pg_sleep(0.01), pg_stat_clear_snapshot(); end loop;
+end $$`
+
+func TestATransactionWhoseProcessWasTooSlowIsRetried(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	db := database.Open(t)
+	runs := 0
+	err := db.InTx(t.Context(), pgtest.Account(t, db), func(ctx context.Context, tx *pg.Tx) error {
+		if runs++; runs == 1 {
+			if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 1`); err != nil {
+				return err
+			}
+			database.Admin(t, fmt.Sprintf(awaitEndSQL, tx.Conn().PgConn().PID()))
+		}
+		_, err := tx.Exec(ctx, `select 1`)
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("%d runs, %v", runs, err)
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	stateDeadlock       = "40P01"
 	stateLockTimeout    = "55P03"
 	stateCancelled      = "57014" // also by statement_timeout
+	stateIdle           = "25P03" // idle_in_transaction_session_timeout: this process was too slow; rolled back
 	stateUnique         = "23505"
 	stateForeignKey     = "23503"
 	stateUndefinedTable = "42P01"
@@ -52,14 +53,14 @@ const (
 var sqlStates = map[string]protocol.Code{
 	"08":               protocol.CodeUnavailable, // connection exceptions
 	"25006":            protocol.CodeUnavailable, // read-only: a standby during a failover
-	"25P03":            protocol.CodeUnavailable, // idle_in_transaction_session_timeout: this process was too slow; rolled back
+	stateIdle:          protocol.CodeUnavailable, // after the retries
 	"53":               protocol.CodeUnavailable, // insufficient resources: disk full, out of memory, too many connections
 	"57":               protocol.CodeUnavailable, // operator intervention: cancelled, shutting down, starting up
 	"58":               protocol.CodeUnavailable, // system errors: I/O
 	stateSerialization: protocol.CodeUnavailable, // after the retries
 	stateDeadlock:      protocol.CodeUnavailable, // after the retries
-	stateLockTimeout:   protocol.CodeUnavailable,
-	"22021":            protocol.CodeInvalid, // text that Postgres cannot store, for example with a NUL
+	stateLockTimeout:   protocol.CodeUnavailable, // after the retries
+	"22021":            protocol.CodeInvalid,     // text that Postgres cannot store, for example with a NUL
 	"22P05":            protocol.CodeInvalid,
 	"22001":            protocol.CodeInvalid, // too long
 	stateUnique:        protocol.CodeConflict,

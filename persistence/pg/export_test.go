@@ -7,6 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// LockRetries is how often a transaction is tried again after a lock timeout.
+const LockRetries = lockRetries
+
 // Quiet is the check that the pools run before they hand out a connection.
 func Quiet(ctx context.Context, conn *pgx.Conn) (bool, error) { return socketIdle(ctx, conn) }
 

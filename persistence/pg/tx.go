@@ -143,8 +143,8 @@ func (e *CommitError) Error() string { return "the reply to COMMIT was lost: " +
 func (e *CommitError) Unwrap() error { return e.cause }
 
 // InTx runs work in a transaction of an account. It commits if work returns nil, and rolls back otherwise. After a
-// deadlock or a serialization failure it runs work again, so work must not keep values of an earlier attempt in its
-// variables. If the reply to the COMMIT is lost, InTx looks up the outcome; nil means that the transaction was
+// deadlock, a serialization failure or a lock timeout, or if the connection broke before the COMMIT (this process may have been so slow
+// that Postgres has ended the session), it runs work again, so work must not keep values of an earlier attempt in its variables. If the reply to the COMMIT is lost, InTx looks up the outcome; nil means that the transaction was
 // committed.
 func (db *DB) InTx(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
 	return db.InTxAfter(ctx, account, func(*pgx.Batch) {}, work)
@@ -160,9 +160,26 @@ func (db *DB) InTxAfter(ctx context.Context, account protocol.AccountID, open fu
 		if err == nil {
 			return nil
 		}
-		if attempt > maxRetries || !isState(err, stateSerialization, stateDeadlock) || clock.Sleep(ctx, retryDelay()) != nil {
+		if attempt > retriesAfter(err) || clock.Sleep(ctx, retryDelay()) != nil {
 			return Classify(err)
 		}
+	}
+}
+
+// retriesAfter returns how often a transaction that failed so is tried again.
+func retriesAfter(err error) int {
+	var unanswered *CommitError
+	switch {
+	case errors.As(err, &unanswered):
+		return 0
+	case isState(err, stateSerialization, stateDeadlock):
+		return maxRetries
+	case isState(err, stateLockTimeout):
+		return lockRetries
+	case isState(err, stateIdle), isBroken(err):
+		return 1
+	default:
+		return 0
 	}
 }
 

@@ -23,15 +23,11 @@ import (
 // A start, from top to bottom:
 //
 //	StartTurn        a start that can share a transaction runs in start_shared.go, any other in startAlone
-//	startAlone       one transaction of two round trips, repeated if a running request has claimed the key
+//	startAlone       one transaction of two round trips; a running request may have claimed the key
 //	queueRead        round trip 1: claims the key, locks the conversation and the account, reads the facts
 //	run              repeats the response of an earlier request with the key, or does what decide.go returns:
 //	                 starts a turn, queues a follow-up (follow_up.go), steers the live turn, or refuses
 //	store            round trip 2: the rows of rows.go, the response of the key, the commit
-
-// claimWaits is the number of lock timeouts (2 s each) for which a request waits for another request with the same
-// Idempotency-Key.
-const claimWaits = 2
 
 // StartTurn starts a turn, in one transaction of two round trips. If a turn is live, it does what start.IfBusy
 // specifies. Concurrent starts in one conversation lock its row in turn; the lock on the account's row protects the
@@ -50,25 +46,21 @@ type request struct {
 }
 
 func (t *Store) startAlone(ctx context.Context, start request) (*turnlog.StartResult, error) {
-	for waited := 1; ; waited++ {
-		s := &turnStart{request: start}
-		err := t.db.InTxAfter(ctx, start.AccountID, func(batch *pgx.Batch) {
-			*s = turnStart{request: start, turn: protocol.NewTurnID()}
-			s.queueRead(batch)
-		}, func(ctx context.Context, tx *pg.Tx) error {
-			s.tx = tx
-			return s.run(ctx)
-		})
-		switch {
-		case err == nil || errors.Is(err, errNoChange):
-			return s.result, nil
-		case s.claiming && pg.IsLockTimeout(err):
-			if waited == claimWaits {
-				return nil, idempotency.KeyBusy()
-			}
-		default:
-			return nil, fmt.Errorf("starting a turn: %w", err)
-		}
+	s := &turnStart{request: start}
+	err := t.db.InTxAfter(ctx, start.AccountID, func(batch *pgx.Batch) {
+		*s = turnStart{request: start, turn: protocol.NewTurnID()}
+		s.queueRead(batch)
+	}, func(ctx context.Context, tx *pg.Tx) error {
+		s.tx = tx
+		return s.run(ctx)
+	})
+	switch {
+	case err == nil || errors.Is(err, errNoChange):
+		return s.result, nil
+	case s.claiming && pg.IsLockTimeout(err):
+		return nil, idempotency.KeyBusy()
+	default:
+		return nil, fmt.Errorf("starting a turn: %w", err)
 	}
 }
 

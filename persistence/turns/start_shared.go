@@ -152,9 +152,9 @@ type groupFacts struct {
 }
 
 const (
-	// If a lock is held for long, waiting is not worthwhile: the starts run alone.
+	// If a lock is held for long, waiting is not worthwhile: the starts run alone. InTx tries three times.
 	groupAccountsSQL = `
-select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout', '250ms', true), ` + pg.GenericPlans
+select set_config('turnstone.account_ids', $1, true), set_config('lock_timeout', '80ms', true), ` + pg.GenericPlans
 	// Locked in order, so that two groups cannot deadlock.
 	lockAccountsSQL = `
 select account_id from accounts where account_id = any ($1) order by account_id for no key update`
