@@ -34,29 +34,40 @@ func (p *Piece) Reset() { p.pair.reset() }
 // fault changes pieces until it is over.
 type fault struct {
 	change func(*Piece)
+	kills  func(client net.Addr) bool // whether a connection that is open meanwhile is dead from then on; nil: none is
 	over   chan struct{}
 }
 
 // Inject calls change for each piece, on all connections, until repair is called.
-func (x *Proxy) Inject(change func(*Piece)) (repair func()) { return x.inject(change, false) }
+func (x *Proxy) Inject(change func(*Piece)) (repair func()) { return x.inject(change, nil) }
 
 // Kill keeps all connections open, accepts new ones, and discards everything that is sent on them, until revive is called.
 // A connection that was open in the meantime stays dead, as if a router had lost its state.
-func (x *Proxy) Kill() (revive func()) {
-	revive = x.inject(func(*Piece) {}, true)
+func (x *Proxy) Kill() (revive func()) { return x.KillFrom(func(net.Addr) bool { return true }) }
+
+// KillFrom is Kill for the connections whose client satisfies from, which is called once for each.
+func (x *Proxy) KillFrom(from func(client net.Addr) bool) (revive func()) {
+	revive = x.inject(func(*Piece) {}, from)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for p := range x.open {
-		p.dead.Store(true)
+		p.kill(from)
 	}
 	return revive
 }
 
-func (x *Proxy) inject(change func(*Piece), kills bool) (repair func()) {
-	f := &fault{change, make(chan struct{})}
+// kill makes a connection dead if its client satisfies from.
+func (p *pair) kill(from func(net.Addr) bool) {
+	if !p.dead.Load() && from(p.client.RemoteAddr()) {
+		p.dead.Store(true)
+	}
+}
+
+func (x *Proxy) inject(change func(*Piece), kills func(net.Addr) bool) (repair func()) {
+	f := &fault{change, kills, make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faults[f] = kills
+	x.faults[f] = struct{}{}
 	return sync.OnceFunc(func() {
 		close(f.over)
 		x.mu.Lock()

@@ -23,12 +23,12 @@ type Proxy struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	listener net.Listener       // guarded by mu; nil while nothing listens
-	target   string             // guarded by mu; "": connections are closed at once
-	skip     func(n int) bool   // guarded by mu: whether the nth new connection is closed at once; nil: none
-	accepted int                // guarded by mu: new connections since skip was set
-	open     map[*pair]struct{} // guarded by mu
-	faults   map[*fault]bool    // guarded by mu: true for those that also kill new connections
+	listener net.Listener        // guarded by mu; nil while nothing listens
+	target   string              // guarded by mu; "": connections are closed at once
+	skip     func(n int) bool    // guarded by mu: whether the nth new connection is closed at once; nil: none
+	accepted int                 // guarded by mu: new connections since skip was set
+	open     map[*pair]struct{}  // guarded by mu
+	faults   map[*fault]struct{} // guarded by mu
 }
 
 // pair is a connection of a client and the one to the server that belongs to it.
@@ -50,7 +50,7 @@ type Options struct {
 // New starts a proxy for a target: host:port, or the path of a Unix socket. It stops when the test ends.
 func New(t testing.TB, target string, o Options) *Proxy {
 	t.Helper()
-	x := &Proxy{Address: o.Listen, t: t, pass: o.Pass, target: target, open: map[*pair]struct{}{}, faults: map[*fault]bool{}}
+	x := &Proxy{Address: o.Listen, t: t, pass: o.Pass, target: target, open: map[*pair]struct{}{}, faults: map[*fault]struct{}{}}
 	if x.Address == "" {
 		x.Address = "127.0.0.1:0"
 	}
@@ -166,8 +166,10 @@ func (x *Proxy) add(p *pair, from net.Listener) {
 		p.close()
 		return
 	}
-	for _, kills := range x.faults {
-		p.dead.Store(p.dead.Load() || kills)
+	for f := range x.faults {
+		if f.kills != nil {
+			p.kill(f.kills)
+		}
 	}
 	x.open[p] = struct{}{}
 	x.running.Go(func() {

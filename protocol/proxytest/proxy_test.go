@@ -155,6 +155,21 @@ func TestAKilledConnectionStaysDead(t *testing.T) {
 	wantEcho(t, dial(t, x))
 }
 
+func TestTheConnectionsOfOneClientAreKilled(t *testing.T) {
+	x := New(t, echo(t, "tcp", "127.0.0.1:0"), Options{})
+	one, other := dial(t, x), dial(t, x)
+	wantEcho(t, one)
+	wantEcho(t, other)
+	revive := x.KillFrom(func(client net.Addr) bool { return client.String() == one.LocalAddr().String() })
+	defer revive()
+	wantEcho(t, other)
+	wantEcho(t, dial(t, x))
+	_ = one.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	if got, err := exchange(one); err == nil {
+		t.Errorf("the killed connection returned %q", got)
+	}
+}
+
 func TestAProxyUsesItsOwnPass(t *testing.T) {
 	x := New(t, echo(t, "tcp", "127.0.0.1:0"), Options{Pass: func(client, _ net.Conn) { _, _ = io.WriteString(client, "none") }})
 	if got, err := exchange(dial(t, x)); got != "none" || err != nil {

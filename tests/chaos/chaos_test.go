@@ -3,7 +3,6 @@ package chaos
 import (
 	"flag"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,6 +101,11 @@ var faults = []func(*run){
 	func(r *run) { r.withoutPostgres(r.busiest()) },
 	func(r *run) { r.withoutRedis(r.busiest()) },
 	func(r *run) { r.withoutPeers(r.busiest()) },
+	(*run).partition,
+	(*run).restartPostgres,
+	(*run).flushRedis,
+	(*run).restartRedis,
+	(*run).demoteRedis,
 }
 
 // inject injects the faults of a round, one after the other.
@@ -164,6 +168,7 @@ func (r *run) during(kind string, fault func(), nodes ...uuid.UUID) {
 		}
 	}
 	r.mu.Unlock()
+	r.t.Logf("%s: %s", time.Now().Format(time.StampMilli), kind)
 	fault()
 	r.mu.Lock()
 	for known := range before {
@@ -354,7 +359,7 @@ func (r *run) withoutRedis(i int) {
 	repair := n.redis.Kill()
 	r.during("no Redis", r.last, id)
 	repair()
-	sitetest.Eventually(r.t, n.name+" is ready again", func() bool { status, _ := sitetest.Readiness(r.t, n.internal); return status == http.StatusOK })
+	r.awaitReady(n)
 	over()
 	r.quiet()
 }

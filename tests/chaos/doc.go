@@ -7,23 +7,27 @@
 // at random. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
 //
 // The faults: a rolling deploy, kill -9 of one and of two nodes, a kill during a drain, a pause of 15 s, a node that is stopped for half
-// of the time, and a node without Postgres, without Redis, or which its peers cannot reach. Their order and all choices of the
+// of the time, a node without Postgres, without Redis, or which its peers cannot reach, and two nodes that cannot reach each other,
+// one way or both. Of what all nodes need, Postgres is restarted or crashes and recovers, and Redis is emptied, restarted, or refuses
+// writes. Their order and all choices of the
 // clients follow from a seed, which is printed.
 //
 // What it checks, for the whole run:
 //   - Each node has a ledger. Only a node with a fault may refuse a request or break a connection: from just before the fault until its
-//     successor serves. Commands may be refused on all nodes while one cannot be reached. After each fault, every turn
-//     continues before the next one.
+//     successor serves. Commands may be refused on all nodes while one cannot be reached, and on the two between which the network is
+//     cut. All nodes may refuse requests while Postgres or Redis is away, and none when Redis was emptied. After each fault, every
+//     turn continues before the next one.
 //   - Every turn that was live on the node continues; the longest pause is measured.
-//   - A node that joins moves no turn. A node that was declared dead notices it and ends.
+//   - A node that joins moves no turn, and neither does a restart of Postgres. A node that was declared dead notices it and ends; a
+//     partition between nodes, or what happens to Postgres or Redis, ends none.
 //   - At rest, the database equals what the clients know: turns, items of queues, conversations and files each once, and no others; titles
 //     and drafts as acknowledged; logs contiguous, with one end, the same bytes for all readers and without an event of an earlier owner
 //     after one of a later owner; commands and decisions as their receipts say; every idempotency key with its response.
 //   - The account feed reported every change that was acknowledged, in order, without a reset.
 //
 // `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times
-// through nodes without a fault: 2 s for a start or a read, 5 s more for a command, whose turn may have to be taken over first, and 2 s
-// more for a write, whose row a frozen node may have locked. `make test` runs a round with three of the faults, which takes about a
+// through nodes without a fault, from the first attempt to an outcome: 2 s for a start, a read or a write, and 5 s more for a command,
+// whose turn may have to be taken over first, and for a request with a key, which a node may have claimed before it died. `make test` runs a round with three of the faults, which takes about a
 // minute and judges no time. `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by
 // the current one, the other faults happen while both run, and the next deploy returns to the old one.
 package chaos

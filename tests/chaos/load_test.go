@@ -51,6 +51,7 @@ type load struct {
 	all     []*record                  // guarded by mu
 	starts  []verify.Write             // guarded by mu: the turns, and the items of queues, by the token of their text
 	took    map[string][]time.Duration // guarded by mu: requests to nodes without a planned fault, by kind
+	slow    []string                   // guarded by mu: those that took longer than outcomeWithin
 	failed  []string                   // guarded by mu
 	changed chan struct{}              // guarded by mu: closed at the next event of any turn
 }
@@ -126,16 +127,23 @@ func (l *load) finish() {
 }
 
 // try sends a request to one node after another until it has an outcome other than a refusal for the moment, and returns the
-// node. send reports whether it has one.
+// node. send reports whether it has one. The time from the first attempt on, or from the first one after the last attempt at a node
+// with a planned fault, is recorded.
 func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger func(*node) *sitetest.Ledger, send func(ctx context.Context, at int) (bool, error)) (at int, err error) {
+	var since time.Time // zero: the last attempt met a planned fault
 	for {
 		at = l.site.pick(random, -1)
 		attempt, stop := context.WithTimeout(ctx, requestTimeout)
 		began := time.Now()
+		if since.IsZero() {
+			since = began
+		}
 		done, err := send(attempt, at)
 		stop()
-		if done && err == nil {
-			l.note(kind, ledger(l.site.nodes[at]), began)
+		if planned := ledger(l.site.nodes[at]).Planned(began); planned {
+			since = time.Time{}
+		} else if done && err == nil {
+			l.note(kind, l.site.nodes[at], since)
 		}
 		if done {
 			return at, err
@@ -146,14 +154,15 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 	}
 }
 
-// note records how long a request took, unless its node had a fault.
-func (l *load) note(kind string, ledger *sitetest.Ledger, began time.Time) {
-	if ledger.Planned(began) {
-		return
-	}
+// note records how long a request to a node without a fault took.
+func (l *load) note(kind string, n *node, began time.Time) {
+	took := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.took[kind] = append(l.took[kind], time.Since(began))
+	l.took[kind] = append(l.took[kind], took)
+	if took > outcomeWithin {
+		l.slow = append(l.slow, fmt.Sprintf("a %s from %s on had its outcome after %s, from %s", kind, began.Format(time.StampMilli), took.Round(time.Millisecond), n.name))
+	}
 }
 
 // again reports whether a request is repeated: it got no response, was refused for the moment, or another attempt of it still runs.
@@ -274,7 +283,9 @@ func (l *load) connect(ctx context.Context, r *record, open *sitetest.Stream, at
 		if stream == nil {
 			return false, nil // the ledger of the node has it
 		}
-		l.note("read", l.site.nodes[at].others, began)
+		if n := l.site.nodes[at]; !n.others.Planned(began) {
+			l.note("read", n, began)
+		}
 		open = stream
 	}
 	defer context.AfterFunc(attempt, open.Close)()

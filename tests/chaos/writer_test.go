@@ -69,9 +69,13 @@ func (w *writer) write(ctx context.Context) error {
 	return err
 }
 
-// send sends a write to any node until it has an outcome, which must have the status, and decodes it.
+// send sends a write to any node until it has an outcome, which must have the status, and decodes it. One with headers has a key.
 func (w *writer) send(ctx context.Context, method, path string, body any, status int, into any, headers ...string) error {
-	_, err := w.load.try(ctx, "write", w.random, ofOthers, func(attempt context.Context, at int) (bool, error) {
+	kind := "write"
+	if len(headers) > 0 {
+		kind = "create"
+	}
+	_, err := w.load.try(ctx, kind, w.random, ofOthers, func(attempt context.Context, at int) (bool, error) {
 		response, err := w.user.via[at].Request(attempt, method, path, body, headers...)
 		if again(response, err) {
 			return false, err

@@ -1,0 +1,180 @@
+package chaos
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"turnstone/cmd/turnstone/sitetest"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+// planAll declares a fault of what all nodes need.
+func (r *run) planAll() (over func()) {
+	var overs []func()
+	for _, n := range r.nodes {
+		overs = append(overs, n.plan())
+	}
+	return func() {
+		for _, n := range r.nodes {
+			r.awaitReady(n)
+		}
+		for _, over := range overs {
+			over()
+		}
+	}
+}
+
+func (r *run) awaitReady(n *node) {
+	sitetest.Eventually(r.t, n.name+" is ready again", func() bool { status, _ := sitetest.Readiness(r.t, n.internal); return status == http.StatusOK })
+}
+
+// allNodes returns the identifiers of all nodes.
+func (r *run) allNodes() (ids []uuid.UUID) {
+	for _, n := range r.nodes {
+		_, id := n.current()
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// restartPostgres restarts Postgres, or lets it crash and recover. No node may end, and none may lose a turn: all were cut off alike.
+func (r *run) restartPostgres() {
+	r.t.Helper()
+	server, crash := embeddedtest.Postgres(r.t), r.random.IntN(2) == 0
+	before := map[uuid.UUID]int32{}
+	for _, turn := range r.liveTurns() {
+		before[turn.Turn] = turn.Epoch
+	}
+	over := r.planAll()
+	r.during("Postgres restarted", func() {
+		stop := server.Stop
+		if crash {
+			stop = server.StopAtOnce
+		}
+		ctx := sitetest.Within(r.t, sitetest.HangGuard)
+		if err := stop(ctx); err != nil {
+			r.t.Error(err)
+		}
+		if err := server.Start(ctx); err != nil {
+			r.t.Fatal(err)
+		}
+	}, r.allNodes()...)
+	over()
+	for _, turn := range r.liveTurns() {
+		if epoch, known := before[turn.Turn]; known && turn.Epoch != epoch {
+			r.t.Errorf("Postgres was restarted, and turn %s was taken over", turn.Turn)
+		}
+	}
+	r.checkRunning()
+	r.quiet()
+}
+
+// checkRunning checks that no node has ended.
+func (r *run) checkRunning() {
+	r.t.Helper()
+	for _, n := range r.nodes {
+		if p, _ := n.current(); p.HasEnded() {
+			r.t.Errorf("%s has ended", n.name)
+		}
+	}
+}
+
+// client returns a client of the Redis that all nodes use.
+func (r *run) client() *redis.Client {
+	options, err := redis.ParseURL(embeddedtest.Redis(r.t).URL())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return redis.NewClient(options)
+}
+
+// flushRedis deletes everything that is in Redis. No request may be refused.
+func (r *run) flushRedis() {
+	r.t.Helper()
+	client := r.client()
+	defer func() { _ = client.Close() }()
+	r.during("Redis flushed", func() {
+		if err := client.FlushAll(sitetest.Within(r.t, sitetest.HangGuard)).Err(); err != nil {
+			r.t.Error(err)
+		}
+	}, r.allNodes()...)
+	r.quiet()
+}
+
+// restartRedis restarts Redis, which loses everything that is in it.
+func (r *run) restartRedis() {
+	r.t.Helper()
+	over := r.planAll()
+	r.during("Redis restarted", func() {
+		if err := embeddedtest.Redis(r.t).Restart(sitetest.Within(r.t, sitetest.HangGuard)); err != nil {
+			r.t.Fatal(err)
+		}
+	}, r.allNodes()...)
+	over()
+	r.checkRunning()
+	r.quiet()
+}
+
+// demoteRedis makes Redis the replica of a server that does not exist, for a while: it refuses every write.
+func (r *run) demoteRedis() {
+	r.t.Helper()
+	client := r.client()
+	defer func() { _ = client.Close() }()
+	follow := func(host, port string) {
+		if err := client.SlaveOf(sitetest.Within(r.t, sitetest.HangGuard), host, port).Err(); err != nil {
+			r.t.Error(err)
+		}
+	}
+	over := r.planAll()
+	r.during("Redis read-only", func() {
+		follow("127.0.0.1", "1")
+		r.last()
+		follow("no", "one")
+	}, r.allNodes()...)
+	over()
+	r.checkRunning()
+	r.quiet()
+}
+
+// partition cuts the connections between two nodes: those of one to the other, or both ways. Their turns continue, and so do all
+// readers; only commands through one of the two may have to wait, because their turn may run on the other one.
+func (r *run) partition() {
+	r.t.Helper()
+	order := r.random.Perm(nodeCount)
+	one, other := r.nodes[order[0]], r.nodes[order[1]]
+	kind, ways := "partition, one way", [][2]*node{{one, other}}
+	if r.random.IntN(2) == 0 {
+		kind, ways = "partition, both ways", append(ways, [2]*node{other, one})
+	}
+	overs := []func(){one.commands.Plan(), other.commands.Plan()}
+	var repairs []func()
+	var cut atomic.Int32
+	for _, way := range ways {
+		from, _ := way[0].current()
+		repairs = append(repairs, way[1].peers.KillFrom(func(client net.Addr) bool {
+			connected := from.Connected(client)
+			if connected {
+				cut.Add(1)
+			}
+			return connected
+		}))
+	}
+	_, first := one.current()
+	_, second := other.current()
+	r.during(kind, r.last, first, second)
+	if cut.Load() == 0 {
+		r.t.Errorf("no connection between %s and %s was cut", one.name, other.name)
+	}
+	for _, repair := range repairs {
+		repair()
+	}
+	for _, over := range overs {
+		over()
+	}
+	r.checkRunning()
+	r.quiet()
+}
