@@ -185,6 +185,7 @@ where account_id = @account and key_hash = @key and created_at = @claim and stat
 	BindKeySQL = `
 update idempotency set status = @status, resource_id = @resource, body_hash = @hash, headers = null, body = @body, created_at = clock_timestamp()
 where account_id = @account and key_hash = @key`
+	// StoreFollowUpResponseSQL stores the response to a request that was queued.
 	StoreFollowUpResponseSQL = `
 update idempotency set status = 202, resource_id = null, headers = @headers, body = @body
 where account_id = @account and key_hash = @key`

@@ -143,9 +143,9 @@ func (e *CommitError) Error() string { return "the reply to COMMIT was lost: " +
 func (e *CommitError) Unwrap() error { return e.cause }
 
 // InTx runs work in a transaction of an account. It commits if work returns nil, and rolls back otherwise. After a
-// deadlock, a serialization failure or a lock timeout, or if the connection broke before the COMMIT (this process may have been so slow
-// that Postgres has ended the session), it runs work again, so work must not keep values of an earlier attempt in its variables. If the reply to the COMMIT is lost, InTx looks up the outcome; nil means that the transaction was
-// committed.
+// deadlock, a serialization failure or a lock timeout, or if the connection broke before the COMMIT (this process may have been
+// so slow that Postgres has ended the session), it runs work again, so work must not keep values of an earlier attempt in its
+// variables. If the reply to the COMMIT is lost, InTx looks up the outcome; nil means that the transaction was committed.
 func (db *DB) InTx(ctx context.Context, account protocol.AccountID, work func(ctx context.Context, tx *Tx) error) error {
 	return db.InTxAfter(ctx, account, func(*pgx.Batch) {}, work)
 }

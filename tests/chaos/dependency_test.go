@@ -125,7 +125,7 @@ func (r *run) demoteRedis() {
 	client := r.client()
 	defer func() { _ = client.Close() }()
 	follow := func(host, port string) {
-		if err := client.SlaveOf(sitetest.Within(r.t, sitetest.HangGuard), host, port).Err(); err != nil {
+		if err := client.ReplicaOf(sitetest.Within(r.t, sitetest.HangGuard), host, port).Err(); err != nil {
 			r.t.Error(err)
 		}
 	}
