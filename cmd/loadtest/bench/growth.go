@@ -24,11 +24,7 @@ import (
 	"turnstone/protocol/clock"
 )
 
-// growth measures P10: costs that must not grow with the length of a turn, the length of a conversation or the number
-// of past turns.
-func (b *bench) growth(ctx context.Context) error {
-	return errors.Join(b.longTurn(ctx), b.longConversation(ctx), b.manyTurns(ctx))
-}
+// P10: costs that must not grow with the length of a turn, the length of a conversation or the number of past turns.
 
 // longTurn compares the CPU time per token early and late in the same turns.
 func (b *bench) longTurn(ctx context.Context) error {
