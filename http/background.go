@@ -19,8 +19,8 @@ const (
 
 // Run does the background work of a Server until ctx ends. The caller of New must call it, once. It ends the streams
 // whose session has ended: at once when another node notifies it, and by a query every four seconds in case a
-// notification was lost. As often, it releases idempotency keys whose requests failed while the database was away. It also feeds the streams of GET /events, and writes the counts of audit events and of opened
-// shares.
+// notification was lost. At the same interval, it releases idempotency keys whose requests failed while the database was away.
+// It also feeds the streams of GET /events, and writes the counts of audit events and of opened shares.
 func (s *Server) Run(ctx context.Context) {
 	var listener sync.WaitGroup
 	defer listener.Wait()

@@ -10,7 +10,7 @@ import (
 	"turnstone/actors/llm"
 )
 
-// Script is a model whose calls are implemented by the function Play.
+// Script is a model for tests. The function Play answers its calls.
 type Script struct {
 	// Play is llm.Model.Stream of a call. The first call has the number 1.
 	Play      func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error

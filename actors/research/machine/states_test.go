@@ -346,7 +346,7 @@ func writing(t *testing.T) *world {
 	return w
 }
 
-// secondRound changes results so that the first round asks a question, whose search finds other sources.
+// secondRound makes the first round ask a further question. The search for it finds other sources.
 func secondRound(step *researchlog.Step, result *researchlog.Result) {
 	const question = "What do pilots say?"
 	switch {
