@@ -54,6 +54,7 @@ test: debian-test go bin/gotestsum web/dist/index.html ## run all tests, or thos
 		| { failed=(); while IFS= read -r line; do \
 			case $$line in \
 			"=== FAIL: "*) failed+=("$${line#=== FAIL: }") ;; \
+			*_test.go:[0-9]*) [[ $${#failed[@]} -eq 0 || $${#failed[-1]} -gt 1000 ]] || failed[-1]+=" | $${line:0:400}" ;; \
 			"DONE "*) \
 				if [[ -f tmp/notices ]]; then sed "s/^/notice: /" tmp/notices; fi; \
 				for name in "$${failed[@]:0:20}"; do echo "failed: $$name"; done ;; \

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	sample = flag.Int("exhaustion.operations", 40, "attack as many operations, chosen at random; 0: attack each operation once")
+	sample = flag.Int("exhaustion.operations", 40, "send the requests of as many operations, chosen at random, many times at once; 0: of all operations")
 	seed   = flag.Uint64("exhaustion.seed", uint64(time.Now().UnixNano()), "seed of the choices")
 )
 
