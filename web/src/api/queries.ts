@@ -22,6 +22,7 @@ import { find, partsOf, replaceConversation } from "./conversation-pages";
 import { mergeNewestConversations } from "./merge-newest-conversations";
 import { mergeNewestPage } from "./merge-newest-page";
 import { pagedQuery } from "./paged-query";
+import { withPendingChanges } from "./pending-changes";
 import { isUnsent } from "./provisional";
 
 /** How long cached data counts as fresh, in milliseconds. */
@@ -93,20 +94,12 @@ export const securityLogQuery = pagedQuery(["security-log"], 10, (query) =>
   api.GET("/account/security-log", { params: { query } }),
 );
 
-/** Titles that are being stored, by conversation. Until the service has stored them, they override the response. */
-export const pendingTitles = new Map<string, string>();
-
-const withPendingTitle = <T extends { conversation_id: string; title: string }>(one: T): T => ({
-  ...one,
-  title: pendingTitles.get(one.conversation_id) ?? one.title,
-});
-
 /** Fetches the newest conversations, or the page after a cursor. */
 async function newestConversations(cursor: string | null = null) {
   const page = await body(
     api.GET("/conversations", { params: { query: { limit: 50, ...(cursor === null ? {} : { cursor }) } } }),
   );
-  return { ...page, data: page.data.map(withPendingTitle) };
+  return { ...page, data: page.data.map(withPendingChanges) };
 }
 
 /** The archived conversations of the account. */
@@ -133,7 +126,7 @@ export const conversationQuery = (id: string) =>
   queryOptions<ConversationPage>({
     queryKey: ["conversation", id],
     queryFn: async () =>
-      withPendingTitle(
+      withPendingChanges(
         (await body(
           api.GET("/conversations/{conversation_id}", { params: { path: { conversation_id: id } } }),
         )) as ConversationPage,
@@ -240,7 +233,7 @@ async function updateOne(id: string): Promise<void> {
   try {
     const path = { conversation_id: id };
     cacheConversation(
-      withPendingTitle(await body(api.GET("/conversations/{conversation_id}", { params: { path } }))) as Conversation,
+      withPendingChanges(await body(api.GET("/conversations/{conversation_id}", { params: { path } }))) as Conversation,
     );
   } catch (error) {
     if (!(error instanceof Refusal) || error.status !== 404) return; // the next refetch of the list contains the change

@@ -1,6 +1,7 @@
 // Pinning and archiving conversations. A change is displayed at once and reverted if the service refuses it.
 import { api, body, type Conversation } from "../../api/client";
 import { currentOf } from "../../api/current-conversation";
+import { whilePending } from "../../api/pending-changes";
 import { cacheConversation, conversationQuery, queryClient, refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
@@ -23,15 +24,22 @@ function put(conversation: Conversation, placement: Placement): Promise<Conversa
 
 /** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
 export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
-  put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement));
+  whilePending(conversation.conversation_id, changeOf(placement), () =>
+    put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement)),
+  );
 
-/** Returns a conversation as it will be after a change. */
-export function placed(conversation: Conversation, placement: Placement): Conversation {
+function changeOf(placement: Placement): Partial<Conversation> {
   const now = new Date().toISOString();
   return "pinned" in placement
-    ? { ...conversation, pinned_at: placement.pinned ? now : null }
-    : { ...conversation, archived_at: placement.archived ? now : null };
+    ? { pinned_at: placement.pinned ? now : null }
+    : { archived_at: placement.archived ? now : null };
 }
+
+/** Returns a conversation as it will be after a change. */
+export const placed = (conversation: Conversation, placement: Placement): Conversation => ({
+  ...conversation,
+  ...changeOf(placement),
+});
 
 /** Pins or archives a conversation, or reverses that. Returns whether it is stored; shows why, if not. */
 async function place(before: Conversation, placement: Placement, t: Localization["t"]): Promise<boolean> {

@@ -2,9 +2,10 @@
 // reverted if the service refuses it.
 import { useRef } from "react";
 import { create } from "zustand";
+import { whilePending } from "../../api/pending-changes";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
-import { refetchInAllTabs, cacheConversation, pendingTitles } from "../../api/queries";
+import { refetchInAllTabs, cacheConversation } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import { useLocalization, type Localization } from "../../messages/localization";
 
@@ -31,14 +32,10 @@ function putTitle(id: string, title: string, version: number): Promise<Conversat
  */
 export async function rename(before: Conversation, title: string, t: Localization["t"]): Promise<void> {
   const id = before.conversation_id;
-  pendingTitles.set(id, title);
   cacheConversation({ ...before, title, title_source: "user" });
   try {
-    const after = await putTitle(id, title, before.version);
-    pendingTitles.delete(id);
-    cacheConversation(after);
+    cacheConversation(await whilePending(id, { title }, () => putTitle(id, title, before.version)));
   } catch (refusal) {
-    pendingTitles.delete(id);
     const current =
       refusal instanceof Refusal && refusal.code === "stale_version"
         ? (refusal.problem?.current as Conversation | null)
