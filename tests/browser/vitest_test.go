@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,9 @@ const (
 	// prints a notice of each next to its summary.
 	maxRetries = 2
 )
+
+// matching restricts a run to some tests of the app, while one works on them.
+var matching = flag.String("matching", "", "run only the tests of the app whose names match")
 
 // secondTries is the budget that both suites of a run share.
 var secondTries = newBudget(os.Getenv("CI"))
@@ -135,6 +139,9 @@ func addNotice(text string) error {
 func (all results) report(t *testing.T) {
 	t.Helper()
 	for _, one := range all {
+		if *matching != "" && one.Status == "skipped" {
+			continue
+		}
 		t.Run(one.FullName, func(t *testing.T) {
 			t.Logf("%.1f s", one.Duration/1000)
 			if finding := one.finding(); finding != "" {
@@ -175,7 +182,10 @@ func start(t *testing.T, config string, only []string, environment ...string) *v
 		t.Fatal(err)
 	}
 	arguments := []string{"run", "--config", config, "--reporter=json", "--outputFile=" + v.file}
-	if len(only) > 0 {
+	switch {
+	case *matching != "":
+		arguments = append(arguments, "--testNamePattern="+*matching)
+	case len(only) > 0:
 		quoted := make([]string, len(only))
 		for i, name := range only {
 			quoted[i] = regexp.QuoteMeta(name)
