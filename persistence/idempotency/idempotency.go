@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
@@ -151,17 +152,17 @@ func KeyBusy() error {
 }
 
 // Responses are stored for 24 hours. A claim that is older than 30 seconds belongs to a request that has ended without
-// releasing it, and a claim of a dead node belongs to one that cannot complete it: completing compares created_at.
+// releasing it, and a claim of a dead node belongs to one that cannot complete it: completing compares claim_id.
 var (
 	staleKey = `(idempotency.created_at < now() - interval '24 hours'
        or idempotency.status is null and (idempotency.created_at < now() - interval '30 seconds'
            or idempotency.node_id is not null and not ` + pg.NodeRuns("idempotency.node_id") + `))`
 	ClaimKeySQL = `
-insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, node_id, created_at)
-values (@account, @key, @path, @hash, @status, @resource, @node, clock_timestamp())
+insert into idempotency (account_id, key_hash, path, body_hash, status, resource_id, node_id, claim_id, created_at)
+values (@account, @key, @path, @hash, @status, @resource, @node, @claim, clock_timestamp())
 on conflict (account_id, key_hash) do update
 set body_hash = excluded.body_hash, status = excluded.status, resource_id = excluded.resource_id, node_id = excluded.node_id,
-    headers = null, body = null, created_at = excluded.created_at
+    claim_id = excluded.claim_id, headers = null, body = null, created_at = excluded.created_at
 where ` + staleKey + `
 returning created_at`
 	SelectKeySQL = `
@@ -172,14 +173,13 @@ where account_id = @account and key_hash = @key and not ` + staleKey
 const (
 	completeKeySQL = `
 update idempotency set status = @status, headers = @headers, body = @body, resource_id = @resource, body_hash = @hash
-where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+where account_id = @account and key_hash = @key and claim_id = @claim and status is null`
 	renewKeySQL = `
 update idempotency set created_at = clock_timestamp()
-where account_id = @account and key_hash = @key and created_at = @claim and status is null
-returning created_at`
+where account_id = @account and key_hash = @key and claim_id = @claim and status is null`
 	releaseKeySQL = `
 delete from idempotency
-where account_id = @account and key_hash = @key and created_at = @claim and status is null`
+where account_id = @account and key_hash = @key and claim_id = @claim and status is null`
 	// BindKeySQL assigns a claimed key to another turn: the turn to be steered, with the name of the input as the body (see
 	// KeyRow.SteersAs), or the turn that is started after all.
 	BindKeySQL = `
@@ -200,7 +200,7 @@ func KeyHash(key protocol.IdempotencyKey) []byte {
 // KeyArgs returns the arguments of a statement that claims or reads a key.
 func KeyArgs(account protocol.AccountID, key protocol.IdempotencyKey) pgx.NamedArgs {
 	return pgx.NamedArgs{
-		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "node": nil, "body": nil,
+		"account": account, "key": KeyHash(key), "path": key.Path, "hash": key.BodyHash[:], "status": nil, "resource": nil, "node": nil, "claim": nil, "body": nil,
 	}
 }
 
@@ -274,7 +274,7 @@ type KeyClaim struct {
 	left    *leftClaims
 	account protocol.AccountID
 	key     protocol.IdempotencyKey
-	claimed time.Time
+	id      uuid.UUID
 }
 
 // ClaimKey claims a key. It returns a claim, or the stored response to be sent again, or an error:
@@ -309,27 +309,40 @@ func (s *Store) ClaimKey(ctx context.Context, account protocol.AccountID, key pr
 // tryClaim claims a key if it is free. Otherwise it returns the row of the key, whose Status is nil while another
 // request is in progress; or neither, if that request holds the lock of the row or has just released the key.
 func (s *Store) tryClaim(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*KeyClaim, *KeyRow, error) {
-	claim := &KeyClaim{db: s.db, left: s.left, account: account, key: key}
-	args := KeyArgs(account, key)
+	claim := &KeyClaim{db: s.db, left: s.left, account: account, key: key, id: uuid.New()}
+	args := claim.args(nil)
 	args["node"] = s.node
-	claimed, err := pg.Rows(ctx, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, args)
-	if err != nil {
-		if pg.IsLockTimeout(err) {
-			return nil, nil, nil
+	own, cancel := uncancelled(ctx)
+	defer cancel()
+	claimed, err := pg.Rows(own, s.db, account, pgx.RowTo[time.Time], ClaimKeySQL, args)
+	switch {
+	case pg.IsLockTimeout(err):
+		return nil, nil, nil
+	case err != nil:
+		if pg.MayHaveRun(err) { // ReleaseLeft releases it
+			s.left.add(claim)
 		}
 		return nil, nil, err
-	}
-	if len(claimed) == 1 {
-		claim.claimed = claimed[0]
+	case len(claimed) == 1:
 		return claim, nil, nil
 	}
 	row, err := s.FindKey(ctx, account, key)
 	return nil, row, err
 }
 
+// uncancelled returns a context with the deadline of ctx that does not end when the client disconnects: a claim of which the caller
+// knows nothing would keep the key busy.
+func uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	own := context.WithoutCancel(ctx)
+	if ends, bounded := ctx.Deadline(); bounded {
+		return context.WithDeadline(own, ends)
+	}
+	return own, func() {}
+}
+
 func (c *KeyClaim) args(response *StoredResponse) pgx.NamedArgs {
 	args := KeyArgs(c.account, c.key)
-	args["claim"] = c.claimed
+	args["claim"] = c.id
 	if response != nil {
 		args["status"], args["headers"], args["body"], args["resource"] = response.Status, response.Headers, response.Body, response.TurnID
 	}
@@ -356,14 +369,13 @@ func Renew(ctx context.Context) error {
 		return nil
 	}
 	c := storer.Claim
-	renewed, err := pg.Rows(ctx, c.db, c.account, pgx.RowTo[time.Time], renewKeySQL, c.args(nil))
+	renewed, err := c.db.Exec(ctx, c.account, renewKeySQL, c.args(nil))
 	if err != nil {
 		return fmt.Errorf("renewing the claim of a key: %w", err)
 	}
-	if len(renewed) == 0 {
+	if renewed == 0 {
 		return pg.Unavailable(errClaimLost)
 	}
-	c.claimed = renewed[0]
 	return nil
 }
 
@@ -438,7 +450,7 @@ func (l *leftClaims) add(claims ...*KeyClaim) {
 	l.claims = append(l.claims, claims[:min(len(claims), maxLeft-len(l.claims))]...)
 }
 
-// ReleaseLeft releases the keys whose release failed, until the first error. It is called from time to time: a key whose request met an
+// ReleaseLeft releases the keys whose release failed, and those of claims whose reply was lost, until the first error. It is called from time to time: a key whose request met an
 // outage is then free soon after it, and not only when its claim is stale.
 func (s *Store) ReleaseLeft(ctx context.Context) error {
 	s.left.mu.Lock()

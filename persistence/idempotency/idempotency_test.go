@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/clocktest"
+	"turnstone/protocol/proxytest"
 	"turnstone/protocol/turnlog"
 )
 
@@ -247,6 +250,73 @@ func TestAKeyWhoseReleaseFailedIsReleasedLater(t *testing.T) {
 	}
 	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
 		t.Errorf("after the release: %v, %v", next, err)
+	}
+}
+
+// A claim whose reply is lost may be stored. Nothing else would release it.
+func TestAClaimWhoseReplyWasLostIsReleasedLater(t *testing.T) {
+	cut := pgtest.NewCutter(t, pgtest.NewDatabase(t).URL)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL, KeyWait: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account, key := pgtest.Account(t, db), storetest.KeyOf("k", "body")
+	cut.Arm(pgtest.Statement)
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeUnavailable {
+		t.Fatalf("the reply was not lost: %v", err)
+	}
+	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+		t.Fatalf("before the release: %v", err)
+	}
+	if err := db.Idempotency.ReleaseLeft(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
+		t.Errorf("after the release: %v, %v", next, err)
+	}
+}
+
+// A client that disconnects while its key is claimed repeats its request at once, and must not find the key in use.
+func TestAClaimIsKnownAlthoughTheClientDisconnects(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	direct := database.Open(t)
+	proxy, through := pgtest.NewProxy(t, database.URL, nil)
+	db, err := persistence.Open(t.Context(), persistence.Config{URL: through})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	account, key := pgtest.Account(t, db), storetest.KeyOf("k", "body")
+	repair := proxy.Inject(func(p *proxytest.Piece) {
+		if p.FromServer && bytes.Contains(p.Data, []byte("INSERT 0 1")) {
+			p.Wait(time.Now().Add(clocktest.HangGuard))
+		}
+	})
+	ctx, disconnect := context.WithCancel(t.Context())
+	claimed := make(chan *idempotency.KeyClaim, 1)
+	go func() {
+		claim, _, err := db.Idempotency.ClaimKey(ctx, account, key)
+		if err != nil {
+			t.Error(err)
+		}
+		claimed <- claim
+	}()
+	storetest.Eventually(t, func() bool {
+		count, err := pg.Row(t.Context(), direct.DB, account, pgx.RowTo[int], `select count(*) from idempotency`)
+		return err == nil && count == 1
+	})
+	disconnect()
+	repair()
+	claim := <-claimed
+	if claim == nil {
+		t.Fatal("there is no claim")
+	}
+	if err := claim.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if next, _, err := direct.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
+		t.Errorf("the repeat got %v, %v", next, err)
 	}
 }
 

@@ -143,6 +143,9 @@ func isTransportError(err error) bool {
 // no type.
 var errConnectionLost = errors.New("the connection was lost")
 
+// MayHaveRun reports whether a statement may have been executed although its result is not known: its connection was lost.
+func MayHaveRun(err error) bool { return errors.Is(err, errConnectionLost) }
+
 // MarkLost marks err with errConnectionLost if the connection was closed with it.
 func MarkLost(conn *pgx.Conn, err error) error {
 	var pg *pgconn.PgError
