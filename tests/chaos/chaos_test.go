@@ -3,6 +3,7 @@ package chaos
 import (
 	"flag"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ var (
 	chaosFor   = flag.Duration("chaos.for", 0, "repeat the faults for this time; 0: a deploy, a kill, a pause and one other fault")
 	chaosNew   = flag.String("chaos.program", "", "path of the program that the nodes run, whose times are judged; empty: built with the time limits of the tests")
 	chaosOld   = flag.String("chaos.old", "", "path of the program of an earlier commit, with which the nodes start and to which every second deploy returns; empty: the same program")
+	chaosOnly  = flag.String("chaos.only", "", "inject only the faults whose names match, besides deploys")
 	chaosTurns = flag.Int("chaos.turns", 16, "live turns at the same time")
 	chaosSeed  = flag.Uint64("chaos.seed", 0, "seed of every fault and of every choice of a client; 0: random")
 )
@@ -91,32 +93,39 @@ func TestCluster(t *testing.T) {
 }
 
 // faults are what happens to the nodes, except for deploys. A short run has the first two and one of the others.
-var faults = []func(*run){
-	func(r *run) { r.kill(r.busiest()) },
-	func(r *run) { r.stop(r.busiest()) },
-	func(r *run) { r.drain("drain", r.busiest()) },
-	func(r *run) { r.killDuringDrain(r.busiest()) },
-	(*run).killTwo,
-	func(r *run) { r.stutter(r.busiest()) },
-	func(r *run) { r.withoutPostgres(r.busiest()) },
-	func(r *run) { r.withoutRedis(r.busiest()) },
-	func(r *run) { r.withoutPeers(r.busiest()) },
-	(*run).partition,
-	(*run).restartPostgres,
-	(*run).flushRedis,
-	(*run).restartRedis,
-	(*run).demoteRedis,
+var faults = []struct {
+	name string
+	do   func(*run)
+}{
+	{"kill", func(r *run) { r.kill(r.busiest()) }},
+	{"pause", func(r *run) { r.stop(r.busiest()) }},
+	{"drain", func(r *run) { r.drain("drain", r.busiest()) }},
+	{"kill during a drain", func(r *run) { r.killDuringDrain(r.busiest()) }},
+	{"kill two", (*run).killTwo},
+	{"stutter", func(r *run) { r.stutter(r.busiest()) }},
+	{"without Postgres", func(r *run) { r.withoutPostgres(r.busiest()) }},
+	{"without Redis", func(r *run) { r.withoutRedis(r.busiest()) }},
+	{"without peers", func(r *run) { r.withoutPeers(r.busiest()) }},
+	{"partition", (*run).partition},
+	{"restart of Postgres", (*run).restartPostgres},
+	{"flush of Redis", (*run).flushRedis},
+	{"restart of Redis", (*run).restartRedis},
+	{"read-only Redis", (*run).demoteRedis},
 }
 
 // inject injects the faults of a round, one after the other.
 func (r *run) inject() {
 	const always = 2
 	order := r.random.Perm(len(faults))
-	if *chaosFor == 0 {
+	switch {
+	case *chaosOnly != "":
+		only := regexp.MustCompile(*chaosOnly)
+		order = slices.DeleteFunc(order, func(i int) bool { return !only.MatchString(faults[i].name) })
+	case *chaosFor == 0:
 		order = []int{0, 1, always + r.random.IntN(len(faults)-always)}
 	}
 	for _, i := range order {
-		faults[i](r)
+		faults[i].do(r)
 	}
 }
 

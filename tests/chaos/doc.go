@@ -4,7 +4,8 @@
 // TestCluster starts the built program three times, on one Postgres and one Redis; each node reaches them, and is reached by the
 // others, through proxies of its own. Clients start, steer, cancel and queue turns, decide approvals (twice, on two nodes),
 // write titles, drafts, conversations and files, and read turns and the account feed, each time through a node that they choose
-// at random. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
+// at random. One in eight of the requests with a key, and of the commands, gets no response: its client cuts the connection
+// within 30 ms and repeats the request on another node. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
 //
 // The faults: a rolling deploy, kill -9 of one and of two nodes, a kill during a drain, a pause of 15 s, a node that is stopped for half
 // of the time, a node without Postgres, without Redis, or which its peers cannot reach, and two nodes that cannot reach each other,
@@ -28,6 +29,6 @@
 // `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times
 // through nodes without a fault, from the first attempt to an outcome: 2 s for a start, a read or a write, and 5 s more for a command,
 // whose turn may have to be taken over first, and for a request with a key, which a node may have claimed before it died. `make test` runs a round with three of the faults, which takes about a
-// minute and judges no time. `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by
+// minute and judges no time; -chaos.only chooses others. `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by
 // the current one, the other faults happen while both run, and the next deploy returns to the old one.
 package chaos

@@ -32,6 +32,10 @@ const (
 	// app does. The first one reconnects only when its connection has ended, as an EventSource does.
 	silence = 3 * time.Second
 	pause   = 50 * time.Millisecond // between two attempts of a client
+	// Of the requests that may be repeated, one in giveUpOnce has a client that does not wait for its outcome, but cuts the
+	// connection within giveUpAfter and asks another node.
+	giveUpOnce  = 8
+	giveUpAfter = 30 * time.Millisecond
 )
 
 // requestTimeout is how long a client waits for one response. A command may take 8 s.
@@ -133,7 +137,7 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 	var since time.Time // zero: the last attempt met a planned fault
 	for {
 		at = l.site.pick(random, -1)
-		attempt, stop := context.WithTimeout(ctx, requestTimeout)
+		attempt, stop := context.WithTimeout(ctx, patience(kind, random))
 		began := time.Now()
 		if since.IsZero() {
 			since = began
@@ -152,6 +156,15 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 			return at, fmt.Errorf("%s has no outcome: %w", kind, errors.Join(ctx.Err(), err))
 		}
 	}
+}
+
+// patience returns how long a client waits for one response. A write without a key or version is not given up: it could be
+// executed after a later one.
+func patience(kind string, random *rand.Rand) time.Duration {
+	if repeatable := kind == "start" || kind == "create" || kind == "command"; repeatable && random.IntN(giveUpOnce) == 0 {
+		return time.Duration(random.Int64N(int64(giveUpAfter)))
+	}
+	return requestTimeout
 }
 
 // note records how long a request to a node without a fault took.
@@ -229,9 +242,17 @@ var actions = []struct {
 func (l *load) begin(ctx context.Context, r *record, script string) (stream *sitetest.Stream, at int, err error) {
 	key, token := uuid.NewString(), uuid.NewString()
 	body := sitetest.NewChatBody(token + " " + script)
-	at, err = l.try(ctx, "start", r.random, ofOthers, func(_ context.Context, at int) (bool, error) {
-		opened, refused, err := r.user.via[at].TryChat(ctx, body, "Idempotency-Key", key)
+	at, err = l.try(ctx, "start", r.random, ofOthers, func(attempt context.Context, at int) (bool, error) {
+		open, end := context.WithCancel(ctx) // it lasts longer than the attempt
+		context.AfterFunc(ctx, end)
+		given := context.AfterFunc(attempt, end)
+		opened, refused, err := r.user.via[at].TryChat(open, body, "Idempotency-Key", key)
 		switch {
+		case !given(): // given up
+			if opened != nil {
+				opened.Close()
+			}
+			return false, err
 		case opened != nil:
 			stream, r.turn = opened, opened.Turn
 			l.started(verify.Write{What: token, ID: r.turn, Outcome: verify.Acknowledged})

@@ -86,6 +86,12 @@ func (w *writer) check(r *run) {
 		uploads = append(uploads, verify.Write{What: name, ID: sum, Outcome: verify.Acknowledged})
 	}
 	r.checkWrites("files", uploads, files)
+	sessions := map[string][]string{}
+	for _, one := range query(r.site, pgx.RowToStructByPos[named], `
+		select u.filename, encode(f.sha256, 'hex') from uploads u join files f using (account_id, file_id) where account_id = $1 and u.state = 'ready'`, account) {
+		sessions[one.Name] = append(sessions[one.Name], one.ID)
+	}
+	r.checkWrites("uploads", uploads, sessions)
 	page := w.user.via[0].Page(r.t, w.home)
 	if page.Conversation.Title != w.title || page.Draft.Content != w.draft {
 		r.t.Errorf("%s has the title %q and the draft %q; acknowledged were %q and %q", w.home, page.Conversation.Title, page.Draft.Content, w.title, w.draft)
