@@ -28,7 +28,7 @@ import (
 var seed = flag.String("mutants", "", "seeded bugs to build and to kill: some (two of the quick ones, at random), all, or the name of one")
 
 const (
-	seededBugs = 31
+	seededBugs = 35
 	// someBugs is the number of bugs that make test seeds. make nightly seeds all of them.
 	someBugs = 2
 	// mutantTimeout ends a killing test that hangs. It is ten times as long as the slowest suite that found a bug took.

@@ -3,6 +3,7 @@ package chaos
 import (
 	"flag"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,6 +81,7 @@ func TestCluster(t *testing.T) {
 	for _, failed := range r.failures() {
 		t.Error(failed)
 	}
+	r.checkDoubled()
 	r.awaitRest()
 	for _, w := range r.writers {
 		w.checkFeed(t)
@@ -107,6 +109,7 @@ var faults = []struct {
 	{"without Redis", func(r *run) { r.withoutRedis(r.busiest()) }},
 	{"without peers", func(r *run) { r.withoutPeers(r.busiest()) }},
 	{"partition", (*run).partition},
+	{"certificates", (*run).rotateCertificates},
 	{"restart of Postgres", (*run).restartPostgres},
 	{"flush of Redis", (*run).flushRedis},
 	{"restart of Redis", (*run).restartRedis},
@@ -200,11 +203,15 @@ func (r *run) during(kind string, fault func(), nodes ...uuid.UUID) {
 	}
 }
 
-// proceed waits until each turn has some more events than before, or has ended.
+// proceed waits until each turn has some more events than before, or has ended. It does not wait once a client has found a violation,
+// after which its turn has no reader.
 func (r *run) proceed(kind string, before map[*record]int64) {
 	r.t.Helper()
 	const more = 3
 	err := r.await(sitetest.Within(r.t, sitetest.HangGuard), func() bool {
+		if len(r.load.failed) > 0 {
+			return true
+		}
 		for known, last := range before {
 			if known.last < last+more && known.end == nil {
 				return false
@@ -342,14 +349,18 @@ func (r *run) stutter(i int) {
 	r.quiet()
 }
 
-// withoutPostgres cuts a node off from Postgres: nothing that it sends arrives. The others take over its turns.
+// withoutPostgres cuts a node off from Postgres: nothing that it sends arrives. The others take over its turns. A node that is not
+// ready gets no more requests, as behind a load balancer.
 func (r *run) withoutPostgres(i int) {
 	r.t.Helper()
 	n := r.nodes[i]
 	over := n.plan()
 	_, id := n.current()
 	repair := n.postgres.Kill()
-	r.during("no Postgres", func() {}, id)
+	r.during("no Postgres", func() {
+		sitetest.Eventually(r.t, n.name+" is not ready", func() bool { status, _ := sitetest.Readiness(r.t, n.internal); return status != http.StatusOK })
+		n.withdraw()
+	}, id)
 	repair()
 	r.replaceDead(i)
 	over()

@@ -31,6 +31,7 @@ type site struct {
 	nodes [nodeCount]*node
 
 	superuser string // URL of the database
+	certs     string // folder with the certificates of the nodes and of their authority
 }
 
 // node is a node of the cluster. Its process is replaced by the test; its addresses stay. It reaches Postgres and Redis, and the
@@ -66,10 +67,11 @@ func newSite(t *testing.T, program *sitetest.Build) *site {
 		t.Fatal(err)
 	}
 	s.superuser = embeddedtest.Postgres(t).DSN(embedded.Superuser, strings.TrimPrefix(login.Path, "/"))
-	certs, socket := t.TempDir(), strings.TrimPrefix(embeddedtest.Redis(t).URL(), "unix://")
+	s.certs = t.TempDir()
+	socket := strings.TrimPrefix(embeddedtest.Redis(t).URL(), "unix://")
 	for i := range s.nodes {
 		name := "node-" + strconv.Itoa(i+1)
-		if _, err := cluster.Issue(cluster.Request{Folder: certs, Node: name, Days: 2}); err != nil {
+		if _, err := cluster.Issue(cluster.Request{Folder: s.certs, Node: name, Days: 2}); err != nil {
 			t.Fatal(err)
 		}
 		n := &node{
@@ -85,8 +87,8 @@ func newSite(t *testing.T, program *sitetest.Build) *site {
 			"TURNSTONE_DATA_DIR="+filepath.Join(s.site.Folder, name), "TURNSTONE_LISTEN="+public, "TURNSTONE_INTERNAL_LISTEN="+n.internal,
 			"TURNSTONE_CONTENT_LISTEN=off", "TURNSTONE_FILES_DIR="+filepath.Join(s.site.Folder, "files"),
 			"TURNSTONE_CLUSTER_LISTEN="+inner, "TURNSTONE_CLUSTER_ADVERTISE="+n.peers.Address,
-			"TURNSTONE_CLUSTER_CA_FILE="+filepath.Join(certs, "ca.crt"),
-			"TURNSTONE_CLUSTER_CERT_FILE="+filepath.Join(certs, name+".crt"), "TURNSTONE_CLUSTER_KEY_FILE="+filepath.Join(certs, name+".key"),
+			"TURNSTONE_CLUSTER_CA_FILE="+filepath.Join(s.certs, "ca.crt"),
+			"TURNSTONE_CLUSTER_CERT_FILE="+filepath.Join(s.certs, name+".crt"), "TURNSTONE_CLUSTER_KEY_FILE="+filepath.Join(s.certs, name+".key"),
 		)
 		s.nodes[i] = n
 	}

@@ -1,13 +1,17 @@
 package chaos
 
 import (
+	"errors"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"turnstone/cmd/turnstone/cluster"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/providers/embedded/embeddedtest"
 )
@@ -176,5 +180,49 @@ func (r *run) partition() {
 		over()
 	}
 	r.checkRunning()
+	r.quiet()
+}
+
+// rotateCertificates replaces the authority of the nodes and then their certificates, and breaks the connections between them after
+// each step. No request is refused.
+func (r *run) rotateCertificates() {
+	r.t.Helper()
+	fresh := r.t.TempDir()
+	for _, n := range r.nodes {
+		if _, err := cluster.Issue(cluster.Request{Folder: fresh, Node: n.name, Days: 2}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	read := func(folder, name string) []byte {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return text
+	}
+	replace := func(name string, text []byte) {
+		path := filepath.Join(r.certs, name)
+		if err := errors.Join(os.WriteFile(path+".new", text, 0o600), os.Rename(path+".new", path)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	reconnect := func() {
+		for _, n := range r.nodes {
+			n.peers.Cut()
+		}
+	}
+	const authority = "ca.crt"
+	r.during("certificates rotated", func() {
+		replace(authority, append(read(r.certs, authority), read(fresh, authority)...))
+		reconnect()
+		for _, n := range r.nodes {
+			replace(n.name+".key", read(fresh, n.name+".key"))
+			replace(n.name+".crt", read(fresh, n.name+".crt"))
+		}
+		reconnect()
+		replace(authority, read(fresh, authority))
+		reconnect()
+		r.last()
+	}, r.allNodes()...)
 	r.quiet()
 }

@@ -4,12 +4,12 @@
 // TestCluster starts the built program three times, on one Postgres and one Redis; each node reaches them, and is reached by the
 // others, through proxies of its own. Clients start, steer, cancel and queue turns, decide approvals (twice, on two nodes),
 // write titles, drafts, conversations and files, and read turns and the account feed, each time through a node that they choose
-// at random. One in eight of the requests with a key, and of the commands, gets no response: its client cuts the connection
-// within 30 ms and repeats the request on another node. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
+// at random. Of the requests with a key, and of the commands, one in eight has a client that cuts the connection before the response,
+// and one in eight a client that loses the response; both repeat it on any node. A turn has two readers: one reconnects as an EventSource does, the other after 3 s without an event.
 //
 // The faults: a rolling deploy, kill -9 of one and of two nodes, a kill during a drain, a pause of 15 s, a node that is stopped for half
 // of the time, a node without Postgres, without Redis, or which its peers cannot reach, and two nodes that cannot reach each other,
-// one way or both. Of what all nodes need, Postgres is restarted or crashes and recovers, and Redis is emptied, restarted, or refuses
+// one way or both. The authority and the certificates of the nodes are replaced while the connections between them break. Of what all nodes need, Postgres is restarted or crashes and recovers, and Redis is emptied, restarted, or refuses
 // writes. Their order and all choices of the
 // clients follow from a seed, which is printed.
 //

@@ -32,10 +32,11 @@ const (
 	// app does. The first one reconnects only when its connection has ended, as an EventSource does.
 	silence = 3 * time.Second
 	pause   = 50 * time.Millisecond // between two attempts of a client
-	// Of the requests that may be repeated, one in giveUpOnce has a client that does not wait for its outcome, but cuts the
-	// connection within giveUpAfter and asks another node.
+	// Of the requests that may be repeated, one in giveUpOnce has a client that does not wait for the response, but cuts the
+	// connection within giveUpAfter, and one in loseOnce has a client that loses the response. Both repeat it on any node.
 	giveUpOnce  = 8
-	giveUpAfter = 30 * time.Millisecond
+	giveUpAfter = 8 // doublings of a millisecond
+	loseOnce    = 8
 )
 
 // requestTimeout is how long a client waits for one response. A command may take 8 s.
@@ -134,7 +135,8 @@ func (l *load) finish() {
 // node. send reports whether it has one. The time from the first attempt on, or from the first one after the last attempt at a node
 // with a planned fault, is recorded.
 func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger func(*node) *sitetest.Ledger, send func(ctx context.Context, at int) (bool, error)) (at int, err error) {
-	var since time.Time // zero: the last attempt met a planned fault
+	var since time.Time // zero: the last attempt met a planned fault, or had its outcome
+	lost := false       // the response to an earlier attempt
 	for {
 		at = l.site.pick(random, -1)
 		attempt, stop := context.WithTimeout(ctx, patience(kind, random))
@@ -149,6 +151,10 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 		} else if done && err == nil {
 			l.note(kind, l.site.nodes[at], since)
 		}
+		if done && err == nil && !lost && repeatable(kind) && random.IntN(loseOnce) == 0 {
+			lost, since = true, time.Time{}
+			continue
+		}
 		if done {
 			return at, err
 		}
@@ -158,11 +164,14 @@ func (l *load) try(ctx context.Context, kind string, random *rand.Rand, ledger f
 	}
 }
 
-// patience returns how long a client waits for one response. A write without a key or version is not given up: it could be
+// repeatable reports whether a request of a kind may be repeated after another one. A write without a key or version may not: it could be
 // executed after a later one.
+func repeatable(kind string) bool { return kind == "start" || kind == "create" || kind == "command" }
+
+// patience returns how long a client waits for one response.
 func patience(kind string, random *rand.Rand) time.Duration {
-	if repeatable := kind == "start" || kind == "create" || kind == "command"; repeatable && random.IntN(giveUpOnce) == 0 {
-		return time.Duration(random.Int64N(int64(giveUpAfter)))
+	if repeatable(kind) && random.IntN(giveUpOnce) == 0 {
+		return time.Millisecond << random.IntN(giveUpAfter+1)
 	}
 	return requestTimeout
 }
@@ -243,6 +252,10 @@ func (l *load) begin(ctx context.Context, r *record, script string) (stream *sit
 	key, token := uuid.NewString(), uuid.NewString()
 	body := sitetest.NewChatBody(token + " " + script)
 	at, err = l.try(ctx, "start", r.random, ofOthers, func(attempt context.Context, at int) (bool, error) {
+		if stream != nil { // lost
+			stream.Close()
+			stream = nil
+		}
 		open, end := context.WithCancel(ctx) // it lasts longer than the attempt
 		context.AfterFunc(ctx, end)
 		given := context.AfterFunc(attempt, end)

@@ -44,16 +44,31 @@ func (r *run) checkTurns() {
 // named is a stored resource and the text by which its client knows it.
 type named struct{ Name, ID string }
 
-// checkStored compares the database with the ledgers of the clients: everything that was acknowledged is stored, once, and
-// nothing else is.
-func (r *run) checkStored() {
+// storedTurns returns the turns by the token in the text that they answer.
+func (r *run) storedTurns() map[string][]string {
 	stored := map[string][]string{}
 	for _, one := range query(r.site, pgx.RowToStructByPos[asked], `
 		select m.parts->0->>'text', t.turn_id from turns t join messages m on m.account_id = t.account_id and m.message_id = t.user_message_id`) {
 		token := tokenOf(one.Text)
 		stored[token] = append(stored[token], one.Turn.String())
 	}
-	r.checkWrites("turns", r.starts, stored)
+	return stored
+}
+
+// checkDoubled ends the test if a start has started two turns. No client knows one of them, which may wait for an approval.
+func (r *run) checkDoubled() {
+	r.t.Helper()
+	for token, turns := range r.storedTurns() {
+		if len(turns) > 1 {
+			r.t.Fatalf("turns: %v", verify.Finding{Kind: verify.Doubled, Text: fmt.Sprintf("%s exists as %v", token, turns)})
+		}
+	}
+}
+
+// checkStored compares the database with the ledgers of the clients: everything that was acknowledged is stored, once, and
+// nothing else is.
+func (r *run) checkStored() {
+	r.checkWrites("turns", r.starts, r.storedTurns())
 	keys := query(r.site, pgx.RowTo[int64], `
 		select count(*) from idempotency i
 		where path = '/chat' and (status is null
