@@ -49,7 +49,7 @@ var layers = map[string][]string{
 	},
 	"persistence": {
 		"persistence/migrations", "persistence/open", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
-		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/accounts", "persistence/projects", "persistence/prompts", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/nodes", "persistence/followups",
+		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/followups/queues", "persistence/accounts", "persistence/projects", "persistence/prompts", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/research", "persistence/operator", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",
 	},

@@ -9,7 +9,7 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/tools"
-	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/turnlog"
@@ -23,7 +23,7 @@ type listFollowUpsInput struct {
 
 func (h *Handlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*resource.Body[protocol.FollowUpList], error) {
 	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
-	after, err := resource.OpenCursor[conversations.FollowUpPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[queues.Position](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}

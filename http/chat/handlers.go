@@ -11,8 +11,8 @@ import (
 	"turnstone/http/auth"
 	"turnstone/http/response"
 	"turnstone/http/router"
-	"turnstone/persistence/conversations"
 	"turnstone/persistence/followups"
+	"turnstone/persistence/followups/queues"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -52,7 +52,7 @@ type Approvals interface {
 
 // FollowUps reads and orders the queues of conversations. Turns makes the changes that can start a turn.
 type FollowUps interface {
-	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *conversations.FollowUpPosition, limit int) (page *followups.Page, err error)
+	ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool, after *queues.Position, limit int) (page *followups.Page, err error)
 	GetFollowUp(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, followUp protocol.FollowUpID) (*protocol.FollowUp, error)
 	OrderFollowUps(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, order []protocol.FollowUpID, version *int64) (queue *protocol.FollowUpOrder, err error)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -219,12 +220,12 @@ const selectConversationPage = `
 // than one page of its list, the result contains the first page.
 func (s *Store) ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error) {
 	page := &protocol.ConversationPage{}
-	args := FollowUpArgs(account, id, nil, protocol.MaxFollowUps)
+	args := queues.PageArgs(account, id, nil, protocol.MaxFollowUps)
 	batch := &pgx.Batch{}
 	batch.Queue(selectConversationPage, args).QueryRow(func(row pgx.Row) error {
 		return scanConversationPage(row, page)
 	})
-	batch.Queue(ListOpenFollowUpsSQL, args).Query(func(rows pgx.Rows) error {
+	batch.Queue(queues.ListOpenSQL, args).Query(func(rows pgx.Rows) error {
 		items, err := pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
 		if err != nil {
 			return err

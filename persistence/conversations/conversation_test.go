@@ -13,6 +13,7 @@ import (
 
 	"turnstone/persistence"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
@@ -592,7 +593,7 @@ func TestFollowUpsAreListedInTheirOrder(t *testing.T) {
 	states := []protocol.FollowUpState{protocol.FollowUpStarted, protocol.FollowUpQueued, protocol.FollowUpHeld, protocol.FollowUpCancelled, protocol.FollowUpQueued}
 	addFollowUps(t, db, account, id, states...)
 	var got []protocol.FollowUpState
-	var after *conversations.FollowUpPosition
+	var after *queues.Position
 	for {
 		page, err := db.FollowUps.ListFollowUps(t.Context(), account, id, true, after, 2)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/audit"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
@@ -127,14 +128,9 @@ func countLiveWork(ctx context.Context, tx *pg.Tx, account protocol.AccountID, i
 	}, nil
 }
 
-// leaveTombstoneSQL leaves a tombstone without content, so that the identifier stays in use. It also cancels the
-// queue, so that no sweep starts a turn from it, and ends the research tasks.
+// leaveTombstoneSQL leaves a tombstone without content, so that the identifier stays in use. It also ends the research tasks.
 const leaveTombstoneSQL = `
-	with queue as (
-		update follow_ups
-		set state = 'cancelled', version = version + 1
-		where account_id = @account and conversation_id = @conversation and ` + open.FollowUps + `
-	), tasks as (
+	with tasks as (
 		update research_tasks set hidden = true, owner = null, owner_epoch = owner_epoch + 1
 		where account_id = @account and conversation_id = @conversation and ` + open.Tasks + `
 	)
@@ -144,8 +140,8 @@ const leaveTombstoneSQL = `
 		message_count = 0, version = version + 1, updated_at = now()
 	where account_id = @account and conversation_id = @conversation`
 
-// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge. The files of
-// a temporary one are deleted with it.
+// leaveTombstone replaces a conversation by its tombstone, appends the audit entry and enqueues the purge. It cancels the queue, so
+// that no sweep starts a turn from it. The files of a temporary one are deleted with it.
 func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.AccountID, deletion *Deletion, temporary bool) error {
 	id := deletion.ConversationID
 	detail, err := json.Marshal(map[string]protocol.ConversationID{"conversation_id": id})
@@ -160,6 +156,7 @@ func (s *Store) leaveTombstone(ctx context.Context, tx *pg.Tx, account protocol.
 		}
 	}
 	batch.Queue(leaveTombstoneSQL, args)
+	queues.CancelOpen(batch, account, id)
 	batch.Queue(audit.AppendAuditSQL, account, string(EventConversationDeleted), deletion.SessionID, deletion.By.RequestID, deletion.By.Address, detail)
 	if err := tx.Run(ctx, batch); err != nil {
 		return fmt.Errorf("deleting a conversation: %w", err)

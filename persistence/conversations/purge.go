@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -196,12 +197,7 @@ var purgeSteps = []struct{ what, sql string }{
 			where account_id = @account and conversation_id = @conversation
 			limit @limit) x
 		where b.account_id = @account and b.branch_id = x.branch_id`},
-	{"follow-ups", `
-		delete from follow_ups f using (
-			select follow_up_id from follow_ups
-			where account_id = @account and conversation_id = @conversation
-			limit @limit) x
-		where f.account_id = @account and f.follow_up_id = x.follow_up_id`},
+	{"follow-ups", queues.EraseSQL},
 	{"stored responses", `
 		delete from idempotency i using (
 			select key_hash from idempotency

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -91,7 +92,7 @@ func (s *source) writeJSON(ctx context.Context, to io.Writer) error {
 }
 
 func (s *source) followUps(ctx context.Context, each func(*protocol.FollowUp)) error {
-	var after *conversations.FollowUpPosition
+	var after *queues.Position
 	for {
 		queue, err := s.store.followUps.ListFollowUps(ctx, s.account, s.page.ConversationID, true, after, page)
 		if err != nil {

@@ -8,17 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
-
-// changeFollowUpSQL ends a promotion when the item is no longer queued.
-const changeFollowUpSQL = `
-	update follow_ups
-	set state = @state, content = @content, attachments = @attachments, version = version + 1,
-		interrupts_turn_id = case when @state = 'queued' then interrupts_turn_id end
-	where account_id = @account and follow_up_id = @follow_up`
 
 // ChangeFollowUp changes an item of the queue if it still has the version that the account saw. If the item is now
 // queued and no turn is live, the transaction also starts the first queued item. started is nil if it started none.
@@ -58,10 +52,7 @@ func (s *Store) change(ctx context.Context, tx *pg.Tx, change *turnlog.FollowUpC
 	}
 	item.Version++
 	batch := &pgx.Batch{}
-	batch.Queue(changeFollowUpSQL, pgx.NamedArgs{
-		"account": change.AccountID, "follow_up": item.FollowUpID, "state": item.State, "content": item.Content, "attachments": item.Attachments,
-	})
-	batch.Queue(conversations.TouchQueueSQL, change.AccountID, change.ConversationID)
+	queues.Change(batch, change.AccountID, change.ConversationID, item)
 	if err := tx.Run(ctx, batch); err != nil {
 		return nil, nil, err
 	}

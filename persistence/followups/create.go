@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/idempotency"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -36,7 +37,10 @@ func (s *Store) create(ctx context.Context, tx *pg.Tx, f *turnlog.NewFollowUp, o
 		return nil, nil, err
 	}
 	batch := &pgx.Batch{}
-	if item, err = conversations.Enqueue(ctx, tx, batch, f); err != nil {
+	if err := conversations.AttachFiles(ctx, tx, f.AccountID, f.ConversationID, f.Attachments); err != nil {
+		return nil, nil, err
+	}
+	if item, err = queues.Append(ctx, tx, batch, f); err != nil {
 		return nil, nil, err
 	}
 	if err := tx.Run(ctx, batch); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 )
@@ -14,7 +15,7 @@ import (
 // Page is a page of a queue.
 type Page struct {
 	Items        []protocol.FollowUp
-	Next         *conversations.FollowUpPosition // after which the next page starts; nil at the end
+	Next         *queues.Position // after which the next page starts; nil at the end
 	QueueVersion int64
 }
 
@@ -26,13 +27,13 @@ const queueVersionSQL = `
 // also those that were started or cancelled. The items are at least as new as the version of the queue, so a change that
 // is based on that version never overwrites a change that the items lack.
 func (s *Store) ListFollowUps(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, all bool,
-	after *conversations.FollowUpPosition, limit int,
+	after *queues.Position, limit int,
 ) (*Page, error) {
-	sql := conversations.ListOpenFollowUpsSQL
+	sql := queues.ListOpenSQL
 	if all {
-		sql = conversations.ListFollowUpsSQL
+		sql = queues.ListSQL
 	}
-	page, args, batch := &Page{}, conversations.FollowUpArgs(account, id, after, limit), &pgx.Batch{}
+	page, args, batch := &Page{}, queues.PageArgs(account, id, after, limit), &pgx.Batch{}
 	batch.Queue(queueVersionSQL, args).QueryRow(func(row pgx.Row) error { return row.Scan(&page.QueueVersion) })
 	batch.Queue(sql, args).Query(func(rows pgx.Rows) (err error) {
 		page.Items, err = pgx.CollectRows(rows, pgx.RowToStructByName[protocol.FollowUp])
@@ -46,12 +47,12 @@ func (s *Store) ListFollowUps(ctx context.Context, account protocol.AccountID, i
 		return page, err
 	}
 	last := &items[len(items)-1]
-	page.Next = &conversations.FollowUpPosition{Position: last.Position, FollowUpID: last.FollowUpID}
+	page.Next = &queues.Position{Position: last.Position, FollowUpID: last.FollowUpID}
 	return page, nil
 }
 
 const getFollowUpSQL = `
-	select ` + conversations.FollowUpColumns + `
+	select ` + queues.Columns + `
 	from follow_ups f
 	where f.account_id = @account and f.conversation_id = @conversation and f.follow_up_id = @follow_up and exists (
 		select from conversations c where c.account_id = @account and c.conversation_id = @conversation and ` + conversations.Visible + `)`

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -24,18 +25,6 @@ const (
 	cross join lateral (
 		select from follow_ups f
 		where f.account_id = $1 and f.follow_up_id = wanted.follow_up_id and f.conversation_id = $2 limit 1) found`
-	// The items exchange the positions that they have, so that items which were created or returned in the meantime keep
-	// their place behind them.
-	reorderSQL = `
-	with positions as (
-		select position, row_number() over (order by position, follow_up_id) as n
-		from follow_ups
-		where account_id = $1 and conversation_id = $2 and ` + open.FollowUps + `
-	)
-	update follow_ups f set position = p.position
-	from unnest($3::uuid[]) with ordinality as wanted (follow_up_id, n)
-	join positions p on p.n = wanted.n
-	where f.account_id = $1 and f.conversation_id = $2 and f.follow_up_id = wanted.follow_up_id and f.position <> p.position`
 )
 
 // OrderFollowUps puts the waiting items of a queue into an order, if the queue still has the version that the account
@@ -60,8 +49,7 @@ func (s *Store) OrderFollowUps(ctx context.Context, account protocol.AccountID, 
 			return err
 		}
 		batch := &pgx.Batch{}
-		batch.Queue(reorderSQL, account, conversation, order)
-		batch.Queue(conversations.TouchQueueSQL, account, conversation)
+		queues.Reorder(batch, account, conversation, order)
 		queue.Order, queue.QueueVersion = order, queue.QueueVersion+1
 		return tx.CommitWith(ctx, batch)
 	})

@@ -6,26 +6,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
 
-const (
-	// frontSQL reads the first waiting item, and whether the promoted item already interrupts the live turn.
-	frontSQL = `
+// frontSQL reads the first waiting item, and whether the promoted item already interrupts the live turn.
+const frontSQL = `
 	select f.follow_up_id, f.position, (
 		select p.interrupts_turn_id from follow_ups p where p.account_id = @account and p.follow_up_id = @follow_up)
 	from follow_ups f
 	where f.account_id = @account and f.conversation_id = @conversation and f.` + open.FollowUps + `
 	order by f.position, f.follow_up_id limit 1`
-	promoteSQL = `
-	update follow_ups
-	set state = 'queued', position = @position, version = @version, interrupts_turn_id = coalesce(@interrupts, interrupts_turn_id)
-	where account_id = @account and follow_up_id = @follow_up`
-)
 
 // PromoteFollowUp moves an item to the front of its queue and releases it if it is held. If no turn is live, the
 // transaction also starts the item. Otherwise it starts when the live turn completes or, with Interrupt, when that turn
@@ -77,7 +71,7 @@ func (s *Store) promote(ctx context.Context, tx *pg.Tx, promotion *turnlog.Follo
 // starts; nil: at the end of a turn that completes.
 func moveToFront(ctx context.Context, tx *pg.Tx, promotion *turnlog.FollowUpPromotion, item *protocol.FollowUp, interrupts *protocol.TurnID) error {
 	args := pgx.NamedArgs{
-		"account": promotion.AccountID, "conversation": promotion.ConversationID, "follow_up": item.FollowUpID, "interrupts": interrupts,
+		"account": promotion.AccountID, "conversation": promotion.ConversationID, "follow_up": item.FollowUpID,
 	}
 	var first protocol.FollowUpID
 	var position int64
@@ -95,9 +89,7 @@ func moveToFront(ctx context.Context, tx *pg.Tx, promotion *turnlog.FollowUpProm
 	if item.State != protocol.FollowUpQueued {
 		item.State, item.Version = protocol.FollowUpQueued, item.Version+1
 	}
-	args["position"], args["version"] = item.Position, item.Version
 	batch := &pgx.Batch{}
-	batch.Queue(promoteSQL, args)
-	batch.Queue(conversations.TouchQueueSQL, promotion.AccountID, promotion.ConversationID)
+	queues.Promote(batch, promotion.AccountID, promotion.ConversationID, item, interrupts)
 	return tx.Run(ctx, batch)
 }

@@ -4,7 +4,7 @@
 // of a change that lets the queue continue also starts the next turn.
 //
 // It starts no other turns, except for queues that have stalled, which a sweep of each node continues as the engine. Package turns
-// continues a queue when a turn ends.
+// continues a queue when a turn ends. The statements that change a follow-up are in package queues, because other nouns use them too.
 package followups
 
 import (
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/projects"
 	"turnstone/persistence/turns"
@@ -40,7 +41,7 @@ func New(db *pg.DB, log *zap.Logger) *Store {
 }
 
 const lockFollowUpSQL = `
-	select ` + conversations.FollowUpColumns + `
+	select ` + queues.Columns + `
 	from follow_ups
 	where account_id = @account and conversation_id = @conversation and follow_up_id = @follow_up
 	for update`

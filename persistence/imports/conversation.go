@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/imports/source"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -257,11 +258,6 @@ const (
 	from unnest(@ids::uuid[], @branches::uuid[], @depths::int[], @parents::uuid[], @siblings::int[], @roles::text[], @statuses::text[],
 		@parts::text[], @files::text[], @profiles::text[], @models::text[], @routings::text[], @usages::text[], @feedbacks::text[], @created::timestamptz[])
 		as m (id, branch, depth, parent, sibling, role, status, parts, files, profile, model, routing, usage, feedback, created)`
-	insertFollowUpsSQL = `
-	insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, attachments, profile, tools, position, version, created_at)
-	select @account, f.id, @conversation, f.state, f.content, f.files::uuid[], f.profile, f.tools::jsonb, f.position, f.version, f.created
-	from unnest(@ids::uuid[], @states::text[], @contents::text[], @files::text[], @profiles::text[], @tools::text[], @positions::bigint[], @versions::bigint[], @created::timestamptz[])
-		as f (id, state, content, files, profile, tools, position, version, created)`
 )
 
 // writeSome writes the conversation, its branches, their segments, the messages and the follow-ups, as far as the limits of a
@@ -397,7 +393,7 @@ func (w *writing) writeMessages(ctx context.Context, tx *pg.Tx) (more bool, err 
 		m.parts, size = append(m.parts, w.parts[w.at.message]), size+len(w.parts[w.at.message])
 		m.profiles, m.models = append(m.profiles, (*string)(from.Profile)), append(m.models, from.ModelID)
 		m.routings, m.usages = append(m.routings, jsonOf(from.Routing)), append(m.usages, jsonOf(from.Usage))
-		m.files, m.feedbacks = append(m.files, arrayText(from.Attachments)), append(m.feedbacks, jsonOf(from.Feedback))
+		m.files, m.feedbacks = append(m.files, pg.ArrayText(from.Attachments)), append(m.feedbacks, jsonOf(from.Feedback))
 		m.created = append(m.created, from.CreatedAt)
 	}
 	if len(m.ids) > 0 {
@@ -414,31 +410,21 @@ func (w *writing) writeMessages(ctx context.Context, tx *pg.Tx) (more bool, err 
 }
 
 func (w *writing) writeFollowUps(ctx context.Context, tx *pg.Tx) (more bool, err error) {
-	var f struct {
-		ids                     []protocol.FollowUpID
-		states, contents, files []string
-		profiles, tools         []*string
-		positions, versions     []int64
-		created                 []time.Time
-	}
-	for ; w.at.followUp < len(w.c.FollowUps) && len(f.ids) < batchFollowUps; w.at.followUp++ {
+	var items []protocol.FollowUp
+	for ; w.at.followUp < len(w.c.FollowUps) && len(items) < batchFollowUps; w.at.followUp++ {
 		from := &w.c.FollowUps[w.at.followUp]
 		id := protocol.NewFollowUpID()
 		var source protocol.FollowUpID
 		if source.UnmarshalText([]byte(from.ID)) == nil {
 			id = source.Renew()
 		}
-		f.ids, f.states, f.contents = append(f.ids, id), append(f.states, string(from.State)), append(f.contents, from.Content)
-		f.files, f.profiles = append(f.files, arrayText(from.Attachments)), append(f.profiles, (*string)(from.Profile))
-		f.tools = append(f.tools, jsonOf(from.Tools))
-		f.positions, f.versions, f.created = append(f.positions, from.Position), append(f.versions, from.Version), append(f.created, from.CreatedAt)
-	}
-	if len(f.ids) > 0 {
-		_, err = tx.Exec(ctx, insertFollowUpsSQL, pgx.NamedArgs{
-			"account": w.account, "conversation": w.id, "ids": f.ids, "states": f.states, "contents": f.contents, "files": f.files,
-			"profiles": f.profiles, "tools": f.tools, "positions": f.positions, "versions": f.versions, "created": f.created,
+		items = append(items, protocol.FollowUp{
+			FollowUpID: id, State: from.State, Content: from.Content, Attachments: from.Attachments, Profile: from.Profile, Tools: from.Tools,
+			Position: from.Position, Version: from.Version, CreatedAt: from.CreatedAt,
 		})
-		if err != nil {
+	}
+	if len(items) > 0 {
+		if err := queues.Import(ctx, tx, w.account, w.id, items); err != nil {
 			return false, fmt.Errorf("creating imported follow-ups: %w", err)
 		}
 	}

@@ -3,10 +3,8 @@ package imports
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/pg"
@@ -220,15 +218,6 @@ func (w *writing) findProject(ctx context.Context) error {
 	}
 	w.project = &known[0].Here
 	return nil
-}
-
-// arrayText encodes identifiers as a Postgres array.
-func arrayText[T ~[16]byte](ids []T) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = uuid.UUID(id).String()
-	}
-	return "{" + strings.Join(texts, ",") + "}"
 }
 
 // nullTime returns nil for the zero time.

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
@@ -39,38 +40,16 @@ func (DisableAccountArgs) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{MaxAttempts: maxDisableAttempts}
 }
 
-// The conversations are locked before the account, in the same order as by a start of a turn.
 const (
-	lockQueuesSQL = `
-	select from (
-		select distinct conversation_id from follow_ups where account_id = @account and state = 'queued' order by conversation_id
-	) waiting cross join lateral (
-		select from conversations where account_id = @account and conversation_id = waiting.conversation_id
-		limit 1 for no key update) c`
-	holdQueuesSQL = `
-	with held as (
-		update follow_ups set state = 'held', version = version + 1
-		where account_id = @account and state = 'queued'
-		returning conversation_id
-	)
-	update conversations c set queue_version = queue_version + 1
-	where c.account_id = @account and c.conversation_id = any (array(select conversation_id from held))`
 	disableAccountSQL = `
 	update accounts set disabled_at = @at, pending_email = null, pending_email_expires_at = null where account_id = @account and disabled_at is null`
 	enableAccountSQL = `update accounts set disabled_at = null where account_id = $1 and disabled_at is not null and erasing_at is null`
 )
 
-// queueHoldFollowUps adds the statements that set every queued follow-up of an account to held.
-func queueHoldFollowUps(batch *pgx.Batch, account protocol.AccountID) {
-	args := pgx.NamedArgs{"account": account}
-	batch.Queue(lockQueuesSQL, args)
-	batch.Queue(holdQueuesSQL, args)
-}
-
 // QueueDisable adds the statements that disable an account: they set its queued follow-ups to held and end its sessions.
 // The caller also enqueues a DisableAccountArgs, which cancels what runs.
 func QueueDisable(batch *pgx.Batch, account protocol.AccountID, now time.Time) {
-	queueHoldFollowUps(batch, account)
+	queues.HoldOfAccount(batch, account)
 	batch.Queue(disableAccountSQL, pgx.NamedArgs{"account": account, "at": now})
 	accounts.QueueEndSessions(batch, account, now)
 }
@@ -141,7 +120,7 @@ func (s *Store) StopAccount(ctx context.Context, account protocol.AccountID, can
 			return err
 		}
 		batch = &pgx.Batch{}
-		queueHoldFollowUps(batch, account)
+		queues.HoldOfAccount(batch, account)
 		batch.Queue(stillLiveSQL, account).Query(func(rows pgx.Rows) (err error) {
 			live, err = pgx.CollectRows(rows, pgx.RowTo[protocol.TurnID])
 			return err

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // PageBytes is the maximum size of the JSON of a page; only a page of one item may be larger. It equals the maximum
@@ -60,6 +63,16 @@ func JSONText(v any) ([]byte, error) {
 		return nil, fmt.Errorf("encoding for the database: %w", err)
 	}
 	return text, nil
+}
+
+// ArrayText returns identifiers as the text of an array, for a statement that gets an array of arrays: those of Postgres are
+// rectangular.
+func ArrayText[T ~[16]byte](ids []T) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = uuid.UUID(id).String()
+	}
+	return "{" + strings.Join(texts, ",") + "}"
 }
 
 // Latest and HighestID are after every time and every identifier that is stored. A list in descending order that starts

@@ -88,6 +88,32 @@ func TestStatementsOnTablesOfAccountsNameTheAccount(t *testing.T) {
 	}
 }
 
+// writer maps a table to the only package with statements that change its rows.
+var writer = map[string]string{"follow_ups": "queues"}
+
+var changesTable = regexp.MustCompile(`\b(?:insert into|update|delete from)\s+(\w+)`)
+
+// TestRowsAreChangedByOnePackage: whoever changes the rules of such a table finds all its statements in one place.
+func TestRowsAreChangedByOnePackage(t *testing.T) {
+	found := map[string]int{}
+	for name, statements := range readSource(t, "..").found {
+		of, _, _ := strings.Cut(name, ".")
+		for _, change := range changesTable.FindAllStringSubmatch(strings.Join(statements, ";"), -1) {
+			if only := writer[change[1]]; only != "" {
+				found[change[1]]++
+				if of != only {
+					t.Errorf("%s changes %s, which only package %s does", name, change[1], only)
+				}
+			}
+		}
+	}
+	for table := range writer {
+		if found[table] < 5 {
+			t.Errorf("%d statements change %s: they are elsewhere", found[table], table)
+		}
+	}
+}
+
 func TestAStatementWithoutTheAccountIsFound(t *testing.T) {
 	for sql, want := range map[string]int{
 		`select 1 from shares where account_id = $1`:                                                                            0,

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/accounts"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -42,24 +43,6 @@ const archiveSQL = `
 	update projects set archived_at = case when @archived then now() end, version = version + 1, updated_at = now()
 	where account_id = @account and project_id = @project`
 
-const (
-	// lockQueuesSQL locks the conversations before their project, as everything does that changes a queue.
-	lockQueuesSQL = `
-	select from conversations c
-	where c.account_id = @account and c.project_id = @project and c.conversation_id in (
-		select conversation_id from follow_ups where account_id = @account and state = 'queued')
-	order by c.conversation_id for update`
-	holdQueuesSQL = `
-	with held as (
-		update follow_ups f set state = 'held', version = f.version + 1, interrupts_turn_id = null
-		from conversations c
-		where c.account_id = @account and c.project_id = @project
-		  and f.account_id = @account and f.conversation_id = c.conversation_id and f.state = 'queued'
-		returning f.conversation_id)
-	update conversations set queue_version = queue_version + 1
-	where account_id = @account and conversation_id in (select conversation_id from held)`
-)
-
 // openUploadsSQL finds the uploads into a project that have not ended. A session whose lifetime is over ends as expired.
 const openUploadsSQL = `
 	select upload_id from uploads
@@ -94,7 +77,7 @@ func checkNoUploads(ctx context.Context, tx *pg.Tx, account protocol.AccountID, 
 // stays held in the active project: also what an archive by a node of an earlier version has left queued, which otherwise would
 // start now. The error is an OpenUploadsError while files are being uploaded into the project.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
-	return s.changeAfter(ctx, account, change, lockQueuesSQL, func(p *protocol.Project) (*edit, error) {
+	return s.changeAfter(ctx, account, change, queues.LockOfProject, func(p *protocol.Project) (*edit, error) {
 		kind := protocol.WorkProjectUnarchived
 		if archived {
 			kind = protocol.WorkProjectArchived
@@ -105,7 +88,7 @@ func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, cha
 		case archived == (p.State == protocol.ProjectArchived):
 			return nil, nil // nothing changes
 		}
-		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind, then: holdQueuesSQL}
+		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind, then: queues.HoldOfProject}
 		if archived {
 			edit.first = checkNoUploads
 		}
@@ -130,7 +113,7 @@ type edit struct {
 	sql  string
 	args pgx.NamedArgs
 	kind protocol.WorkKind
-	then string // a further statement with the same arguments; empty: none
+	then func(batch *pgx.Batch, account protocol.AccountID, project protocol.ProjectID) // adds further statements; nil: none
 	// first may refuse the edit; nil: nothing does.
 	first func(ctx context.Context, tx *pg.Tx, account protocol.AccountID, project protocol.ProjectID) error
 }
@@ -138,17 +121,16 @@ type edit struct {
 func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change,
 	decide func(*protocol.Project) (*edit, error),
 ) (*protocol.Project, error) {
-	return s.changeAfter(ctx, account, change, "", decide)
+	return s.changeAfter(ctx, account, change, nil, decide)
 }
 
-// changeAfter runs the edit that decide returns for the locked project, after a statement that takes other locks; empty:
-// none. With no edit and no error, nothing changes. The version is checked before the state.
-func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, change *Change, before string,
-	decide func(*protocol.Project) (*edit, error),
+// changeAfter runs the edit that decide returns for the locked project, after a function that takes other locks; nil: none. With no edit and no error, nothing changes. The version is checked before the state.
+func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, change *Change,
+	before func(context.Context, *pg.Tx, protocol.AccountID, protocol.ProjectID) error, decide func(*protocol.Project) (*edit, error),
 ) (project *protocol.Project, err error) {
 	err = s.db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
-		if before != "" {
-			if _, err := tx.Exec(ctx, before, pgx.NamedArgs{"account": account, "project": change.ProjectID}); err != nil {
+		if before != nil {
+			if err := before(ctx, tx, account, change.ProjectID); err != nil {
 				return fmt.Errorf("changing a project: %w", err)
 			}
 			// A request that queues locks the account before it reads the state of the project.
@@ -183,8 +165,8 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, account protocol.AccountID
 	args["account"], args["project"] = account, change.ProjectID
 	batch := &pgx.Batch{}
 	batch.Queue(edit.sql, args)
-	if edit.then != "" {
-		batch.Queue(edit.then, args)
+	if edit.then != nil {
+		edit.then(batch, account, change.ProjectID)
 	}
 	Work{Kind: edit.kind, SessionID: change.SessionID, Version: &version}.Queue(batch, account, change.ProjectID)
 	if err := tx.Run(ctx, batch); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
 	"turnstone/protocol/turnlog"
@@ -83,7 +83,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 		if b.Task.State.Terminal() && b.Task.Spent.Tokens > 0 {
 			batch.Queue(insertUsageSQL, args)
 		}
-		turns.HoldReturned(batch, b.AccountID, conversation, b.At, b.Returned)
+		queues.AppendReturned(batch, b.AccountID, conversation, b.At, b.Returned)
 		if err := tx.Run(ctx, batch); err != nil {
 			return fmt.Errorf("storing a batch of a research task: %w", err)
 		}

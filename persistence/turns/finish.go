@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/jobs"
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
@@ -214,22 +213,10 @@ where account_id = @account and conversation_id = @conversation`
 	insertTurnUsageSQL = `
 insert into usage_records (account_id, usage_id, source, kind, quantity, unit, conversation_id, turn_id, profile, model_id, usage, occurred_at)
 values (@account, @usage_id, 'server', 'turn', 1, 'turn', @conversation, @turn, @profile, @model, @usage, @at)`
-	holdReturnedSQL = `
-insert into follow_ups (account_id, follow_up_id, conversation_id, state, content, position, source, created_at)
-select @account, p.follow_up_id, @conversation, 'held', p.content,
-       (select coalesce(max(position), 0) from follow_ups where account_id = @account and conversation_id = @conversation) + p.place,
-       'steering', @at
-from unnest(@parked::uuid[], @texts::text[]) with ordinality as p (follow_up_id, content, place)`
 	promotedSQL = `
 select follow_up_id, content, attachments, profile, tools
 from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued' and interrupts_turn_id = $3
 order by position, follow_up_id limit 1`
-	holdQueueSQL = `
-update follow_ups set state = 'held', version = version + 1
-where account_id = @account and conversation_id = @conversation and state = 'queued' and interrupts_turn_id is distinct from @turn`
-	cancelQueueSQL = `
-update follow_ups set state = 'cancelled', version = version + 1
-where account_id = @account and conversation_id = @conversation and state = 'queued'`
 )
 
 // queue adds the statements that end the turn itself.
@@ -272,31 +259,19 @@ func nullable(text string) *string {
 // queueFollowUps stores returned steering inputs as held follow-ups. If this end stops the queue, it also cancels the
 // queued items, or holds those that do not interrupt this turn.
 func (f *turnFinish) queueFollowUps(batch *pgx.Batch) {
-	args := pgx.NamedArgs{"account": f.AccountID, "conversation": f.Spec.ConversationID, "turn": f.TurnID, "at": protocol.Millis(f.At)}
-	HoldReturned(batch, f.AccountID, f.Spec.ConversationID, f.At, f.Returned)
-	settles := f.next != nil && (f.DropQueue || f.PauseQueue)
-	switch {
-	case settles && f.DropQueue:
-		batch.Queue(cancelQueueSQL, args)
-	case settles:
-		batch.Queue(holdQueueSQL, args)
-	}
-	if settles && len(f.Returned) == 0 {
-		batch.Queue(conversations.TouchQueueSQL, f.AccountID, f.Spec.ConversationID)
-	}
-}
-
-// HoldReturned adds the statements that store returned inputs as held follow-ups. The conversation must be locked.
-func HoldReturned(batch *pgx.Batch, account protocol.AccountID, conversation protocol.ConversationID, at time.Time, inputs []turnlog.ReturnedInput) {
-	if len(inputs) == 0 {
+	conversation := f.Spec.ConversationID
+	queues.AppendReturned(batch, f.AccountID, conversation, f.At, f.Returned)
+	if f.next == nil || !f.DropQueue && !f.PauseQueue {
 		return
 	}
-	ids, texts := make([]protocol.FollowUpID, len(inputs)), make([]string, len(inputs))
-	for i, input := range inputs {
-		ids[i], texts[i] = input.FollowUpID, input.Text
+	if f.DropQueue {
+		queues.Cancel(batch, f.AccountID, conversation)
+	} else {
+		queues.Hold(batch, f.AccountID, conversation, f.TurnID)
 	}
-	batch.Queue(holdReturnedSQL, pgx.NamedArgs{"account": account, "conversation": conversation, "at": protocol.Millis(at), "parked": ids, "texts": texts})
-	batch.Queue(conversations.TouchQueueSQL, account, conversation)
+	if len(f.Returned) == 0 { // otherwise AppendReturned has raised the version
+		queues.Touch(batch, f.AccountID, conversation)
+	}
 }
 
 // queueNext starts the turn of the first queued item, if this end lets the queue continue, or of the first item that

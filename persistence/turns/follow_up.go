@@ -8,6 +8,7 @@ import (
 
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -17,7 +18,10 @@ import (
 // end of the turn either sees the item or was committed before it.
 func (s *turnStart) enqueue(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	item, err := conversations.Enqueue(ctx, s.tx, batch, &turnlog.NewFollowUp{
+	if err := conversations.AttachFiles(ctx, s.tx, s.AccountID, *s.ConversationID, s.Attachments); err != nil {
+		return err
+	}
+	item, err := queues.Append(ctx, s.tx, batch, &turnlog.NewFollowUp{
 		Queue:   turnlog.Queue{AccountID: s.AccountID, ConversationID: *s.ConversationID, At: s.At},
 		Content: s.Input, Attachments: s.Attachments, Profile: s.Profile, Tools: s.Tools,
 	})
@@ -40,15 +44,10 @@ type queueItem struct {
 	Tools       *protocol.ToolChoice
 }
 
-const (
-	nextQueuedSQL = `
+const nextQueuedSQL = `
 select follow_up_id, content, attachments, profile, tools
 from follow_ups where account_id = $1 and conversation_id = $2 and state = 'queued'
 order by position, follow_up_id limit 1`
-	startFollowUpSQL = `
-update follow_ups set state = 'started', turn_id = $4, version = version + 1
-where account_id = $1 and conversation_id = $2 and follow_up_id = $3`
-)
 
 // startQueued plans the turn of an item of a queue, and adds the statements to batch that store it. It returns nil if the
 // turn has to wait: it is refused now, or it cannot begin, which is logged. If a turn is live in the conversation, it ends
@@ -84,8 +83,7 @@ func startQueued(ctx context.Context, tx *pg.Tx, batch *pgx.Batch, queue *turnlo
 	if err := row.queue(batch); err != nil {
 		return nil, err
 	}
-	batch.Queue(startFollowUpSQL, plan.account, plan.conversation, item.FollowUpID, plan.turn)
-	batch.Queue(conversations.TouchQueueSQL, plan.account, plan.conversation)
+	queues.Start(batch, plan.account, plan.conversation, item.FollowUpID, plan.turn)
 	return &turnlog.Started{Spec: row.spec, Begin: row.begin, Epoch: 1}, nil
 }
 

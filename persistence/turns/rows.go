@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
@@ -140,7 +139,7 @@ var newTurnColumns = []column{
 	columnOf("owner", "uuid", func(r *turnRow) protocol.NodeID { return r.owner }),
 	columnOf("temporary", "bool", func(r *turnRow) bool { return r.temporary }),
 	columnOf("parts", "text", func(r *turnRow) string { return r.parts }),
-	columnOf("attachments", "text", func(r *turnRow) string { return arrayText(r.attachments) }),
+	columnOf("attachments", "text", func(r *turnRow) string { return pg.ArrayText(r.attachments) }),
 	columnOf("spec", "text", func(r *turnRow) string { return r.specText }),
 	columnOf("profile", "text", func(r *turnRow) string { return string(r.spec.Routing.Profile) }),
 	columnOf("model", "text", func(r *turnRow) string { return r.spec.Routing.ModelID }),
@@ -280,15 +279,6 @@ func routingText(routing *protocol.TurnRouting) (*string, error) {
 	}
 	encoded := string(text)
 	return &encoded, nil
-}
-
-// arrayText returns files as the text of an array: an array of arrays would have to be rectangular.
-func arrayText(files []protocol.FileID) string {
-	texts := make([]string, len(files))
-	for i, id := range files {
-		texts[i] = uuid.UUID(id).String()
-	}
-	return "{" + strings.Join(texts, ",") + "}"
 }
 
 // queueBranch adds the statements that create the branch of the turn, if it is new.
