@@ -262,8 +262,8 @@ func (s *Memory) TurnRecord(_ context.Context, _ protocol.AccountID, turn protoc
 	return nil, nil // there is no such record
 }
 
-// ClaimOrphans implements turn.Ownership.
-func (s *Memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
+// ClaimDue implements turn.Ownership.
+func (s *Memory) ClaimDue(_ context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if me, found := s.Lease(node); !found || me.Draining {
@@ -300,8 +300,8 @@ func (s *Memory) ClaimOrphans(_ context.Context, node protocol.NodeID, limit int
 	return claims, nil
 }
 
-// OwnTurns implements turn.Ownership.
-func (s *Memory) OwnTurns(_ context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
+// Owned implements turn.Ownership.
+func (s *Memory) Owned(_ context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	var own []turnlog.Claim
@@ -325,8 +325,8 @@ func (s *Memory) Taken() (n int) {
 	return n
 }
 
-// ReclaimTurn implements turn.Ownership.
-func (s *Memory) ReclaimTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
+// ClaimLost implements turn.Ownership.
+func (s *Memory) ClaimLost(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]
@@ -350,8 +350,8 @@ func (s *Memory) Park(_ context.Context, node protocol.NodeID, account protocol.
 	return nil
 }
 
-// WakeTurn implements turn.Ownership.
-func (s *Memory) WakeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+// ClaimParked implements turn.Ownership.
+func (s *Memory) ClaimParked(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]
@@ -369,8 +369,8 @@ func (s *Memory) Grants(context.Context, protocol.AccountID, protocol.Conversati
 	return nil, nil
 }
 
-// SeizeTurn implements turn.Ownership.
-func (s *Memory) SeizeTurn(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+// ClaimAny implements turn.Ownership.
+func (s *Memory) ClaimAny(_ context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]

@@ -31,12 +31,12 @@ type Store interface {
 	Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error)
 	Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error)
 	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
-	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
-	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
-	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
-	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
+	Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
+	ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
+	ClaimAny(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	Park(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error
-	WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	ClaimParked(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	Drain(ctx context.Context, node protocol.NodeID) error
 	Release(ctx context.Context, node protocol.NodeID) (int, error)
 	Leave(ctx context.Context, node protocol.NodeID) error
@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) (Store, protocol.AccountID)) {
 		"the end of a turn is its last append":           testFinish,
 		"turns of a dead node are claimed once":          testClaims,
 		"a node without a lease is refused":              testLeases,
-		"turns are reclaimed and seized by a new epoch":  testReclaim,
+		"turns are claimed again by a new epoch":         testClaimAgain,
 		"a drained node releases its turns and leaves":   testDrain,
 		"a turn of another account is not found":         testAccounts,
 		"a successor marks its predecessor dead":         testPredecessor,
@@ -191,7 +191,7 @@ func (f *fixture) kill(node protocol.NodeID) {
 
 func (u *turn) claimedBy(node protocol.NodeID) (found turnlog.Claim, ok bool) {
 	u.Helper()
-	claims, err := u.ClaimOrphans(u.Context(), node, 10)
+	claims, err := u.ClaimDue(u.Context(), node, 10)
 	u.must(err)
 	for _, claim := range claims {
 		if claim.TurnID == u.spec.TurnID {
@@ -309,7 +309,7 @@ func testFinish(f *fixture) {
 	f.wantFenced("an append after the end", u.try(u.next(1)))
 	_, err = f.FinishTurn(f.Context(), u.end(), turnlog.Runner{})
 	f.wantFenced("a second end", err)
-	if own, err := f.OwnTurns(f.Context(), f.node); len(own) != 0 || err != nil {
+	if own, err := f.Owned(f.Context(), f.node); len(own) != 0 || err != nil {
 		f.Errorf("the node still owns %+v, %v", own, err)
 	}
 }
@@ -332,7 +332,7 @@ func testClaims(f *fixture) {
 	taken := u.next(1)
 	taken.Owner, taken.Epoch = successor, claim.Epoch
 	f.must(u.try(taken))
-	own, err := f.OwnTurns(f.Context(), successor)
+	own, err := f.Owned(f.Context(), successor)
 	if err != nil || len(own) != 1 || own[0].TurnID != u.spec.TurnID || own[0].Epoch != 2 {
 		f.Errorf("the successor owns %+v, %v", own, err)
 	}
@@ -369,21 +369,21 @@ func testLeases(f *fixture) {
 	}
 }
 
-func testReclaim(f *fixture) {
+func testClaimAgain(f *fixture) {
 	u := f.start(f.node)
-	claim, err := f.ReclaimTurn(f.Context(), f.node, f.account, u.spec.TurnID, u.epoch)
+	claim, err := f.ClaimLost(f.Context(), f.node, f.account, u.spec.TurnID, u.epoch)
 	if err != nil || claim.Epoch != 2 {
 		f.Fatalf("claim: %+v, %v", claim, err)
 	}
-	_, err = f.ReclaimTurn(f.Context(), f.node, f.account, u.spec.TurnID, u.epoch)
+	_, err = f.ClaimLost(f.Context(), f.node, f.account, u.spec.TurnID, u.epoch)
 	f.wantFenced("a second claim of the first epoch", err)
 	f.wantFenced("an append of the first epoch", u.try(u.next(1)))
 	other := f.register()
-	_, err = f.ReclaimTurn(f.Context(), other, f.account, u.spec.TurnID, claim.Epoch)
+	_, err = f.ClaimLost(f.Context(), other, f.account, u.spec.TurnID, claim.Epoch)
 	f.wantFenced("a claim by another node", err)
-	seized, err := f.SeizeTurn(f.Context(), other, f.account, u.spec.TurnID)
-	if err != nil || seized.Epoch != 3 || seized.Cause != turnlog.CauseOperator {
-		f.Fatalf("seized: %+v, %v", seized, err)
+	taken, err := f.ClaimAny(f.Context(), other, f.account, u.spec.TurnID)
+	if err != nil || taken.Epoch != 3 || taken.Cause != turnlog.CauseOperator {
+		f.Fatalf("taken: %+v, %v", taken, err)
 	}
 	if head := u.head(); *head.Owner != other || head.Epoch != 3 {
 		f.Errorf("head: %+v", head)
@@ -397,7 +397,7 @@ func testParked(f *fixture) {
 		return f.Park(f.Context(), node, f.account, u.spec.TurnID, u.epoch, sequence, until)
 	}
 	wake := func(node protocol.NodeID, account protocol.AccountID) (turnlog.Claim, error) {
-		return f.WakeTurn(f.Context(), node, account, u.spec.TurnID)
+		return f.ClaimParked(f.Context(), node, account, u.spec.TurnID)
 	}
 	hour := time.Now().Add(time.Hour)
 	f.wantFenced("a turn that is running was parked", park(f.node, u.last, hour))
@@ -474,8 +474,8 @@ func testAccounts(f *fixture) {
 	if frames, _, _ := f.TurnFrames(f.Context(), stranger, u.spec.TurnID, 0, 1<<20); len(frames) > 0 {
 		f.Errorf("frames: %s", frames)
 	}
-	if _, err := f.SeizeTurn(f.Context(), f.node, stranger, u.spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
-		f.Errorf("seized: %v", err)
+	if _, err := f.ClaimAny(f.Context(), f.node, stranger, u.spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
+		f.Errorf("taken: %v", err)
 	}
 }
 

@@ -36,15 +36,15 @@ type Claim[ID comparable] interface {
 
 // Kind is what a host needs to know of its kind of work. C is a claim of it.
 type Kind[C any] interface {
-	// Claim claims at most limit pieces of work that no running node owns.
-	Claim(ctx context.Context, limit int) ([]C, error)
+	// ClaimDue claims at most limit pieces of work that no running node owns.
+	ClaimDue(ctx context.Context, limit int) ([]C, error)
 	// Owned lists the unfinished work that this node owns, for comparison with its actors.
 	Owned(ctx context.Context) ([]C, error)
-	// Reclaim raises the epoch of work that this node owns and whose actor is gone; turnlog.ErrFenced when the work has
+	// ClaimLost claims work again that this node owns and whose actor is gone; turnlog.ErrFenced when the work has
 	// ended or has another owner or epoch.
-	Reclaim(ctx context.Context, claim C) (C, error)
+	ClaimLost(ctx context.Context, claim C) (C, error)
 	// Continue reads claimed work and starts its actor with Host.Spawn. It runs in a goroutine of its own. If it starts none,
-	// the work is reclaimed later.
+	// the work is claimed again later.
 	Continue(claim C)
 }
 
@@ -70,7 +70,7 @@ type Host[ID comparable, C Claim[ID], W any] struct {
 	stop   sync.Once
 
 	actors  actors[ID, W]
-	missing map[ID]int32 // owned by Adopt: epochs of the own work that had no actor in the last round
+	missing map[ID]int32 // owned by Round: epochs of the own work that had no actor in the last round
 }
 
 // New returns a host that runs nothing.
@@ -180,8 +180,8 @@ func (h *Host[ID, C, W]) Room() int {
 	return min(max(h.config.Capacity-running-adopting, fullClaimLimit), claimLimit)
 }
 
-// TakeOver continues claimed work. Until that is done, the work does not count as missing.
-func (h *Host[ID, C, W]) TakeOver(claim C) {
+// Adopt restores claimed work and continues it. Until that is done, the work does not count as missing.
+func (h *Host[ID, C, W]) Adopt(claim C) {
 	id, epoch := claim.Work()
 	h.actors.beginAdoption(id, epoch)
 	over := func() { h.actors.endAdoption(id, epoch) }
@@ -191,22 +191,22 @@ func (h *Host[ID, C, W]) TakeOver(claim C) {
 	}, over)
 }
 
-// Claim takes over at most limit pieces of work that no running node owns. more reports that there may be others.
+// Claim claims at most limit pieces of work that no running node owns, and adopts them. more reports that there may be others.
 func (h *Host[ID, C, W]) Claim(ctx context.Context, limit int) (more bool, err error) {
 	room := h.Room()
-	claims, err := h.kind.Claim(ctx, min(limit, room))
+	claims, err := h.kind.ClaimDue(ctx, min(limit, room))
 	if err != nil {
 		return false, err
 	}
 	for _, claim := range claims {
-		h.TakeOver(claim)
+		h.Adopt(claim)
 	}
 	return len(claims) >= room && room > fullClaimLimit, nil
 }
 
-// Adopt takes over work that no running node owns, and own work that had no actor in two consecutive rounds. more reports
+// Round claims and adopts work that no running node owns, and own work that had no actor in two consecutive rounds. more reports
 // that there may be other work to claim. The node calls it in every round, from one goroutine.
-func (h *Host[ID, C, W]) Adopt(ctx context.Context) (more bool, err error) {
+func (h *Host[ID, C, W]) Round(ctx context.Context) (more bool, err error) {
 	if more, err = h.Claim(ctx, claimLimit); err != nil {
 		return false, err
 	}
@@ -224,13 +224,13 @@ func (h *Host[ID, C, W]) Adopt(ctx context.Context) (more bool, err error) {
 			missing[id] = epoch
 			continue
 		}
-		claim, err := h.kind.Reclaim(ctx, claim)
+		claim, err := h.kind.ClaimLost(ctx, claim)
 		if errors.Is(err, turnlog.ErrFenced) {
 			continue // it ended or changed its owner in the meantime
 		} else if err != nil {
 			return more, err
 		}
-		h.TakeOver(claim)
+		h.Adopt(claim)
 	}
 	h.missing = missing
 	return more, nil

@@ -17,10 +17,10 @@ func (claim) Work() (int, int32) { return 1, 1 }
 // noKind is a kind of work that is never claimed.
 type noKind struct{}
 
-func (noKind) Claim(context.Context, int) ([]claim, error)       { return nil, nil }
-func (noKind) Owned(context.Context) ([]claim, error)            { return nil, nil }
-func (noKind) Reclaim(_ context.Context, c claim) (claim, error) { return c, nil }
-func (noKind) Continue(claim)                                    {}
+func (noKind) ClaimDue(context.Context, int) ([]claim, error)      { return nil, nil }
+func (noKind) Owned(context.Context) ([]claim, error)              { return nil, nil }
+func (noKind) ClaimLost(_ context.Context, c claim) (claim, error) { return c, nil }
+func (noKind) Continue(claim)                                      {}
 
 // recorder is the behavior of an actor that notes its messages.
 type recorder struct{ messages chan any }

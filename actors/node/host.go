@@ -9,11 +9,11 @@ import (
 
 // Host runs the work of one kind on a node, under its lease. Package host implements most of it.
 type Host interface {
-	// Adopt takes over work from nodes that have ended, and own work that no actor runs. more reports that there may be
+	// Round claims and adopts work of nodes that have ended, and own work that no actor runs. more reports that there may be
 	// other work to claim. The node calls it after each renewal of its lease, unless it drains, from one goroutine. It must
 	// not take longer than ctx.
-	Adopt(ctx context.Context) (more bool, err error)
-	// Claim takes over at most limit pieces of work of nodes that have ended. The node calls it between two rounds.
+	Round(ctx context.Context) (more bool, err error)
+	// Claim claims and adopts at most limit pieces of work of nodes that have ended. The node calls it between two rounds.
 	Claim(ctx context.Context, limit int) (more bool, err error)
 	// StartDrain refuses new work.
 	StartDrain()
@@ -29,9 +29,9 @@ type Host interface {
 // hosts are the hosts of a node.
 type hosts []Host
 
-// adopt lets all hosts adopt. It returns those that may claim more.
-func (all hosts) adopt(ctx context.Context) (more hosts, err error) {
-	return all.each(func(h Host) (bool, error) { return h.Adopt(ctx) })
+// round lets all hosts claim and adopt. It returns those that may claim more.
+func (all hosts) round(ctx context.Context) (more hosts, err error) {
+	return all.each(func(h Host) (bool, error) { return h.Round(ctx) })
 }
 
 // claim lets all hosts claim. It returns those that may claim more.

@@ -103,7 +103,7 @@ func (k *leaseKeeper) runRound(now time.Time) (err error) {
 	if draining || n.Draining() {
 		return nil
 	}
-	k.more, err = n.hosts.adopt(ctx)
+	k.more, err = n.hosts.round(ctx)
 	return err
 }
 

@@ -19,12 +19,12 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 // fakeHost counts the calls of its methods.
 type fakeHost struct {
 	adopted, claimed, drains int
-	more                     bool // the result of Adopt
+	more                     bool // the result of Round
 	failed                   error
 	slow                     chan struct{} // nil: Drain returns at once
 }
 
-func (h *fakeHost) Adopt(context.Context) (bool, error) {
+func (h *fakeHost) Round(context.Context) (bool, error) {
 	h.adopted++
 	return h.more, h.failed
 }

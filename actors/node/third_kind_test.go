@@ -127,7 +127,7 @@ func (h *errandHost) Drain(ctx context.Context, grace time.Duration) (released i
 
 type errandKind struct{ *errandHost }
 
-func (k errandKind) Claim(_ context.Context, limit int) ([]errandClaim, error) {
+func (k errandKind) ClaimDue(_ context.Context, limit int) ([]errandClaim, error) {
 	return k.store.claim(k.node.ID, limit, func(row *errandRow) bool {
 		if row.owner == nil {
 			return true
@@ -148,7 +148,7 @@ func (k errandKind) Owned(context.Context) (own []errandClaim, err error) {
 	return own, nil
 }
 
-func (k errandKind) Reclaim(_ context.Context, claim errandClaim) (errandClaim, error) {
+func (k errandKind) ClaimLost(_ context.Context, claim errandClaim) (errandClaim, error) {
 	claims := k.store.claim(k.node.ID, 1, func(row *errandRow) bool { return row.errandClaim == claim })
 	if len(claims) == 0 {
 		return claim, turnlog.ErrFenced

@@ -63,8 +63,8 @@ func New(c Config) *Host {
 // kind implements host.Kind for the tasks of a host.
 type kind struct{ host *Host }
 
-// Claim implements host.Kind. It also claims tasks that wait for a slot, while the node has one.
-func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+// ClaimDue implements host.Kind. It also claims tasks that wait for a slot, while the node has one.
+func (o kind) ClaimDue(ctx context.Context, limit int) ([]Claimed, error) {
 	h := o.host
 	live, adopting := h.Count()
 	claims, err := h.config.Store.ClaimDue(ctx, h.config.Node.ID, limit, min(limit, max(0, h.config.Capacity-live-adopting)))
@@ -76,16 +76,16 @@ func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 
 // Owned implements host.Kind.
 func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
-	own, err := o.host.config.Store.Own(ctx, o.host.config.Node.ID)
+	own, err := o.host.config.Store.Owned(ctx, o.host.config.Node.ID)
 	if err != nil {
 		return nil, fmt.Errorf("listing research tasks: %w", err)
 	}
 	return own, nil
 }
 
-// Reclaim implements host.Kind.
-func (o kind) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
-	return o.host.config.Store.Reclaim(ctx, claim, o.host.config.Node.ID)
+// ClaimLost implements host.Kind.
+func (o kind) ClaimLost(ctx context.Context, claim Claimed) (Claimed, error) {
+	return o.host.config.Store.ClaimLost(ctx, claim, o.host.config.Node.ID)
 }
 
 // Continue implements host.Kind.
@@ -229,7 +229,7 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	}
 	if actor != nil {
 		h.Send(actor, message)
-	} else if err := h.takeOver(ctx, account, id, message); err != nil {
+	} else if err := h.startFor(ctx, account, id, message); err != nil {
 		return err
 	}
 	select {
@@ -240,10 +240,10 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	}
 }
 
-// takeOver claims a task that has no actor here, and starts one with a command. The actor of a task that waits for a slot decides on
+// startFor claims a task that has no actor here, and starts one with a command. The actor of a task that waits for a slot decides on
 // this command, and ends.
-func (h *Host) takeOver(ctx context.Context, account protocol.AccountID, id protocol.TaskID, message command) error {
-	claim, err := h.config.Store.Seize(ctx, account, id, h.config.Node.ID)
+func (h *Host) startFor(ctx context.Context, account protocol.AccountID, id protocol.TaskID, message command) error {
+	claim, err := h.config.Store.ClaimAny(ctx, account, id, h.config.Node.ID)
 	if err != nil {
 		return err
 	}

@@ -25,14 +25,14 @@ type Store interface {
 	// ClaimDue claims at most adopted tasks whose owners have ended, and at most begun tasks that wait for a slot: the oldest ones
 	// of accounts that run fewer than protocol.MaxResearchRunning.
 	ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]Claimed, error)
-	// Own lists the tasks that a node works on.
-	Own(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// Reclaim raises the epoch of a task of this node; turnlog.ErrFenced if it has ended or has another owner or epoch. A task that
+	// Owned lists the tasks that a node works on.
+	Owned(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
+	// ClaimLost claims a task of this node again; turnlog.ErrFenced if it has ended or has another owner or epoch. A task that
 	// waits for a slot is released instead, also with turnlog.ErrFenced: ClaimDue claims it when a node has a slot.
-	Reclaim(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
-	// Seize makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
-	Seize(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (Claimed, error)
-	// Load reads a claimed task; turnlog.ErrFenced as Reclaim.
+	ClaimLost(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
+	// ClaimAny makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
+	ClaimAny(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (Claimed, error)
+	// Load reads a claimed task; turnlog.ErrFenced as ClaimLost.
 	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*researchlog.Claim, error)
 	// Read reads the journal of a task, whatever its state. It gives no ownership.
 	Read(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*researchlog.Claim, error)

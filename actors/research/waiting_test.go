@@ -29,7 +29,7 @@ type waitingTask struct {
 	notes  []string              // guarded by mu
 }
 
-func (w *waitingTask) Seize(context.Context, protocol.AccountID, protocol.TaskID, protocol.NodeID) (Claimed, error) {
+func (w *waitingTask) ClaimAny(context.Context, protocol.AccountID, protocol.TaskID, protocol.NodeID) (Claimed, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.task.State.Terminal() {

@@ -19,23 +19,23 @@ import (
 // kind implements host.Kind for the turns of a host.
 type kind struct{ host *Host }
 
-// Claim implements host.Kind.
-func (o kind) Claim(ctx context.Context, limit int) ([]turnlog.Claim, error) {
+// ClaimDue implements host.Kind.
+func (o kind) ClaimDue(ctx context.Context, limit int) ([]turnlog.Claim, error) {
 	if err := failpoint.Before(failpoint.TurnBeforeClaim); err != nil {
 		return nil, err
 	}
-	claims, err := o.host.ownership.ClaimOrphans(ctx, o.host.node.ID, limit)
+	claims, err := o.host.ownership.ClaimDue(ctx, o.host.node.ID, limit)
 	return claims, failpoint.After(failpoint.TurnBeforeClaim, err)
 }
 
 // Owned implements host.Kind.
 func (o kind) Owned(ctx context.Context) ([]turnlog.Claim, error) {
-	return o.host.ownership.OwnTurns(ctx, o.host.node.ID)
+	return o.host.ownership.Owned(ctx, o.host.node.ID)
 }
 
-// Reclaim implements host.Kind.
-func (o kind) Reclaim(ctx context.Context, claim turnlog.Claim) (turnlog.Claim, error) {
-	return o.host.ownership.ReclaimTurn(ctx, o.host.node.ID, claim.AccountID, claim.TurnID, claim.Epoch)
+// ClaimLost implements host.Kind.
+func (o kind) ClaimLost(ctx context.Context, claim turnlog.Claim) (turnlog.Claim, error) {
+	return o.host.ownership.ClaimLost(ctx, o.host.node.ID, claim.AccountID, claim.TurnID, claim.Epoch)
 }
 
 // Continue implements host.Kind.

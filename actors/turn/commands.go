@@ -109,12 +109,12 @@ func (h *Host) checkNotDeleted(ctx context.Context, account protocol.AccountID, 
 
 // wake takes over a turn that waits for an approval without an actor, unless another node has done that.
 func (h *Host) wake(ctx context.Context, account protocol.AccountID, id protocol.TurnID) error {
-	claim, err := h.ownership.WakeTurn(ctx, h.node.ID, account, id)
+	claim, err := h.ownership.ClaimParked(ctx, h.node.ID, account, id)
 	if errors.Is(err, turnlog.ErrFenced) {
 		return nil
 	}
 	if err == nil {
-		h.TakeOver(claim)
+		h.Adopt(claim)
 	}
 	return err
 }
@@ -239,11 +239,11 @@ func replayedReceipt(id protocol.TurnID, record *turnlog.Record, c *machine.Comm
 func (h *Host) ForceCancel(ctx context.Context, account protocol.AccountID, id protocol.TurnID) error {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
 	defer cancel()
-	claim, err := h.ownership.SeizeTurn(ctx, h.node.ID, account, id)
+	claim, err := h.ownership.ClaimAny(ctx, h.node.ID, account, id)
 	if err != nil {
 		return err
 	}
-	h.TakeOver(claim)
+	h.Adopt(claim)
 	for {
 		head, _, err := h.locateOwner(ctx, account, id)
 		switch {

@@ -76,7 +76,7 @@ type Host struct {
 
 	stats       stats
 	waiting     waiters
-	untilQueues int // owned by Adopt: rounds until the next check for stalled queues; 0: this round checks
+	untilQueues int // owned by Round: rounds until the next check for stalled queues; 0: this round checks
 }
 
 // live is what a host keeps with the actor of a turn.
@@ -252,10 +252,10 @@ func (h *Host) Stats() Stats {
 	}
 }
 
-// Adopt implements node.Host. It also starts stalled queues, if this round checks for them. The first round does: the previous
+// Round implements node.Host. It also starts stalled queues, if this round checks for them. The first round does: the previous
 // process may have drained and left queues stalled, and a process that is restarted often may not reach a later round.
-func (h *Host) Adopt(ctx context.Context) (more bool, err error) {
-	if more, err = h.Host.Adopt(ctx); err != nil {
+func (h *Host) Round(ctx context.Context) (more bool, err error) {
+	if more, err = h.Host.Round(ctx); err != nil {
 		return more, err
 	}
 	if h.untilQueues > 0 {

@@ -82,7 +82,7 @@ func makeNode(t *testing.T, store *actorstest.Memory, model llm.Model, change fu
 	return n
 }
 
-// registered returns a node that is registered and has no keeper: the test calls Adopt.
+// registered returns a node that is registered and has no keeper: the test calls Round.
 func registered(t *testing.T, store *actorstest.Memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	n := makeNode(t, store, model, change)
@@ -95,7 +95,7 @@ func registered(t *testing.T, store *actorstest.Memory, model llm.Model, change 
 // adoptOnce lets the host of a node adopt once.
 func adoptOnce(t *testing.T, n *testNode) (more bool) {
 	t.Helper()
-	more, err := n.Adopt(t.Context())
+	more, err := n.Round(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,20 +72,20 @@ type Approvals interface {
 
 // Ownership keeps which node owns which turn. Package persistence/turns implements it on Postgres.
 type Ownership interface {
-	// ClaimOrphans takes over at most limit unfinished turns that have no owner or a dead one.
-	ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
-	// OwnTurns lists the unfinished turns that this node owns, for comparison with its running actors.
-	OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
-	// ReclaimTurn raises the epoch of a turn that this node owns and whose actor is gone; turnlog.ErrFenced when the
+	// ClaimDue claims at most limit unfinished turns that have no owner or a dead one.
+	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
+	// Owned lists the unfinished turns that this node owns, for comparison with its running actors.
+	Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
+	// ClaimLost claims a turn again that this node owns and whose actor is gone; turnlog.ErrFenced when the
 	// turn has ended or has another owner or epoch.
-	ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
-	// SeizeTurn takes over an unfinished turn, whatever its owner.
-	SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
-	// Park removes the owner of a turn that waits for an approval. Until then it is not an orphan; see WakeTurn. The error is
+	ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
+	// ClaimAny claims an unfinished turn, whatever its owner.
+	ClaimAny(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	// Park removes the owner of a turn that waits for an approval. Until then it is not an orphan; see ClaimParked. The error is
 	// turnlog.ErrFenced if the turn has another owner or epoch, or if an event follows sequence.
 	Park(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error
-	// WakeTurn takes over a turn that was parked; turnlog.ErrFenced when it is not parked.
-	WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
+	// ClaimParked claims a turn that was parked; turnlog.ErrFenced when it is not parked.
+	ClaimParked(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
 	// turns.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)

@@ -88,8 +88,8 @@ func New(c Config) *Host {
 // kind implements host.Kind for the uploads of a host.
 type kind struct{ host *Host }
 
-// Claim implements host.Kind. It also claims uploads that have expired.
-func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
+// ClaimDue implements host.Kind. It also claims uploads that have expired.
+func (o kind) ClaimDue(ctx context.Context, limit int) ([]Claimed, error) {
 	claims, err := o.host.config.Store.ClaimDue(ctx, o.host.config.Node.ID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("claiming uploads: %w", err)
@@ -99,16 +99,16 @@ func (o kind) Claim(ctx context.Context, limit int) ([]Claimed, error) {
 
 // Owned implements host.Kind.
 func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
-	own, err := o.host.config.Store.OwnUploads(ctx, o.host.config.Node.ID)
+	own, err := o.host.config.Store.Owned(ctx, o.host.config.Node.ID)
 	if err != nil {
 		return nil, fmt.Errorf("listing uploads: %w", err)
 	}
 	return own, nil
 }
 
-// Reclaim implements host.Kind.
-func (o kind) Reclaim(ctx context.Context, claim Claimed) (Claimed, error) {
-	return o.host.config.Store.ReclaimUpload(ctx, claim, o.host.config.Node.ID)
+// ClaimLost implements host.Kind.
+func (o kind) ClaimLost(ctx context.Context, claim Claimed) (Claimed, error) {
+	return o.host.config.Store.ClaimLost(ctx, claim, o.host.config.Node.ID)
 }
 
 // Continue implements host.Kind.
@@ -230,7 +230,7 @@ func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	return errGone
 }
 
-// Cancel ends an upload for its user. The error is that of SeizeUpload. Of several cancels at the same time, one ends the
+// Cancel ends an upload for its user. The error is that of ClaimAny. Of several cancels at the same time, one ends the
 // upload.
 func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) (*protocol.Upload, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWait)
@@ -258,7 +258,7 @@ func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id pro
 	if actor := h.FindActive(account, id); actor != nil {
 		h.Send(actor, cancelUpload{reply})
 	} else {
-		claim, err := h.config.Store.SeizeUpload(ctx, account, id, h.config.Node.ID)
+		claim, err := h.config.Store.ClaimAny(ctx, account, id, h.config.Node.ID)
 		if err != nil {
 			return err
 		}

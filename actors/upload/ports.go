@@ -19,9 +19,9 @@ type Store interface {
 	// ClaimPending makes a node the owner of an upload that accepts content. In any other state, the error is a conflict
 	// with the upload, or protocol.CodeUploadExpired.
 	ClaimPending(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
-	// SeizeUpload makes a node the owner of an upload that has not ended, whatever its owner. If it has, the error is a
+	// ClaimAny makes a node the owner of an upload that has not ended, whatever its owner. If it has, the error is a
 	// conflict with the upload, or protocol.CodeUploadExpired.
-	SeizeUpload(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
+	ClaimAny(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
 	// LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner
 	// or epoch.
 	LoadUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
@@ -32,11 +32,11 @@ type Store interface {
 	AppendUpload(ctx context.Context, batch *uploadlog.Append) error
 	// ClaimDue claims the work of nodes that have ended, and uploads that have expired; at most limit of each.
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]Claimed, error)
-	// OwnUploads lists the uploads that a node works on, for comparison with its actors.
-	OwnUploads(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
+	// Owned lists the uploads that a node works on, for comparison with its actors.
+	Owned(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
+	// ClaimLost claims an upload of this node again that has no actor. The error is turnlog.ErrFenced if the
 	// upload has ended or has another owner or epoch.
-	ReclaimUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
+	ClaimLost(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
 	// Upload reads an upload.
 	Upload(ctx context.Context, account protocol.AccountID, upload protocol.UploadID) (*protocol.Upload, error)
 	// UploadFrames reads the events after a sequence, one per line. last is the sequence of the last of them.

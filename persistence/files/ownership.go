@@ -33,7 +33,7 @@ var (
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
 	where account_id = @account and upload_id = @upload and state = 'pending' and expires_at > now() and ` + pg.NodeRuns("@node") + `
 	returning ` + specColumns
-	seizeUploadSQL = `
+	claimAnySQL = `
 	update uploads set owner = @node, owner_epoch = owner_epoch + 1
 	where account_id = @account and upload_id = @upload and ` + open.Uploads + ` and (state <> 'pending' or expires_at > now()) and ` + pg.NodeRuns("@node") + `
 	returning ` + specColumns
@@ -48,9 +48,9 @@ func (s *Uploads) ClaimPending(ctx context.Context, account protocol.AccountID, 
 	return s.claim(ctx, claimPendingSQL, account, id, node)
 }
 
-// SeizeUpload makes a node the owner of an upload that has not ended, whatever its owner.
-func (s *Uploads) SeizeUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
-	return s.claim(ctx, seizeUploadSQL, account, id, node)
+// ClaimAny makes a node the owner of an upload that has not ended, whatever its owner.
+func (s *Uploads) ClaimAny(ctx context.Context, account protocol.AccountID, id protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error) {
+	return s.claim(ctx, claimAnySQL, account, id, node)
 }
 
 // claim runs a claim. A claim whose reply was lost is harmless: an upload that waits for content has an owner without an
@@ -131,8 +131,8 @@ var (
 	from due
 	where u.account_id = due.account_id and u.upload_id = due.upload_id and ` + pg.NodeClaims("$1") + `
 	returning u.account_id, u.upload_id, u.owner_epoch`
-	ownUploadsSQL = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + open.BusyUploads
-	reclaimSQL    = `
+	ownedSQL     = `select account_id, upload_id, owner_epoch from uploads where owner = $1 and ` + open.BusyUploads
+	claimLostSQL = `
 	update uploads set owner_epoch = owner_epoch + 1
 	where account_id = $2 and upload_id = $3 and owner = $1 and owner_epoch = $4 and ` + open.BusyUploads + ` and ` + pg.NodeRuns("$1") + `
 	returning account_id, upload_id, owner_epoch`
@@ -143,20 +143,13 @@ func (s *Uploads) ClaimDue(ctx context.Context, node protocol.NodeID, limit int)
 	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "claiming uploads", claimDueSQL, node, limit)
 }
 
-// OwnUploads lists the uploads that a node works on.
-func (s *Uploads) OwnUploads(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
-	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "listing own uploads", ownUploadsSQL, node)
+// Owned lists the uploads that a node works on.
+func (s *Uploads) Owned(ctx context.Context, node protocol.NodeID) ([]uploadlog.Claimed, error) {
+	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "listing own uploads", ownedSQL, node)
 }
 
-// ReclaimUpload raises the epoch of an upload of this node that has no actor. The error is turnlog.ErrFenced if the
+// ClaimLost claims an upload of this node again that has no actor. The error is turnlog.ErrFenced if the
 // upload has ended or has another owner or epoch.
-func (s *Uploads) ReclaimUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
-	claims, err := pg.EngineRows[uploadlog.Claimed](ctx, s.db, "reclaiming an upload", reclaimSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
-	if err != nil {
-		return uploadlog.Claimed{}, err
-	}
-	if len(claims) == 0 {
-		return uploadlog.Claimed{}, turnlog.ErrFenced
-	}
-	return claims[0], nil
+func (s *Uploads) ClaimLost(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
+	return pg.EngineRow[uploadlog.Claimed](ctx, s.db, turnlog.ErrFenced, "claiming a lost upload", claimLostSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 }

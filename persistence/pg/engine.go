@@ -22,6 +22,18 @@ func EngineRows[T any](ctx context.Context, db *DB, doing, sql string, args ...a
 	return rows, nil
 }
 
+// EngineRow is EngineRows for a statement with at most one row. The error is none if there is no row.
+func EngineRow[T any](ctx context.Context, db *DB, none error, doing, sql string, args ...any) (row T, err error) {
+	rows, err := EngineRows[T](ctx, db, doing, sql, args...)
+	switch {
+	case err != nil:
+		return row, err
+	case len(rows) == 0:
+		return row, none
+	}
+	return rows[0], nil
+}
+
 // EngineExec runs a statement as the engine, across accounts, and returns the number of rows that it changed. doing says in an error what
 // failed.
 func EngineExec(ctx context.Context, db *DB, doing, sql string, args ...any) (changed int64, err error) {

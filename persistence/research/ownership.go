@@ -45,16 +45,16 @@ var (
 	update research_tasks t set owner = $1, owner_epoch = t.owner_epoch + 1, attempts = t.attempts + 1
 	from due where t.account_id = due.account_id and t.task_id = due.task_id and ` + pg.NodeClaims("$1") + ` and ` + unowned + `
 	returning t.account_id, t.task_id, t.owner_epoch`
-	ownSQL = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + open.Tasks
-	// reclaimSQL releases a task that waits: its node has claimed it for a command, or had a slot for it that others may have now.
-	reclaimSQL = `
-	with reclaimed as (
+	ownedSQL = `select account_id, task_id, owner_epoch from research_tasks where owner = $1 and not hidden and ` + open.Tasks
+	// claimLostSQL releases a task that waits: its node has claimed it for a command, or had a slot for it that others may have now.
+	claimLostSQL = `
+	with claimed as (
 		update research_tasks set owner_epoch = owner_epoch + 1, owner = case when state = 'queued' then null else owner end,
 			attempts = case when state = 'queued' then attempts else attempts + 1 end
 		where account_id = $2 and task_id = $3 and owner = $1 and owner_epoch = $4 and not hidden and ` + open.Tasks + ` and ` + pg.NodeRuns("$1") + `
 		returning account_id, task_id, owner_epoch, owner
 	)
-	select account_id, task_id, owner_epoch from reclaimed where owner is not null`
+	select account_id, task_id, owner_epoch from claimed where owner is not null`
 	releaseSQL = `
 	update research_tasks set owner = null, owner_epoch = owner_epoch + 1, attempts = greatest(0, attempts - 1)
 	where owner = $1 and ` + open.Tasks
@@ -65,21 +65,14 @@ func (s *Store) ClaimDue(ctx context.Context, node protocol.NodeID, adopted, beg
 	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "claiming research tasks", claimDueSQL, node, adopted, begun, protocol.MaxResearchRunning)
 }
 
-// Own lists the tasks that a node works on.
-func (s *Store) Own(ctx context.Context, node protocol.NodeID) ([]researchlog.Claimed, error) {
-	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "listing own research tasks", ownSQL, node)
+// Owned lists the tasks that a node works on.
+func (s *Store) Owned(ctx context.Context, node protocol.NodeID) ([]researchlog.Claimed, error) {
+	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "listing own research tasks", ownedSQL, node)
 }
 
-// Reclaim raises the epoch of a task of this node that has no actor. It releases one that waits for a slot, with turnlog.ErrFenced.
-func (s *Store) Reclaim(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (researchlog.Claimed, error) {
-	claims, err := pg.EngineRows[researchlog.Claimed](ctx, s.db, "reclaiming a research task", reclaimSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
-	if err != nil {
-		return researchlog.Claimed{}, err
-	}
-	if len(claims) == 0 {
-		return researchlog.Claimed{}, turnlog.ErrFenced
-	}
-	return claims[0], nil
+// ClaimLost claims a task of this node again that has no actor. It releases one that waits for a slot, with turnlog.ErrFenced.
+func (s *Store) ClaimLost(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (researchlog.Claimed, error) {
+	return pg.EngineRow[researchlog.Claimed](ctx, s.db, turnlog.ErrFenced, "claiming a lost research task", claimLostSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
 }
 
 // Release makes the tasks of a node free for others, and returns their number.
@@ -88,7 +81,7 @@ func (s *Store) Release(ctx context.Context, node protocol.NodeID) (released int
 	return int(changed), err
 }
 
-var seizeSQL = `
+var claimAnySQL = `
 	update research_tasks t set owner = @node, owner_epoch = owner_epoch + 1
 	where account_id = @account and task_id = @task and ` + open.Tasks + ` and ` + visible + ` and ` + pg.NodeRuns("@node") + `
 	returning account_id, task_id, owner_epoch`
@@ -102,10 +95,10 @@ const (
 	entriesSQL = `select body from research_entries where account_id = @account and task_id = @task order by number`
 )
 
-// Seize makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
-func (s *Store) Seize(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (claim researchlog.Claimed, err error) {
+// ClaimAny makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
+func (s *Store) ClaimAny(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (claim researchlog.Claimed, err error) {
 	args := pgx.NamedArgs{"account": account, "task": id, "node": node}
-	claims, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[researchlog.Claimed], seizeSQL, args)
+	claims, err := pg.Rows(ctx, s.db, account, pgx.RowToStructByPos[researchlog.Claimed], claimAnySQL, args)
 	if err != nil {
 		return claim, fmt.Errorf("claiming a research task: %w", err)
 	}

@@ -143,8 +143,8 @@ func TestOnlyTheOwnerOfATaskAppendsToItAndOnce(t *testing.T) {
 	}
 	of.store(of.batch(protocol.ResearchCancelled, 1))
 	of.wantFenced(of.batch(protocol.ResearchCancelled, 1), "after the end")
-	if _, err := w.DB.Research.Seize(t.Context(), w.Account, of.spec.TaskID, w.Node); !errors.Is(err, researchlog.ErrEnded) {
-		t.Errorf("seized after its end: %v", err)
+	if _, err := w.DB.Research.ClaimAny(t.Context(), w.Account, of.spec.TaskID, w.Node); !errors.Is(err, researchlog.ErrEnded) {
+		t.Errorf("claimed after its end: %v", err)
 	}
 	if of.claimed(w.Node) {
 		t.Error("claimed after its end")
@@ -162,12 +162,12 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 		t.Fatal("claimed from a node that is alive")
 	}
 	old := of.claim
-	reclaimed, err := w.DB.Research.Reclaim(t.Context(), old, w.Node)
+	again, err := w.DB.Research.ClaimLost(t.Context(), old, w.Node)
 	w.Must(err)
-	if _, err := w.DB.Research.Reclaim(t.Context(), old, w.Node); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("reclaimed twice: %v", err)
+	if _, err := w.DB.Research.ClaimLost(t.Context(), old, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("claimed twice: %v", err)
 	}
-	of.claim = reclaimed
+	of.claim = again
 	if released, err := w.DB.Research.Release(t.Context(), w.Node); err != nil || released != 1 {
 		t.Errorf("released %d (%v)", released, err)
 	}
@@ -176,7 +176,7 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 		t.Fatal("a released task is not claimed")
 	}
 	of.store(of.batch(protocol.ResearchRunning, 1))
-	if own, err := w.DB.Research.Own(t.Context(), heir); err != nil || len(own) != 1 || own[0] != of.claim {
+	if own, err := w.DB.Research.Owned(t.Context(), heir); err != nil || len(own) != 1 || own[0] != of.claim {
 		t.Errorf("%+v (%v)", own, err)
 	}
 	w.Database.Admin(t, `update nodes set dead = true where node_id = $1`, heir)
@@ -197,18 +197,18 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 func TestATaskThatWaitsIsReleasedWhenItHasNoActor(t *testing.T) {
 	w := newWorld(t)
 	of := w.start(w.Account, w.conversation)
-	seized, err := w.DB.Research.Seize(t.Context(), w.Account, of.spec.TaskID, w.Node)
+	taken, err := w.DB.Research.ClaimAny(t.Context(), w.Account, of.spec.TaskID, w.Node)
 	w.Must(err)
-	if own, err := w.DB.Research.Own(t.Context(), w.Node); err != nil || len(own) != 1 || own[0] != seized {
+	if own, err := w.DB.Research.Owned(t.Context(), w.Node); err != nil || len(own) != 1 || own[0] != taken {
 		t.Fatalf("%+v (%v)", own, err)
 	}
-	if reclaimed, err := w.DB.Research.Reclaim(t.Context(), seized, w.Node); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("reclaimed %+v (%v)", reclaimed, err)
+	if again, err := w.DB.Research.ClaimLost(t.Context(), taken, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("again %+v (%v)", again, err)
 	}
-	if _, err := w.DB.Research.Load(t.Context(), seized, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.DB.Research.Load(t.Context(), taken, w.Node); !errors.Is(err, turnlog.ErrFenced) {
 		t.Errorf("the former claim loads the task (%v)", err)
 	}
-	if own, err := w.DB.Research.Own(t.Context(), w.Node); err != nil || len(own) != 0 {
+	if own, err := w.DB.Research.Owned(t.Context(), w.Node); err != nil || len(own) != 0 {
 		t.Errorf("the node still owns %+v (%v)", own, err)
 	}
 	if claims, err := w.DB.Research.ClaimDue(t.Context(), w.Node, 10, 0); err != nil || len(claims) != 0 {
@@ -252,8 +252,8 @@ func TestAnAccountRunsAFewTasksAndTheOthersWaitInOrder(t *testing.T) {
 	if claims, err := w.DB.Research.ClaimDue(t.Context(), protocol.NewNodeID(), 10, 10); err != nil || len(claims) != 0 {
 		t.Errorf("a node that is not registered claims %+v (%v)", claims, err)
 	}
-	if _, err := w.DB.Research.Seize(t.Context(), other, mine[0].spec.TaskID, w.Node); protocol.CodeOf(err) != protocol.CodeNotFound {
-		t.Errorf("another account seizes a task: %v", err)
+	if _, err := w.DB.Research.ClaimAny(t.Context(), other, mine[0].spec.TaskID, w.Node); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("another account claims a task: %v", err)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// claimOrphansSQL tests in a sub-query that has a value, which Postgres makes no join of, whether an owner is dead: if another node has
+// claimDueSQL tests in a sub-query that has a value, which Postgres makes no join of, whether an owner is dead: if another node has
 // claimed the row in the meantime, Postgres tests the new owner of the row only in such a sub-query. If the dead owner had the same address as
 // this node, the cause is a restart; otherwise another host computer was lost. A turn that was released is not a failed adoption, so
 // it does not count as one, and neither is one that waited for an approval whose time has passed.
-var claimOrphansSQL = `
+var claimDueSQL = `
 with released as (
     select t.account_id, t.turn_id, case when t.parked_until is null then '` + string(protocol.CauseDrain) + `' else '` + string(turnlog.CauseWake) + `' end as cause
     from turns t
@@ -39,52 +39,38 @@ from orphans
 where t.account_id = orphans.account_id and t.turn_id = orphans.turn_id
 returning t.account_id, t.turn_id, t.owner_epoch, orphans.cause, t.adoptions`
 
-// ClaimOrphans takes over at most limit unfinished turns that have no owner or whose owner is dead.
-func (t *Store) ClaimOrphans(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
-	return pg.EngineRows[turnlog.Claim](ctx, t.db, "claiming orphans", claimOrphansSQL, node, limit)
+// ClaimDue claims at most limit unfinished turns that have no owner or whose owner is dead.
+func (t *Store) ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error) {
+	return pg.EngineRows[turnlog.Claim](ctx, t.db, "claiming due turns", claimDueSQL, node, limit)
 }
 
-const ownTurnsSQL = `
+const ownedSQL = `
 select account_id, turn_id, owner_epoch, '', adoptions from turns where owner = $1 and ` + open.Turns
 
-// OwnTurns returns the unfinished turns of this node.
-func (t *Store) OwnTurns(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
-	return pg.EngineRows[turnlog.Claim](ctx, t.db, "listing own turns", ownTurnsSQL, node)
+// Owned returns the unfinished turns of this node.
+func (t *Store) Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error) {
+	return pg.EngineRows[turnlog.Claim](ctx, t.db, "listing own turns", ownedSQL, node)
 }
 
-var reclaimSQL = `
+var claimLostSQL = `
 update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
 where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + open.Turns + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(protocol.CauseActorLost) + `', adoptions`
 
-// ReclaimTurn raises the epoch of a turn of this node whose actor is gone. The error is turnlog.ErrFenced if the turn
+// ClaimLost claims a turn of this node again whose actor is gone. The error is turnlog.ErrFenced if the turn
 // has ended or has another owner or epoch, or if the node was declared dead.
-func (t *Store) ReclaimTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "reclaiming a turn", reclaimSQL, node, account, turn, epoch)
-	if err != nil {
-		return turnlog.Claim{}, err
-	}
-	if len(claims) == 0 {
-		return turnlog.Claim{}, turnlog.ErrFenced
-	}
-	return claims[0], nil
+func (t *Store) ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
+	return pg.EngineRow[turnlog.Claim](ctx, t.db, turnlog.ErrFenced, "claiming a lost turn", claimLostSQL, node, account, turn, epoch)
 }
 
-var seizeSQL = `
+var claimAnySQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, adoptions = adoptions + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and ` + open.Turns + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseOperator) + `', adoptions`
 
-// SeizeTurn takes over an unfinished turn from any owner; protocol.CodeNotFound if there is no such turn.
-func (t *Store) SeizeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "seizing a turn", seizeSQL, node, account, turn)
-	if err != nil {
-		return turnlog.Claim{}, err
-	}
-	if len(claims) == 0 {
-		return turnlog.Claim{}, protocol.Errorf(protocol.CodeNotFound, "no unfinished turn %s", turn)
-	}
-	return claims[0], nil
+// ClaimAny claims an unfinished turn, whatever its owner; protocol.CodeNotFound if there is no such turn.
+func (t *Store) ClaimAny(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	return pg.EngineRow[turnlog.Claim](ctx, t.db, protocol.Errorf(protocol.CodeNotFound, "no unfinished turn %s", turn), "claiming a turn", claimAnySQL, node, account, turn)
 }
 
 const parkSQL = `
@@ -104,21 +90,14 @@ func (t *Store) Park(
 	return err
 }
 
-var wakeSQL = `
+var claimParkedSQL = `
 update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + open.Turns + ` and ` + pg.NodeClaims("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseWake) + `', adoptions`
 
-// WakeTurn takes over a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
-func (t *Store) WakeTurn(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	claims, err := pg.EngineRows[turnlog.Claim](ctx, t.db, "waking a turn", wakeSQL, node, account, turn)
-	if err != nil {
-		return turnlog.Claim{}, err
-	}
-	if len(claims) == 0 {
-		return turnlog.Claim{}, turnlog.ErrFenced
-	}
-	return claims[0], nil
+// ClaimParked claims a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
+func (t *Store) ClaimParked(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
+	return pg.EngineRow[turnlog.Claim](ctx, t.db, turnlog.ErrFenced, "claiming a parked turn", claimParkedSQL, node, account, turn)
 }
 
 const releaseSQL = `update turns set owner = null where owner = $1 and ` + open.Turns

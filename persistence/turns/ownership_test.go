@@ -20,7 +20,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	turn.Append(2)
 	successor := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Address: "successor:1"}))
-	if claims, err := w.Turns.ClaimOrphans(t.Context(), successor, 20); err != nil || len(claims) != 0 {
+	if claims, err := w.Turns.ClaimDue(t.Context(), successor, 20); err != nil || len(claims) != 0 {
 		t.Fatalf("claimed from a running node: %v, %v", claims, err)
 	}
 	seen, err := w.Directory.Leases(t.Context())
@@ -28,7 +28,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	if marked, err := w.Directory.MarkDead(t.Context(), w.Node, seen[w.Node].Renewals); err != nil || !marked {
 		t.Fatalf("not marked dead: %v, %v", marked, err)
 	}
-	claims, err := w.Turns.ClaimOrphans(t.Context(), successor, 20)
+	claims, err := w.Turns.ClaimDue(t.Context(), successor, 20)
 	want := []turnlog.Claim{{AccountID: w.Account, TurnID: turn.Spec.TurnID, Epoch: 2, Cause: "node_lost", Adoptions: 1}}
 	if err != nil || !cmp.Equal(claims, want) {
 		t.Fatalf("claimed %+v, %v", claims, err)
@@ -46,27 +46,27 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	}
 	turn.Append(1)
 
-	claim, err := w.Turns.ReclaimTurn(t.Context(), successor, w.Account, turn.Spec.TurnID, 2)
+	claim, err := w.Turns.ClaimLost(t.Context(), successor, w.Account, turn.Spec.TurnID, 2)
 	if err != nil || claim.Epoch != 3 || claim.Cause != "actor_lost" {
-		t.Errorf("reclaimed %+v, %v", claim, err)
+		t.Errorf("claimed again %+v, %v", claim, err)
 	}
-	if _, err := w.Turns.ReclaimTurn(t.Context(), successor, w.Account, turn.Spec.TurnID, 2); !errors.Is(err, turnlog.ErrFenced) {
-		t.Errorf("reclaimed twice: %v", err)
+	if _, err := w.Turns.ClaimLost(t.Context(), successor, w.Account, turn.Spec.TurnID, 2); !errors.Is(err, turnlog.ErrFenced) {
+		t.Errorf("claimed twice: %v", err)
 	}
-	if own, err := w.Turns.OwnTurns(t.Context(), successor); err != nil || len(own) != 1 || own[0].Epoch != 3 {
+	if own, err := w.Turns.Owned(t.Context(), successor); err != nil || len(own) != 1 || own[0].Epoch != 3 {
 		t.Errorf("own turns %+v, %v", own, err)
 	}
 	w.Must(w.Directory.Drain(t.Context(), successor))
 	if released, err := w.Turns.Release(t.Context(), successor); err != nil || released != 1 {
 		t.Errorf("released %d, %v", released, err)
 	}
-	if claims, err := w.Turns.ClaimOrphans(t.Context(), successor, 20); err != nil || len(claims) != 0 {
+	if claims, err := w.Turns.ClaimDue(t.Context(), successor, 20); err != nil || len(claims) != 0 {
 		t.Errorf("a draining node claimed %+v, %v", claims, err)
 	}
 	w.Must(w.Directory.Leave(t.Context(), successor))
 	third := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: third}))
-	if claims, err := w.Turns.ClaimOrphans(t.Context(), third, 20); err != nil || len(claims) != 1 || claims[0].Cause != "drain" || claims[0].Epoch != 4 {
+	if claims, err := w.Turns.ClaimDue(t.Context(), third, 20); err != nil || len(claims) != 1 || claims[0].Cause != "drain" || claims[0].Epoch != 4 {
 		t.Errorf("claimed %+v, %v", claims, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestARestartMarksItsPredecessorDeadAtOnce(t *testing.T) {
 	w.Start(w.Request(nil, "one"))
 	successor := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Predecessor: &w.Node}))
-	claims, err := w.Turns.ClaimOrphans(t.Context(), successor, 20)
+	claims, err := w.Turns.ClaimDue(t.Context(), successor, 20)
 	if err != nil || len(claims) != 1 || claims[0].Cause != "restart" {
 		t.Errorf("claimed %+v, %v", claims, err)
 	}
@@ -98,7 +98,7 @@ func TestOrphansAreClaimedOnce(t *testing.T) {
 		w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
 		claiming.Go(func() {
 			for {
-				claims, err := w.Turns.ClaimOrphans(context.Background(), node, 7)
+				claims, err := w.Turns.ClaimDue(context.Background(), node, 7)
 				if err != nil || len(claims) == 0 {
 					if err != nil {
 						t.Error(err)
@@ -130,7 +130,7 @@ func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 	turn := w.Start(w.Request(nil, "hello"))
 	other := protocol.NewNodeID()
 	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other}))
-	claim, err := w.Turns.SeizeTurn(t.Context(), other, w.Account, turn.Spec.TurnID)
+	claim, err := w.Turns.ClaimAny(t.Context(), other, w.Account, turn.Spec.TurnID)
 	if err != nil || claim.Epoch != 2 || claim.Adoptions != 1 || claim.Cause != "operator" {
 		t.Fatalf("%+v, %v", claim, err)
 	}
@@ -138,8 +138,8 @@ func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 		t.Errorf("the append of the former owner: %v", err)
 	}
 	stranger := protocol.NewAccountID()
-	if _, err := w.Turns.SeizeTurn(t.Context(), other, stranger, turn.Spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
-		t.Errorf("seizing the turn for another account: %v", err)
+	if _, err := w.Turns.ClaimAny(t.Context(), other, stranger, turn.Spec.TurnID); protocol.CodeOf(err) != protocol.CodeNotFound {
+		t.Errorf("claiming the turn for another account: %v", err)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestWaitingTurnsAreNotReadByTheSearchForOrphans(t *testing.T) {
 	scans := func() int { return w.Count(`select idx_scan from pg_stat_user_tables where relname = 'turns'`) }
 	before, scanned := read(), scans()
 	for range 20 {
-		if claims, err := w.Turns.ClaimOrphans(t.Context(), w.Node, 20); err != nil || len(claims) != 0 {
+		if claims, err := w.Turns.ClaimDue(t.Context(), w.Node, 20); err != nil || len(claims) != 0 {
 			t.Fatalf("claimed %+v, %v", claims, err)
 		}
 	}
