@@ -228,6 +228,31 @@ func TestKindsOfWorkDoNotKnowEachOther(t *testing.T) {
 	}
 }
 
+// TestTheRoutesOfANounAreInRoutes: a reader finds the routes of every noun in the same file of its package.
+func TestTheRoutesOfANounAreInRoutes(t *testing.T) {
+	routes := 0
+	for at, file := range parsed(t) {
+		if path.Dir(path.Dir(at)) != "http" || path.Dir(at) == "http/router" || path.Dir(at) == "http/route" {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			selector, is := n.(*ast.SelectorExpr)
+			if !is {
+				return true
+			}
+			if of, is := selector.X.(*ast.Ident); is && of.Name == "route" && slices.Contains([]string{"Call", "Stream", "Route"}, selector.Sel.Name) {
+				if routes++; path.Base(at) != "routes.go" {
+					t.Errorf("%s has a route: move it to routes.go", at)
+				}
+			}
+			return true
+		})
+	}
+	if routes < 100 {
+		t.Errorf("only %d routes were found", routes)
+	}
+}
+
 // webRoot is the folder of the modules of the web app.
 const webRoot = "web/src"
 

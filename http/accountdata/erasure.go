@@ -2,12 +2,10 @@ package accountdata
 
 import (
 	"context"
-	_ "embed" // the descriptions of operations
-	stdhttp "net/http"
+	_ "embed"
 	"time"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
@@ -20,14 +18,6 @@ var erasureDescription string
 type Erasures interface {
 	Count(ctx context.Context, account protocol.AccountID) (map[string]int, error)
 	Begin(ctx context.Context, account protocol.AccountID, now time.Time, session *protocol.SessionID, by audit.Requester) (protocol.ErasureID, error)
-}
-
-func (h *Handlers) erasureRoutes() []route.Route {
-	return []route.Route{
-		route.Call("DELETE", "/account", "eraseAccount", "Erase the account", route.Writes.Unstored().Recent(), h.eraseAccount).
-			DescribedAs(erasureDescription).
-			WithCodes(protocol.CodeConfirmation).WithStatus(stdhttp.StatusAccepted),
-	}
 }
 
 type eraseInput struct {

@@ -2,7 +2,7 @@ package accountdata
 
 import (
 	"context"
-	_ "embed" // the descriptions of operations
+	_ "embed"
 	"io"
 	stdhttp "net/http"
 	"strconv"
@@ -26,21 +26,6 @@ var exportDescription string
 type Exports interface {
 	Begin(ctx context.Context, account protocol.AccountID) (*exports.Export, error)
 	Conversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*exports.Document, error)
-}
-
-func (h *Handlers) exportRoutes() []route.Route {
-	policy := route.Reads.Unstored()
-	policy.Conflicts = true
-	return []route.Route{
-		route.Stream("GET", "/account/export", "exportAccount", "Export the account", policy.Recent(), h.exportAccount).
-			DescribedAs(exportDescription).
-			WithCodes(protocol.CodeConflict).
-			Documented(documentFile("The archive. Large exports take minutes; the size is not known in advance.", "application/zip")),
-		route.Stream("GET", "/conversations/{conversation_id}/export", "exportConversation", "Export a conversation", policy, h.exportConversation).
-			DescribedAs("Streams one conversation with all of its branches: as JSON, the form that `POST /account/imports` accepts and `GET /account/export` contains, or as Markdown for people. A temporary conversation cannot be exported (409).").
-			WithCodes(protocol.CodeConflict).
-			Documented(documentConversation),
-	}
 }
 
 // documentFile documents a response that is a file.

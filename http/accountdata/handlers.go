@@ -2,13 +2,11 @@ package accountdata
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
@@ -46,8 +44,3 @@ type Handlers struct {
 
 // New returns handlers.
 func New(config Config) *Handlers { return &Handlers{config, router.NewQueues()} }
-
-// Routes returns the lines of the table of routes.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.exportRoutes(), h.importRoutes(), h.erasureRoutes())
-}

@@ -2,8 +2,7 @@ package accountdata
 
 import (
 	"context"
-	_ "embed" // the descriptions of operations
-	"fmt"
+	_ "embed"
 	"io"
 	"mime"
 	stdhttp "net/http"
@@ -17,7 +16,6 @@ import (
 	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/transfer"
-	"turnstone/persistence/imports"
 	"turnstone/protocol"
 )
 
@@ -34,23 +32,6 @@ type Imports interface {
 
 // importMedia are the media types of an upload.
 var importMedia = []string{"application/zip", "application/json", "application/octet-stream", "application/x-zip-compressed"}
-
-func (h *Handlers) importRoutes() []route.Route {
-	const path = "/account/imports"
-	return []route.Route{
-		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(imports.MaxBytes).
-			DescribedAs(fmt.Sprintf(importDescription, imports.MaxBytes>>30)).
-			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
-			Documented(documentImport),
-		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).
-			DescribedAs("Lists the imports of the account, newest first."),
-		route.Call("GET", path+"/{import_id}", "getImport", "Get an import", route.Reads.Unstored(), h.getImport).
-			DescribedAs("Returns the progress of an import and its report: what was imported, and what was changed or left out and why."),
-		route.Call("DELETE", path+"/{import_id}", "cancelImport", "Cancel an import", route.Writes.Unstored(), h.cancelImport).
-			DescribedAs("Ends an import that has not ended, at once. Conversations that it has imported stay; its upload is deleted. An import that has ended gets 409 with the import in `current`.").
-			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusOK),
-	}
-}
 
 func documentImport(api huma.API, op *huma.Operation) {
 	content := map[string]*huma.MediaType{}

@@ -2,10 +2,9 @@ package accounts
 
 import (
 	"context"
-	_ "embed" // the descriptions of operations
+	_ "embed"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
@@ -13,40 +12,6 @@ import (
 
 //go:embed change_email.md
 var changeEmailDescription string
-
-func (h *Handlers) accountRoutes() []route.Route {
-	return []route.Route{
-		route.Call("GET", "/account/identities", "listIdentities", "List identities", route.Lists, h.listIdentities).
-			DescribedAs("Lists the identities at OpenID providers with which the account signs in, in the order in which they were linked. `GET /auth/oidc/{provider}/start` with `link` links another one."),
-		route.Call("DELETE", "/account/identities/{identity_id}", "unlinkIdentity", "Unlink an identity", route.Writes.Recent(), h.unlinkIdentity).
-			DescribedAs("Removes an identity from the account, which cannot sign in with it any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409, with the identity in `current`). Requires a sign-in within the last ten minutes.").
-			WithCodes(protocol.CodeConflict),
-		route.Call("GET", "/account/security-log", "listSecurityLog", "List security events", route.Lists, h.listSecurityLog).
-			DescribedAs("Lists what happened to the account: sign-ins, sessions, changes to passwords, passkeys, identities and the email address, shares, exports and deletions, and refused requests. The newest events are first. Events are kept for 400 days."),
-		route.Call("GET", "/account", "getAccount", "Get the account", route.Reads, h.getAccount).
-			DescribedAs("Returns the signed-in account with its limits, and how much of them is used and left: live turns, files and their bytes, and the model tokens of the day. The limits of requests are in the headers of each response."),
-		route.Call("PUT", "/account/email", "changeEmail", "Change the email address", route.Writes.Recent(), h.changeEmail).
-			DescribedAs(changeEmailDescription).
-			WithExample(route.Object{"email": "ada@example.net"}).
-			WithCodes(protocol.CodeEmailTaken, protocol.CodeStaleVersion),
-		route.Call("PUT", "/account/name", "changeName", "Change the display name", route.Writes, h.changeName).
-			DescribedAs("Changes the display name of the account. With the version of the account in If-Match or in `version`, an account that has changed since is not changed: 409 `stale_version`.").
-			WithExample(route.Object{"display_name": "Ada Lovelace"}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("GET", "/account/settings", "getSettings", "Get the account's preferences", route.Reads, h.getSettings).
-			DescribedAs("Returns the preferences. Until they are first changed, they are the defaults, with version 0."),
-		route.Call("PUT", "/account/settings", "putSettings", "Replace the account's preferences", route.Writes, h.putSettings).
-			DescribedAs("Replaces all preferences. Pass the version that the change is based on in If-Match or in `version`; if the preferences have changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins.").
-			WithExample(route.Object{"language": "en", "theme": "system", "send_key": "enter", "busy_action": "queue", "steering_delivery": "next_step", "default_profile": "auto", "version": 3}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("GET", "/account/instructions", "getAccountInstructions", "Get the account's instructions", route.Reads, h.getInstructions).
-			DescribedAs("Returns the instructions that the account gives for all of its conversations. Instructions that were never written are empty and have version 0."),
-		route.Call("PUT", "/account/instructions", "putAccountInstructions", "Replace the account's instructions", route.Writes, h.putInstructions).WithMaxBody(route.MediumBody).
-			DescribedAs("Stores a new version of the instructions of the account. The model gets them in every turn that starts from now on, after those of the project; temporary conversations are not excepted. Requires their current version in If-Match or in `version`.").
-			WithExample(route.Object{"content": "I am a nurse. Answer briefly.", "version": 0}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
-	}
-}
 
 // accountState is the signed-in account with its limits.
 type accountState struct {

@@ -2,11 +2,9 @@ package accounts
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"turnstone/http/auth"
-	"turnstone/http/route"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/files"
@@ -63,9 +61,4 @@ type Handlers struct {
 	MaxLiveTurns int
 	Keys         *auth.Keys
 	Now          func() time.Time
-}
-
-// Routes returns the routes of sign-ins and of accounts.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.signInRoutes(), h.accountRoutes(), h.passkeyRoutes(), h.recoveryRoutes())
 }

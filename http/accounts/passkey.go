@@ -3,7 +3,6 @@ package accounts
 import (
 	"bytes"
 	"context"
-	stdhttp "net/http"
 	"slices"
 	"time"
 
@@ -18,45 +17,6 @@ import (
 var credentialExample = route.Object{
 	"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
 	"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0", "authenticatorData": "SZYN5YgO", "signature": "MEUCIQ", "userHandle": "AZYN5YgO"},
-}
-
-func (h *Handlers) passkeyRoutes() []route.Route {
-	const challenge = " The challenge is valid for five minutes, once, and in the browser that gets the cookie of this response."
-	return []route.Route{
-		route.Call("GET", "/account/passkeys", "listPasskeys", "List passkeys", route.Lists, h.listPasskeys).
-			DescribedAs("Lists the passkeys of the account, in the order of their creation. An account has at most 20."),
-		route.Call("PATCH", "/account/passkeys/{passkey_id}", "renamePasskey", "Rename a passkey", route.Writes, h.renamePasskey).
-			DescribedAs("Changes the name under which the account displays the passkey. With its version in If-Match or in `version`, a passkey that has changed since is not renamed: 409 `stale_version`.").
-			WithExample(route.Object{"name": "Work laptop"}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("DELETE", "/account/passkeys/{passkey_id}", "deletePasskey", "Remove a passkey", route.Writes.Recent(), h.deletePasskey).
-			DescribedAs("Removes a passkey, which cannot sign in any more. Sessions that it has signed in to continue. The last way to sign in to an account is not removed (409). Requires a sign-in within the last ten minutes. With the version of the passkey in If-Match, one that has changed since is not removed: 409 `stale_version`.").
-			WithCodes(protocol.CodeConflict, protocol.CodeStaleVersion),
-		route.Call("POST", "/auth/passkeys/register/start", "startPasskeyRegistration", "Start adding a passkey", route.Writes.Recent().Unstored(), h.startRegistration).
-			DescribedAs("Returns the options for `navigator.credentials.create()`, in the form that `PublicKeyCredential.parseCreationOptionsFromJSON()` reads." + challenge + " Fails with 409 if the account has 20 passkeys. Requires a sign-in within the last ten minutes.").
-			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
-		route.Call("POST", "/auth/passkeys/register/finish", "finishPasskeyRegistration", "Add a passkey", route.Writes.Recent().Unstored(), h.finishRegistration).WithMaxBody(route.MediumBody).
-			DescribedAs("Verifies the response of the authenticator, which `PublicKeyCredential.toJSON()` returns, and adds the passkey to the account. The response sets a new session cookie and contains a new CSRF token. Requires a sign-in within the last ten minutes.").
-			WithExample(route.Object{"name": "Work laptop", "credential": route.Object{
-				"id": "kx7bW3Uq0mY", "rawId": "kx7bW3Uq0mY", "type": "public-key",
-				"response": route.Object{"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIn0", "attestationObject": "o2NmbXRkbm9uZQ", "transports": []string{"internal"}},
-			}}).
-			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusCreated).
-			WithCookies(stdhttp.StatusCreated, stdhttp.StatusConflict, stdhttp.StatusUnprocessableEntity),
-		route.Call("POST", "/auth/passkeys/sign-in/start", "startPasskeySignIn", "Start a sign-in with a passkey", route.PublicWrites, h.startSignIn).
-			DescribedAs("Returns the options for `navigator.credentials.get()`, in the form that `PublicKeyCredential.parseRequestOptionsFromJSON()` reads. The authenticator chooses the account." + challenge).
-			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
-		route.Call("POST", "/auth/passkeys/sign-in/finish", "finishPasskeySignIn", "Sign in with a passkey", route.PublicWrites, h.finishSignIn).WithMaxBody(route.MediumBody).WithCodes(protocol.CodeConflict).
-			DescribedAs("Verifies the signature of the authenticator, which `PublicKeyCredential.toJSON()` returns, and signs in. The response sets the session cookie and contains the CSRF token. Every refused passkey gets the same 401 response.").
-			WithExample(route.Object{"credential": credentialExample}).Documented(mayReturnUnauthorized).WithCookies(stdhttp.StatusOK, stdhttp.StatusUnauthorized),
-		route.Call("POST", "/auth/passkeys/reauthenticate/start", "startPasskeyReauthentication", "Start a confirmation with a passkey", route.Writes.Unstored(), h.startReauthentication).
-			DescribedAs("Returns the options for `navigator.credentials.get()` with a passkey of the signed-in account." + challenge + " Fails with 409 if the account has no passkey.").
-			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK),
-		route.Call("POST", "/auth/passkeys/reauthenticate/finish", "finishPasskeyReauthentication", "Confirm with a passkey", route.Writes.Unstored(), h.finishReauthentication).WithMaxBody(route.MediumBody).
-			DescribedAs("Verifies the signature of a passkey of the signed-in account. The response sets a new session cookie and contains a new CSRF token. For ten minutes, operations that require a recent sign-in accept them.").
-			WithExample(route.Object{"credential": credentialExample}).
-			WithCodes(protocol.CodeConflict).WithCookies(stdhttp.StatusOK, stdhttp.StatusUnprocessableEntity),
-	}
 }
 
 type listPasskeysInput struct{ resource.PageInput }

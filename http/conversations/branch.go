@@ -13,34 +13,9 @@ import (
 
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
 )
-
-func (h *Handlers) branchRoutes() []route.Route {
-	const path = "/conversations/{conversation_id}"
-	return []route.Route{
-		route.Call("POST", path+"/branches", "createBranch",
-			"Create a branch or fork a conversation", route.Copies, h.createBranch).
-			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
-			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
-			WithCodes(protocol.CodeTurnInProgress, protocol.CodeConflict).
-			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
-		route.Call("GET", path+"/branches", "listBranches", "List branches", route.Lists, h.listBranches).
-			DescribedAs("Lists the branches of a conversation, oldest first. They form a tree: `parent_branch_id` and `base_message_id` name the place at which a branch starts."),
-		route.Call("GET", path+"/branches/{branch_id}", "getBranch", "Get a branch", route.Reads, h.getBranch).
-			DescribedAs("Returns one branch of a conversation."),
-		route.Call("PATCH", path+"/branches/{branch_id}", "renameBranch", "Rename a branch", route.Writes, h.renameBranch).
-			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in `version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. Without a version, the last write wins.").
-			WithExample(route.Object{"name": "In Celsius", "version": 1}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("PUT", path+"/active-branch", "setActiveBranch", "Set the active branch", route.Writes, h.setActiveBranch).
-			DescribedAs("Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in `version`. While a turn is live, the request fails with 409 `turn_in_progress`.").
-			WithExample(route.Object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeTurnInProgress),
-	}
-}
 
 // documentBranchOrFork documents that createBranch responds with a branch or with a conversation.
 func documentBranchOrFork(api huma.API, op *huma.Operation) {

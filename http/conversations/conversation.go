@@ -22,35 +22,6 @@ const (
 	maxMetadataValue = 512
 )
 
-func (h *Handlers) conversationRoutes() []route.Route {
-	const path = "/conversations/{conversation_id}"
-	return []route.Route{
-		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
-			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while `has_more` is true."),
-		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
-			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").
-			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
-			WithCodes(protocol.CodeConflict),
-		route.Call("GET", path, "getConversation", "Get a conversation", route.Reads, h.getConversation).
-			DescribedAs("Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request."),
-		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).WithMaxBody(route.MediumBody).
-			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.").
-			WithExample(route.Object{"title": "Six times seven", "profile": "balanced", "metadata": route.Object{"colour": "blue"}, "version": 3}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict).
-			Documented(mayCreate),
-		route.Call("PUT", path+"/title", "setTitle", "Set the title of a conversation", route.Writes, h.setTitle).
-			DescribedAs("Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins. A title set by the user is never replaced by a generated one.").
-			WithExample(route.Object{"title": "Six times seven"}).
-			WithCodes(protocol.CodeStaleVersion),
-		route.Call("PUT", path+"/read", "markRead", "Mark a conversation as read", route.Writes, h.markRead).
-			DescribedAs("Stores the newest message that the account has read on any device; `unread` is derived from it. The mark never moves back to an earlier message.").
-			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"}),
-		route.Call("DELETE", path, "deleteConversation", "Delete a conversation", route.Writes, h.deleteConversation).
-			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.").
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeConfirmation),
-	}
-}
-
 // mayCreate documents the 201 of the one route whose path may name a conversation that the account does not have yet,
 // and exempts the route from the check of ownership.
 func mayCreate(api huma.API, op *huma.Operation) {

@@ -7,22 +7,10 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
-
-func (h *Handlers) findRoutes() []route.Route {
-	return []route.Route{
-		route.Call("GET", "/conversations/{conversation_id}/find", "findInConversation",
-			"Find a text in a conversation", route.Lists.Unstored(), h.findText).
-			DescribedAs("Returns the messages of a branch in which a text may occur, oldest first, with the text and the code that clients search for it. " +
-				"It is for the find bar of a client, which marks and counts the matches in the text as it displays it: a message is returned if it has each run of letters and digits of q, " +
-				"also within words, in any order, without regard to case, accents and the marks of Markdown. A text without letters and digits is found by its signs. " +
-				"A page may have no messages and still a next_cursor, with which the search continues. A message that is streaming is not found."),
-	}
-}
 
 type findInput struct {
 	resource.InConversation

@@ -2,11 +2,9 @@ package conversations
 
 import (
 	"context"
-	"slices"
 
 	"turnstone/http/auth"
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -66,9 +64,4 @@ type Handlers struct {
 	Turns         Turns
 	Confirmations resource.Confirmations
 	Keys          *auth.Keys
-}
-
-// Routes returns the routes of conversations and of what they contain.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.findRoutes(), h.draftRoutes(), h.branchRoutes())
 }

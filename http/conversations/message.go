@@ -4,21 +4,10 @@ import (
 	"context"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
-
-func (h *Handlers) messageRoutes() []route.Route {
-	return []route.Route{
-		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
-			"List messages", route.Lists, h.listMessages).
-			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
-		route.Call("GET", "/conversations/{conversation_id}/messages/{message_id}", "getMessage", "Get a message", route.Lists, h.getMessage).
-			DescribedAs("Returns one message of a conversation, on any of its branches. Its path is that of `branch_id`."),
-	}
-}
 
 type messagePath struct {
 	resource.InConversation

@@ -3,14 +3,10 @@ package feed
 import (
 	"encoding/json"
 	stdhttp "net/http"
-	"reflect"
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"turnstone/http/auth"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/persistence/feed"
@@ -24,23 +20,6 @@ type Handlers struct {
 	Store   Store
 	Keys    *auth.Keys
 	Streams *router.Streams
-}
-
-// Routes returns the routes of the feed.
-func (h *Handlers) Routes() []route.Route {
-	return []route.Route{
-		route.Stream("GET", "/events", "followAccount", "Stream the changes of the account", route.Reads, h.getEvents).
-			DescribedAs(description()).
-			WithCodes(protocol.CodeTooManyStreams).
-			Documented(func(api huma.API, op *huma.Operation) {
-				op.Responses["200"] = &huma.Response{
-					Description: "The items of the feed, until the client disconnects. Each one is a server-sent event with a cursor in `id`, its type in `event` and the item in `data`.",
-					Content: map[string]*huma.MediaType{sse.ContentType: {
-						Schema: api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[protocol.FeedItem](), true, ""),
-					}},
-				}
-			}),
-	}
 }
 
 func description() string {

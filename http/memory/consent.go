@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
 )
@@ -27,21 +26,6 @@ type Store interface {
 type Handlers struct {
 	Store Store
 	Now   func() time.Time
-}
-
-// Routes returns the routes of consents and location contexts.
-func (h *Handlers) Routes() []route.Route {
-	return append(h.locationRoutes(),
-		route.Call("GET", "/memory-sources", "listMemorySources", "List the sources of memory", route.Reads, h.list).
-			DescribedAs("Lists every source with the consent of the account. Without a consent, nothing is read from a source for another conversation; none is granted by default. "+
-				"conversations: models search the titles and messages of other conversations (search_conversations), but never from a temporary conversation. "+
-				"projects: they also find conversations of other projects, except of projects with the memory scope `project`. "+
-				"location: a conversation can have a location context, which only the tool location reads. "+
-				"files and connectors: no tool needs these consents yet; models read the files of their conversation, of its project and, outside of projects, of the library."),
-		route.Call("PUT", "/memory-sources/{source}/consent", "putMemoryConsent", "Grant or revoke a consent", route.Writes, h.put).
-			DescribedAs("Stores the consent to a source. A revocation applies from the next request to a model and the next call of a tool on. With the consent to the location, the location contexts of all conversations end; without `precise`, stored ones are rounded. To repeat a request changes nothing.").
-			WithExample(route.Object{"granted": true}),
-	)
 }
 
 // list answers with all sources on one page.

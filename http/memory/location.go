@@ -7,29 +7,10 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 )
-
-func (h *Handlers) locationRoutes() []route.Route {
-	const (
-		path    = "/conversations/{conversation_id}/location-context"
-		consent = " Without the consent to the source location, the request fails with 409 `consent_required`."
-	)
-	return []route.Route{
-		route.Call("GET", path, "getLocationContext", "Get the location of a conversation", route.Reads, h.getLocation).
-			DescribedAs("Returns where the user is, as the tools of this conversation see it; 404 if no location is set, or only one that has expired." + consent).
-			WithCodes(protocol.CodeConsentRequired),
-		route.Call("PUT", path, "putLocationContext", "Set the location of a conversation", route.Writes, h.putLocation).
-			DescribedAs("Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then a `place` with a digit, as addresses have, is not stored." + consent).
-			WithExample(route.Object{"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "place": "Emden", "expires_at": "2026-03-01T20:00:00Z"}).
-			WithCodes(protocol.CodeConsentRequired),
-		route.Call("DELETE", path, "deleteLocationContext", "Remove the location of a conversation", route.Writes, h.deleteLocation).
-			DescribedAs("Forgets where the user is, if that is stored. It needs no consent."),
-	}
-}
 
 func (h *Handlers) getLocation(ctx context.Context, in *resource.InConversation) (*resource.Body[protocol.LocationContext], error) {
 	return location(h.Store.Location(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))

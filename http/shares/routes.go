@@ -8,6 +8,8 @@ import (
 	"turnstone/protocol"
 )
 
+const inConversation = "/conversations/{conversation_id}/shares"
+
 // Routes returns the routes of shares.
 func (h *Handlers) Routes() []route.Route {
 	return []route.Route{

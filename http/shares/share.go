@@ -73,10 +73,7 @@ func New(config Config) *Handlers {
 	return &Handlers{Config: config, slots: make(chan struct{}, renderSlots), pages: newPageCache(), layout: newLayout(config.App)}
 }
 
-const (
-	inConversation = "/conversations/{conversation_id}/shares"
-	defaultDays    = 30
-)
+const defaultDays = 30
 
 type createInput struct {
 	resource.InConversation

@@ -10,7 +10,6 @@ import (
 
 	"turnstone/actors/toolbox"
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/router"
 	"turnstone/protocol"
 )
@@ -36,15 +35,6 @@ type Handlers struct {
 	Conversations Conversations
 	Projects      Projects
 	Consents      Consents
-}
-
-// Routes returns the routes of tools.
-func (h *Handlers) Routes() []route.Route {
-	return []route.Route{
-		route.Call("GET", "/tools", "listTools", "List the tools", route.Reads, h.list).
-			DescribedAs("Lists the tools that turns of the account can use, or those of a conversation or a project. A tool that cannot be used is in the list with the reason.").
-			WithCodes(protocol.CodeNotFound),
-	}
 }
 
 type listInput struct {

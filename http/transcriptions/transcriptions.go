@@ -5,7 +5,6 @@ package transcriptions
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"mime"
 	stdhttp "net/http"
@@ -37,16 +36,6 @@ type Transcriber interface {
 type Handlers struct {
 	Transcriber Transcriber // nil: no server is configured
 	Sessions    router.Sessions
-}
-
-// Routes returns the routes of transcriptions.
-func (h *Handlers) Routes() []route.Route {
-	return []route.Route{
-		route.Stream("POST", "/transcriptions", "createTranscription", "Turn speech into text", route.Transcriptions, h.create).WithMaxBody(MaxBytes).
-			DescribedAs(fmt.Sprintf("Returns the text of a recording of at most %d MiB. The recording is passed on to the server that the operator has configured; this service stores nothing of it. Without such a server, the response is 403 `transcription_not_configured`; while it does not answer, 503.", MaxBytes>>20)).
-			WithCodes(protocol.CodeTranscriptionNotConfigured, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
-			Documented(document),
-	}
 }
 
 func document(api huma.API, op *huma.Operation) {
