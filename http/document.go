@@ -36,7 +36,8 @@ func EventSchema() ([]byte, error) {
 	copyReferenced(schemas, "ResearchEvent", definitions)
 	copyReferenced(schemas, "FeedItem", definitions)
 	text, err := indent(map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn; $defs/UploadEvent is an event of an upload, $defs/ResearchEvent one of a research task, $defs/FeedItem an item of the account feed",
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An event of a turn; $defs/UploadEvent is an event of an upload, " +
+			"$defs/ResearchEvent one of a research task, $defs/FeedItem an item of the account feed",
 		"$ref": "#/$defs/Event", "$defs": definitions,
 	})
 	return bytes.ReplaceAll(text, []byte(route.SchemaPrefix), []byte("#/$defs/")), err

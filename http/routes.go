@@ -31,15 +31,27 @@ func (s *Server) table() []route.Route {
 	db, confirmations := s.DB, resource.Confirmations{Keys: s.keys, Now: s.now}
 	return slices.Concat(
 		s.system().Routes(),
-		(&accounts.Handlers{Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, Instructions: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads, Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now}).Routes(),
-		(&chat.Handlers{Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Approvals: db.Approvals, Tools: s.Tools, Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now}).Routes(),
-		(&conversations.Handlers{Store: db.Conversations, Placements: db.Conversations, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts, Turns: s.Turns, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&accounts.Handlers{
+			Auth: s.auth, Sessions: s.Sessions, Settings: db.Accounts, Instructions: db.Accounts, SecurityLog: db.Audit, Files: db.Uploads,
+			Turns: s.TurnStore, Budget: s.Budget, MaxLiveTurns: s.MaxLiveTurns, Keys: s.keys, Now: s.now,
+		}).Routes(),
+		(&chat.Handlers{
+			Turns: s.Turns, Store: s.TurnStore, Messages: db.Conversations, FollowUps: db.FollowUps, Approvals: db.Approvals, Tools: s.Tools,
+			Streams: s.streams, Limits: s.limits, Keys: s.keys, Now: s.now,
+		}).Routes(),
+		(&conversations.Handlers{
+			Store: db.Conversations, Placements: db.Conversations, Branches: db.Conversations, Messages: db.Conversations, Drafts: db.Drafts,
+			Turns: s.Turns, Confirmations: confirmations, Keys: s.keys,
+		}).Routes(),
 		(&usage.Handlers{Store: db.Usage, Budget: s.Budget, Keys: s.keys, Now: s.now}).Routes(),
 		accountdata.New(accountdata.Config{
 			Stores:   accountdata.Stores{Exports: db.Exports, Imports: db.Imports, Erasures: db.Erasures, Audit: db.Audit},
 			Sessions: s.sse, Keys: s.keys, ExpiredCookie: s.auth.ExpiredCookie, Log: s.log, Now: s.now,
 		}).Routes(),
-		(&projects.Handlers{Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads, Tools: s.Tools, Confirmations: confirmations, Keys: s.keys}).Routes(),
+		(&projects.Handlers{
+			Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads,
+			Tools: s.Tools, Confirmations: confirmations, Keys: s.keys,
+		}).Routes(),
 		(&prompts.Handlers{Store: db.Prompts, Keys: s.keys}).Routes(),
 		(&approvals.Handlers{Store: db.Approvals, Keys: s.keys}).Routes(),
 		(&research.Handlers{Tasks: s.Research, Store: db.Research, Admission: s.ResearchAdmission, Streams: s.streams, Keys: s.keys, Now: s.now}).Routes(),

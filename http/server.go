@@ -128,8 +128,10 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
 	}
 	s.auth, err = auth.New(auth.Config{
-		Sessions: s.Sessions, Credentials: s.DB.Accounts, Identities: s.DB.Accounts, Profiles: s.DB.Accounts, Recovery: s.DB.Recovery, Flows: s.DB.Accounts, Passkeys: s.DB.Passkeys, PasskeyFlows: s.DB.Passkeys, Audit: s.DB.Audit, Limits: s.limits, Keys: s.keys, Log: s.log, Now: s.now,
-		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen, MailConfigured: config.MailConfigured, PasswordCost: config.PasswordCost,
+		Sessions: s.Sessions, Credentials: s.DB.Accounts, Identities: s.DB.Accounts, Profiles: s.DB.Accounts, Recovery: s.DB.Recovery, Flows: s.DB.Accounts,
+		Passkeys: s.DB.Passkeys, PasskeyFlows: s.DB.Passkeys, Audit: s.DB.Audit, Limits: s.limits, Keys: s.keys, Log: s.log, Now: s.now,
+		BaseURL: config.BaseURL, AllowedOrigins: config.AllowedOrigins, Providers: config.Providers, RegistrationOpen: config.RegistrationOpen,
+		MailConfigured: config.MailConfigured, PasswordCost: config.PasswordCost,
 	})
 	if err != nil {
 		return nil, err
@@ -141,15 +143,21 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays, Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
-		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen, AllowedOrigins: config.AllowedOrigins,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays,
+		Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness,
+		SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen,
+		AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,
 	}, table(s))
 	if err != nil {
 		return nil, err
 	}
 	s.AddPage(shares.PagePattern, s.shares.GetPage)
-	app, err := webapp.New(config.Web, webapp.Offers{Content: config.ContentURL, Registration: config.RegistrationOpen, Mail: config.MailConfigured, Transcription: config.Transcriber != nil, Providers: s.auth.ProviderNames()}, s.Fail)
+	app, err := webapp.New(config.Web, webapp.Offers{
+		Content: config.ContentURL, Registration: config.RegistrationOpen, Mail: config.MailConfigured,
+		Transcription: config.Transcriber != nil, Providers: s.auth.ProviderNames(),
+	}, s.Fail)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web app: %w", err)
 	}

@@ -94,7 +94,10 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db), Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db), Memory: memory.New(db), Prompts: prompts.New(db)}
+	s := &Stores{
+		DB: db, Audit: audit.New(db), Passkeys: accounts.NewPasskeys(db), Idempotency: idempotency.New(db, config.KeyWait), Drafts: conversations.NewDrafts(db),
+		Usage: usage.New(db), Feed: feed.New(db), Feedback: feedback.New(db), Approvals: approvals.New(db), Memory: memory.New(db), Prompts: prompts.New(db),
+	}
 	if s.queue, err = jobs.NewQueue(db); err != nil {
 		db.Close()
 		return nil, err
@@ -143,7 +146,8 @@ func (s *Stores) StartJobs(ctx context.Context, workers JobWorkers) (*jobs.Runne
 	directory := nodes.NewDirectory(s.DB)
 	expireTokens := func(ctx context.Context) error { return limits.ExpireTokens(ctx, s.DB) }
 	kinds := []jobs.Job{
-		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire, s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire, s.Memory.Expire),
+		jobs.NewExpiry(s.Idempotency.Expire, s.Accounts.Expire, expireTokens, directory.Expire, s.Conversations.Expire, s.Shares.Expire, s.Erasures.Expire, s.Feed.Expire,
+			s.Uploads.Expire, s.Mails.Expire, s.Recovery.Expire, s.Memory.Expire),
 		s.Conversations.PurgeJob(), s.Projects.ReindexJob(), s.Projects.PurgeJob(s.Conversations.EraseOfProject), turns.PartitionJob(s.DB), s.Audit.ExpiryJob(),
 		s.Search.IndexJob(),
 	}

@@ -30,7 +30,8 @@ var FeedKinds = []FeedKind{
 	{"task", taskKind{}.prefix(), "A research task was started, or its state changed. `version` and `state` are those of the task."},
 	{"share", shareKind{}.prefix(), "A share was created or revoked."},
 	{"artifact", artifactKind{}.prefix(), "An artifact was created, or has a new version. `version` is that of the artifact."},
-	{"prompt", promptKind{}.prefix(), "A prompt was created, changed or deleted. `version` is that of the prompt. A project that is deleted or restored hides or shows its prompts without an item for each of them."},
+	{"prompt", promptKind{}.prefix(), "A prompt was created, changed or deleted. `version` is that of the prompt. " +
+		"A project that is deleted or restored hides or shows its prompts without an item for each of them."},
 	{"account", accountKind{}.prefix(), "The email address or the display name of the account changed. `id` is the account."},
 	{"settings", accountKind{}.prefix(), "The settings of the account changed. `id` is the account; `version` is the version of the settings."},
 	{"instructions", accountKind{}.prefix(), "The instructions of the account changed. `id` is the account; `version` is the version of the instructions."},

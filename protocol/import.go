@@ -64,8 +64,10 @@ const (
 // ImportReasons lists every reason.
 var ImportReasons = []ImportReason{
 	ImportAlreadyImported, ImportNoMessages, ImportUnreadable, ImportMessagesCut, ImportMessagesUnlinked, ImportMessagesSkipped, ImportBranchesCut,
-	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesAdded, ImportMessagesKept, ImportMessagesSplit, ImportTextCut, ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
-	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent, ImportArtifactsLimit, ImportArtifactsKept, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
+	ImportPartsSkipped, ImportTimesUnreadable, ImportRolesUnknown, ImportHiddenSkipped, ImportMessagesAdded, ImportMessagesKept, ImportMessagesSplit, ImportTextCut,
+	ImportTextChanged, ImportTitleCut, ImportAttachmentsAbsent, ImportAttachmentsLost, ImportFollowUpsSkipped, ImportFollowUpsHeld,
+	ImportIncomplete, ImportProjectAbsent, ImportFilesAbsent, ImportFilesDamaged, ImportFilesRefused, ImportFilesOverLimit, ImportFilesFailed, ImportArtifactsAbsent,
+	ImportArtifactsLimit, ImportArtifactsKept, ImportMemoriesAsFiles, ImportActivitiesSkipped, ImportResearchSkipped, ImportSharesSkipped,
 	ImportAccountKept, ImportArchiveLimit, ImportFilesSkipped,
 }
 

@@ -88,7 +88,8 @@ func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Rou
 		}
 	}
 	request := &Request{llm.Request{
-		Route: route.Name, Model: route.Model, System: systemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input, Tools: offered, WithoutCalls: p.WithoutTools, HideTools: p.HideTools,
+		Route: route.Name, Model: route.Model, System: systemPrompt(trimmed, len(sources) > 0 || p.Found, instructions), Messages: messages, TurnInput: input,
+		Tools: offered, WithoutCalls: p.WithoutTools, HideTools: p.HideTools,
 		ReasoningEffort: route.ReasoningEffort, PictureDetail: route.PictureDetail, MaxOutputTokens: route.MaxOutputTokens, FirstByte: route.FirstByte, Step: p.Step,
 		Deadline: p.Spec.CreatedAt.Add(p.Waited + time.Duration(p.Spec.Routing.Completion.DeadlineSeconds)*time.Second),
 	}, trimmed, sources, reading(&p, b.Tools, user, history, instructions, trimmed)}

@@ -114,7 +114,8 @@ var (
 		"unit test,stack trace,module not found,exit code,cannot read propert,permission denied,connection refused,out of memory,index out of,null reference,stack overflow,"+
 		"time complexity,space complexity,rest api,rest endpoint,last commit,letzten commit,dernier commit,último commit,version control,load balancer,rate limit,primary key,"+
 		"foreign key,left join,inner join,one-liner,next.js,node.js,vue.js,three.js,asp.net,.net core,entity framework,react native,neural network,chrome extension,"+
-		"browser extension,vs code,hello world,ligne de commande,línea de comandos,control de versiones,array of,base de données,base de datos,code review,binary search,linked list,hash map,web app,web server,web scraper,visual studio", ",")
+		"browser extension,vs code,hello world,ligne de commande,línea de comandos,control de versiones,array of,base de données,base de datos,code "+
+		"review,binary search,linked list,hash map,web app,web server,web scraper,visual studio", ",")
 
 	strongParts = strings.Fields(`リファクタリング デバッグ コンパイル プログラミング ソースコード ユニットテスト 単体テスト 正規表現 データベース クエリ デプロイ スタックトレース 例外処理
 		バックエンド フロントエンド リポジトリ プルリクエスト 再帰関数 マイグレーション 連結リスト 二分探索 非同期 ビルド モジュール エンドポイント スクリプト コンパイラ オブジェクト指向 ウェブフック ターミナル コマンドライン 環境変数 デコレータ イテレータ

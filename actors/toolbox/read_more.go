@@ -49,7 +49,8 @@ func (r ReadOn) Run(ctx context.Context, call *Call) (Result, error) {
 	case err != nil:
 		return Result{}, fmt.Errorf("reading the consents: %w", err)
 	case !slices.Contains(granted, r.Source):
-		return Result{}, &Failure{Code: protocol.ToolCallDenied, Detail: "The user does not allow any more that this source is read, so the rest of its result was not read. It can be allowed in the settings."}
+		return Result{}, &Failure{Code: protocol.ToolCallDenied, Detail: "The user does not allow any more that this source is read, so the rest of " +
+			"its result was not read. It can be allowed in the settings."}
 	}
 	return Result{Output: r.Output, Framed: true}, nil
 }

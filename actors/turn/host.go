@@ -104,7 +104,8 @@ type Stats struct {
 func New(c Config) *Host {
 	log := c.Logger.Named("node")
 	h := &Host{
-		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools, starter: &machine.Starter{Routes: c.Routes, Tools: turnTools(c.Tools), Continues: c.Model.Continues(), ApprovalLifetime: c.ApprovalLifetime},
+		node: c.Node, store: c.Store, followUps: c.FollowUps, turnLog: c.Log, ownership: c.Ownership, tools: c.Tools,
+		starter:      &machine.Starter{Routes: c.Routes, Tools: turnTools(c.Tools), Continues: c.Model.Continues(), ApprovalLifetime: c.ApprovalLifetime},
 		maxLiveTurns: c.MaxLiveTurns, capacity: c.Capacity, log: log, pacer: newPacer(c.Node.Runtime.Send), slots: make(storeSlots, maxStoreSlots), observer: c.Observer,
 		modelCallSlots: modelCallSlots{limit: c.MaxLiveTurns, accounts: map[protocol.AccountID]*slotsInUse{}},
 	}
@@ -132,7 +133,10 @@ func turnTools(tools *toolbox.Catalogue) map[string]machine.Tool {
 }
 
 func machineTool(entry *toolbox.Entry) machine.Tool {
-	return machine.Tool{Kind: entry.Kind, Title: entry.Title, ReadOnly: entry.Effect == protocol.EffectRead, Repeatable: entry.Repeatable, Consent: entry.Consent, Plan: entry.Plan, Checks: entry.Check != nil}
+	return machine.Tool{
+		Kind: entry.Kind, Title: entry.Title, ReadOnly: entry.Effect == protocol.EffectRead, Repeatable: entry.Repeatable, Consent: entry.Consent,
+		Plan: entry.Plan, Checks: entry.Check != nil,
+	}
 }
 
 // Load returns the load of the node, for its lease.

@@ -344,8 +344,9 @@ func (s *service) openTools() (err error) {
 func (s *service) createHosts() {
 	s.turnHost = turn.New(turn.Config{
 		Node: s.node.Host(), Link: s.node.Link(), Store: s.turns, FollowUps: s.db.FollowUps, Log: s.turns, Ownership: s.turns, Files: s.db.FileTexts,
-		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, Consents: s.db.Memory, ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
-		MaxLiveTurns: s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
+		Model: s.model, Budget: s.metered.Budget, Routes: s.models.Routes, Tools: s.tools, Approvals: s.db.Approvals, Consents: s.db.Memory,
+		ApprovalLifetime: time.Duration(s.config.Limits.ApprovalLifetime),
+		MaxLiveTurns:     s.config.Limits.MaxLiveTurns, Capacity: s.config.Limits.NodeLiveTurns, Logger: s.log, Observer: s.telemetry.Observer(s.tracing.Tracer),
 	})
 	s.uploads = upload.New(upload.Config{
 		Node: s.node.Host(), Live: s.turnHost.Running, Store: s.db.Uploads, Objects: s.objects, Scanner: s.malware, Detector: media.Detector{},
@@ -395,12 +396,16 @@ func (s *service) createAPI() (err error) {
 		turns = diskspace.Turns{Turns: s.turnHost, Disk: s.disk}
 	}
 	config := ourhttp.Config{
-		DB: s.db, Node: s.node.ID(), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission, Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics, Tracer: s.tracing.Tracer,
+		DB: s.db, Node: s.node.ID(), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission,
+		Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics,
+		Tracer:  s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,
-		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "", MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
+		ContentURL: s.config.Service.ContentURL.URL, RegistrationOpen: s.config.Access.Registration == "open", MailConfigured: s.config.Mail.URL != "",
+		MaxLiveTurns: s.config.Limits.MaxLiveTurns, MaxStreams: s.config.Limits.MaxStreams, Providers: s.providers(),
 		Environment: s.config.Service.Environment, BuildSHA: buildSHA, ModelFamily: s.model.Family(), Abilities: s.models.Routes.Abilities(), Tools: s.tools,
-		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes, UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
+		AttachmentSpace: s.attachmentSpace(), AttachmentPictures: s.everyRouteAcceptsPictures(), MaxUploadBytes: s.config.Limits.MaxUploadBytes,
+		UploadLifetime: time.Duration(s.config.Limits.UploadLifetime), Web: web.Files(),
 	}
 	if s.budget != nil {
 		config.Budget = s.budget

@@ -25,7 +25,8 @@ func (h *Handlers) exportRoutes() []route.Route {
 			WithCodes(protocol.CodeConflict).
 			Documented(documentFile("The archive. Large exports take minutes; the size is not known in advance.", "application/zip")),
 		route.Stream("GET", "/conversations/{conversation_id}/export", "exportConversation", "Export a conversation", policy, h.exportConversation).
-			DescribedAs("Streams one conversation with all of its branches: as JSON, the form that `POST /account/imports` accepts and `GET /account/export` contains, or as Markdown for people. A temporary conversation cannot be exported (409).").
+			DescribedAs("Streams one conversation with all of its branches: as JSON, the form that `POST /account/imports` accepts and `GET " +
+				"/account/export` contains, or as Markdown for people. A temporary conversation cannot be exported (409).").
 			WithCodes(protocol.CodeConflict).
 			Documented(documentConversation),
 	}

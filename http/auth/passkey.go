@@ -365,7 +365,9 @@ func (p *Passkeys) StartReauthentication(ctx context.Context, req *Request) (*pr
 	return p.requested(ctx, req, accounts.PasskeyReauthenticate, assertion, session)
 }
 
-func (p *Passkeys) requested(ctx context.Context, req *Request, purpose accounts.PasskeyPurpose, assertion *webauthnproto.CredentialAssertion, session *webauthn.SessionData) (*protocol.PasskeyRequest, error) {
+func (p *Passkeys) requested(
+	ctx context.Context, req *Request, purpose accounts.PasskeyPurpose, assertion *webauthnproto.CredentialAssertion, session *webauthn.SessionData,
+) (*protocol.PasskeyRequest, error) {
 	if err := p.begin(ctx, req, purpose, session.Challenge); err != nil {
 		return nil, err
 	}

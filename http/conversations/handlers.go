@@ -12,9 +12,13 @@ import (
 // Store stores conversations; see package persistence/conversations.
 type Store interface {
 	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
-	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
+	ListConversations(
+		ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int,
+	) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
 	ConversationPage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) (*protocol.ConversationPage, error)
-	PutConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, write *conversations.ConversationWrite, version *int64) (conversation *protocol.Conversation, created bool, err error)
+	PutConversation(
+		ctx context.Context, account protocol.AccountID, id protocol.ConversationID, write *conversations.ConversationWrite, version *int64,
+	) (conversation *protocol.Conversation, created bool, err error)
 	SetTitle(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, title string, version *int64) (conversation *protocol.Conversation, err error)
 	MarkRead(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID) (conversation *protocol.Conversation, err error)
 	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
@@ -33,7 +37,9 @@ type Branches interface {
 	GetBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID) (*protocol.Branch, error)
 	RenameBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID, name string, version *int64) (renamed *protocol.Branch, err error)
 	SetActiveBranch(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, branch protocol.BranchID, version *int64) (conversation *protocol.Conversation, err error)
-	ForkConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string, session *protocol.SessionID) (fork *protocol.Conversation, err error)
+	ForkConversation(
+		ctx context.Context, account protocol.AccountID, id protocol.ConversationID, message protocol.MessageID, name string, session *protocol.SessionID,
+	) (fork *protocol.Conversation, err error)
 }
 
 // Messages reads messages.

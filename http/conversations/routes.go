@@ -18,11 +18,15 @@ func (h *Handlers) placementRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return []route.Route{
 		route.Call("PUT", path+"/archive", "setArchived", "Archive a conversation", route.Writes, h.setArchived).
-			DescribedAs("Moves a conversation into the archive, or back. A list shows archived conversations only if `archived` includes them; nothing else changes. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing.").
+			DescribedAs("Moves a conversation into the archive, or back. A list shows archived conversations only if `archived` includes them; nothing "+
+				"else changes. A change requires the current version of the conversation in If-Match or in `version`. "+
+				"A repetition of the stored value changes nothing.").
 			WithExample(route.Object{"archived": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 		route.Call("PUT", path+"/pin", "setPinned", "Pin a conversation", route.Writes, h.setPinned).
-			DescribedAs("Pins a conversation, so that lists show it before all others, or removes the pin. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing.").
+			DescribedAs("Pins a conversation, so that lists show it before all others, or removes the pin. "+
+				"A change requires the current version of the conversation in If-Match or in `version`. "+
+				"A repetition of the stored value changes nothing.").
 			WithExample(route.Object{"pinned": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
 	}
@@ -32,7 +36,10 @@ func (h *Handlers) conversationRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return []route.Route{
 		route.Call("GET", "/conversations", "listConversations", "List conversations", route.Lists, h.listConversations).
-			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while `has_more` is true."),
+			DescribedAs("Lists pinned conversations first, then the others, each by last activity, newest first. " +
+				"Archived conversations are listed only if `archived` includes them. Temporary conversations are never listed. " +
+				"A list that is narrowed by `metadata` or by times has the same order; a page of it can have fewer items than `limit`, or none, while " +
+				"`has_more` is true."),
 		route.Call("POST", "/conversations", "createConversation", "Create a conversation", route.Creates, h.createConversation).
 			DescribedAs("Creates a conversation without messages. Without a title, the service generates one after the first turn.").
 			WithExample(route.Object{"title": "Six times seven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
@@ -40,19 +47,27 @@ func (h *Handlers) conversationRoutes() []route.Route {
 		route.Call("GET", path, "getConversation", "Get a conversation", route.Reads, h.getConversation).
 			DescribedAs("Returns the conversation with its draft, its follow-ups and its live turn: all that a client needs to render its page, in one request."),
 		route.Call("PUT", path, "putConversation", "Create or replace a conversation", route.Writes, h.putConversation).WithMaxBody(route.MediumBody).
-			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or replaces the writable fields of an existing conversation (200). A change of an existing conversation requires its current version in If-Match or in `version`. The identifier of a deleted conversation cannot be used again: it returns 404.").
+			DescribedAs("Creates a conversation with an identifier that the client has chosen (201), or "+
+				"replaces the writable fields of an existing conversation (200). "+
+				"A change of an existing conversation requires its current version in If-Match or in `version`. "+
+				"The identifier of a deleted conversation cannot be used again: it returns 404.").
 			WithExample(route.Object{"title": "Six times seven", "profile": "balanced", "metadata": route.Object{"colour": "blue"}, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict).
 			Documented(mayCreate),
 		route.Call("PUT", path+"/title", "setTitle", "Set the title of a conversation", route.Writes, h.setTitle).
-			DescribedAs("Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, the request fails with 409 `stale_version`. Without a version, the last write wins. A title set by the user is never replaced by a generated one.").
+			DescribedAs("Pass the version that the change is based on in If-Match or in `version`; if the conversation has changed since that version, " +
+				"the request fails with 409 `stale_version`. Without a version, the last write wins. " +
+				"A title set by the user is never replaced by a generated one.").
 			WithExample(route.Object{"title": "Six times seven"}).
 			WithCodes(protocol.CodeStaleVersion),
 		route.Call("PUT", path+"/read", "markRead", "Mark a conversation as read", route.Writes, h.markRead).
 			DescribedAs("Stores the newest message that the account has read on any device; `unread` is derived from it. The mark never moves back to an earlier message.").
 			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41"}),
 		route.Call("DELETE", path, "deleteConversation", "Delete a conversation", route.Writes, h.deleteConversation).
-			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 `confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is deleted.").
+			DescribedAs("Deletes a conversation permanently. Once the response is sent, the deletion is durable and no request returns the "+
+				"conversation any more; a background job erases its contents. While a turn is live, the first request fails with 409 "+
+				"`confirmation_required`. Repeat it with the token of that response in X-Confirm: the turn is then cancelled and the conversation is "+
+				"deleted.").
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeConfirmation),
 	}
 }
@@ -61,7 +76,9 @@ func (h *Handlers) messageRoutes() []route.Route {
 	return []route.Route{
 		route.Call("GET", "/conversations/{conversation_id}/messages", "listMessages",
 			"List messages", route.Lists, h.listMessages).
-			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. Without parameters, returns the newest messages of the active branch. A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
+			DescribedAs("Lists the messages of a branch in pages; within a page, the oldest message is first. " +
+				"Without parameters, returns the newest messages of the active branch. " +
+				"A message that is streaming has `covers_sequence`: continue with GET /chat/turns/{turn_id}/events?after={covers_sequence}."),
 		route.Call("GET", "/conversations/{conversation_id}/messages/{message_id}", "getMessage", "Get a message", route.Lists, h.getMessage).
 			DescribedAs("Returns one message of a conversation, on any of its branches. Its path is that of `branch_id`."),
 	}
@@ -85,7 +102,10 @@ func (h *Handlers) draftRoutes() []route.Route {
 			DescribedAs("Returns the draft of a conversation. A conversation without one has an empty draft."),
 		route.Call("PUT", path, "putDraft",
 			"Save a draft", route.Writes, h.putDraft).WithMaxBody(route.MaxBody).
-			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request fails with 409 `stale_version` and the stored draft. Without a version, the last write wins. If the account has not all of the files that the draft gets, the response is 409 `conflict` with their states in `current`.").
+			DescribedAs("Stores a message that was typed but not sent, for all devices of the account. An empty draft clears it. "+
+				"Pass the version that the change is based on in If-Match or in `version`; if the draft has changed since that version, the request "+
+				"fails with 409 `stale_version` and the stored draft. Without a version, the last write wins. "+
+				"If the account has not all of the files that the draft gets, the response is 409 `conflict` with their states in `current`.").
 			WithExample(route.Object{"content": "And seven times eight?", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeConflict),
 	}
@@ -96,7 +116,8 @@ func (h *Handlers) branchRoutes() []route.Route {
 	return []route.Route{
 		route.Call("POST", path+"/branches", "createBranch",
 			"Create a branch or fork a conversation", route.Copies, h.createBranch).
-			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. `fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
+			DescribedAs("`edit` and `regenerate` create a new active branch for another version of a message; the next POST /chat adds its content. "+
+				"`fork` creates a new conversation with a copy of the messages up to and including the given one. Other branches are never deleted.").
 			WithExample(route.Object{"message_id": "msg_01h2xcejqtf2nbrexx3vqjhp41", "mode": "edit"}).
 			WithCodes(protocol.CodeTurnInProgress, protocol.CodeConflict).
 			WithStatus(stdhttp.StatusCreated).Documented(documentBranchOrFork),
@@ -105,11 +126,14 @@ func (h *Handlers) branchRoutes() []route.Route {
 		route.Call("GET", path+"/branches/{branch_id}", "getBranch", "Get a branch", route.Reads, h.getBranch).
 			DescribedAs("Returns one branch of a conversation."),
 		route.Call("PATCH", path+"/branches/{branch_id}", "renameBranch", "Rename a branch", route.Writes, h.renameBranch).
-			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in `version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. Without a version, the last write wins.").
+			DescribedAs("Sets the name of a branch; an empty name removes it. Pass the version that the change is based on in If-Match or in " +
+				"`version`; if the branch was renamed since that version, the request fails with 409 `stale_version` and the current branch. " +
+				"Without a version, the last write wins.").
 			WithExample(route.Object{"name": "In Celsius", "version": 1}).
 			WithCodes(protocol.CodeStaleVersion),
 		route.Call("PUT", path+"/active-branch", "setActiveBranch", "Set the active branch", route.Writes, h.setActiveBranch).
-			DescribedAs("Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in `version`. While a turn is live, the request fails with 409 `turn_in_progress`.").
+			DescribedAs("Switches the conversation to one of its branches. Requires the current version of the conversation in If-Match or in "+
+				"`version`. While a turn is live, the request fails with 409 `turn_in_progress`.").
 			WithExample(route.Object{"branch_id": "br_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeTurnInProgress),
 	}

@@ -26,7 +26,8 @@ func description() string {
 	var b strings.Builder
 	b.WriteString("Streams an item for every change of a resource of the account, whichever device or job made it. An item names the resource; load what you display again. " +
 		"Without a cursor the stream starts with `feed.started`, whose `id` is a cursor, and continues with the changes from then on: open it first, then load. " +
-		"To resume, send the `id` of the last event in Last-Event-ID or `after`; the header takes precedence. Items are kept for 7 days. If items after the cursor are gone, the stream starts with `feed.reset`: load everything again. " +
+		"To resume, send the `id` of the last event in Last-Event-ID or `after`; the header takes precedence. Items are kept for 7 days. " +
+		"If items after the cursor are gone, the stream starts with `feed.reset`: load everything again. " +
 		"An item is never skipped otherwise, but several changes of one resource may be reported as one, and an item may be repeated. " +
 		"Changes of temporary conversations are reported too; lists do not contain these conversations. Kinds of resources:\n")
 	for _, kind := range protocol.FeedKinds {

@@ -7,7 +7,9 @@ import (
 
 const (
 	path    = "/conversations/{conversation_id}/feedback"
-	applies = " It applies to the latest eligible response: the newest answer of the active branch that is `complete` or `incomplete`, among its newest 200 messages. If `message_id` names another message, or if there is no such response, the request fails with 409 `conflict`; `current` has the latest eligible response."
+	applies = " It applies to the latest eligible response: the newest answer of the active branch that is `complete` or `incomplete`, among its " +
+		"newest 200 messages. If `message_id` names another message, or if there is no such response, the request fails with 409 `conflict`; `current` " +
+		"has the latest eligible response."
 )
 
 // Routes returns the routes of feedback.

@@ -33,8 +33,9 @@ var (
 	starred  = [2]string{"/*", "*/"}
 	keywords = "break case continue default do else false for if null return switch true while "
 	typed    = keywords + "abstract catch class const enum extends final finally implements import interface new package private protected public static super this throw throws try void volatile "
-	script   = typed + "any as async await constructor declare delete export from function get in instanceof keyof let namespace never of readonly set string symbol type typeof undefined unknown var with yield number boolean object "
-	clike    = keywords + "auto bool char const double enum extern float goto inline int long register short signed sizeof static struct typedef union unsigned void volatile "
+	script   = typed + "any as async await constructor declare delete export from function get in instanceof keyof let namespace never of readonly set " +
+		"string symbol type typeof undefined unknown var with yield number boolean object "
+	clike = keywords + "auto bool char const double enum extern float goto inline int long register short signed sizeof static struct typedef union unsigned void volatile "
 
 	grammars = map[string]grammar{
 		"go":         {slashes, starred, "\"'`", words(keywords + "chan const defer fallthrough func go goto import interface map nil package range select struct type var any string int int64 error bool byte rune"), false},

@@ -94,7 +94,9 @@ var (
 
 	// functions are upright names. true: their limits are below them in a displayed formula.
 	functions = map[string]bool{
-		"arccos": false, "arcsin": false, "arctan": false, "arg": false, "cos": false, "cosh": false, "cot": false, "coth": false, "csc": false, "deg": false, "dim": false, "exp": false, "hom": false, "ker": false, "lg": false, "ln": false, "log": false, "sec": false, "sin": false, "sinh": false, "tan": false, "tanh": false,
+		"arccos": false, "arcsin": false, "arctan": false, "arg": false, "cos": false, "cosh": false, "cot": false, "coth": false, "csc": false, "deg": false,
+		"dim": false, "exp": false, "hom": false, "ker": false, "lg": false, "ln": false, "log": false, "sec": false,
+		"sin": false, "sinh": false, "tan": false, "tanh": false,
 		"det": true, "gcd": true, "inf": true, "lim": true, "liminf": true, "limsup": true, "max": true, "min": true, "Pr": true, "sup": true, "argmax": true, "argmin": true,
 	}
 

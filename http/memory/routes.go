@@ -15,7 +15,9 @@ func (h *Handlers) Routes() []route.Route {
 				"location: a conversation can have a location context, which only the tool location reads. "+
 				"files and connectors: no tool needs these consents yet; models read the files of their conversation, of its project and, outside of projects, of the library."),
 		route.Call("PUT", "/memory-sources/{source}/consent", "putMemoryConsent", "Grant or revoke a consent", route.Writes, h.put).
-			DescribedAs("Stores the consent to a source. A revocation applies from the next request to a model and the next call of a tool on. With the consent to the location, the location contexts of all conversations end; without `precise`, stored ones are rounded. To repeat a request changes nothing.").
+			DescribedAs("Stores the consent to a source. A revocation applies from the next request to a model and the next call of a tool on. "+
+				"With the consent to the location, the location contexts of all conversations end; without `precise`, stored ones are rounded. "+
+				"To repeat a request changes nothing.").
 			WithExample(route.Object{"granted": true}),
 	)
 }
@@ -30,7 +32,10 @@ func (h *Handlers) locationRoutes() []route.Route {
 			DescribedAs("Returns where the user is, as the tools of this conversation see it; 404 if no location is set, or only one that has expired." + consent).
 			WithCodes(protocol.CodeConsentRequired),
 		route.Call("PUT", path, "putLocationContext", "Set the location of a conversation", route.Writes, h.putLocation).
-			DescribedAs("Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. Only tools in this conversation use it, and no message contains it. Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then a `place` with a digit, as addresses have, is not stored." + consent).
+			DescribedAs("Stores where the user is, until `expires_at`, a revocation of the consent, or the end of the conversation. " +
+				"Only tools in this conversation use it, and no message contains it. " +
+				"Unless the consent is `precise`, the coordinates are rounded to 0.01°, and `accuracy_m` grows accordingly; then a `place` with a " +
+				"digit, as addresses have, is not stored." + consent).
 			WithExample(route.Object{"latitude": 53.3671, "longitude": 7.2063, "accuracy_m": 40, "place": "Emden", "expires_at": "2026-03-01T20:00:00Z"}).
 			WithCodes(protocol.CodeConsentRequired),
 		route.Call("DELETE", path, "deleteLocationContext", "Remove the location of a conversation", route.Writes, h.deleteLocation).

@@ -36,7 +36,9 @@ type Texts interface {
 // Conversations stores conversations; see package persistence/conversations.
 type Conversations interface {
 	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
-	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
+	ListConversations(
+		ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int,
+	) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
 }
 
 // Placements moves conversations; see package persistence/conversations.

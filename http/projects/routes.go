@@ -24,18 +24,27 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"name": "Kitchen and bath", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("PUT", path+"/archive", "archiveProject", "Archive a project", route.Writes, h.archive).
-			DescribedAs("Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and its name, settings, instructions and prompts do not change. Its conversations can be read, and moved out of it. Their queued follow-ups are held, and stay held when the project is active again. Uploads into the project that have not ended end as `cancelled`."+version).
+			DescribedAs("Archives a project, or makes it active again. An archived project is read-only: it takes no conversations and no turns, and "+
+				"its name, settings, instructions and prompts do not change. Its conversations can be read, and moved out of it. "+
+				"Their queued follow-ups are held, and stay held when the project is active again. "+
+				"Uploads into the project that have not ended end as `cancelled`."+version).
 			WithExample(route.Object{"archived": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("DELETE", path, "deleteProject", "Delete a project", route.Writes, h.delete).
-			DescribedAs("Deletes a project: it hides its conversations and prompts from every read, until the project is restored, or erased 30 days later (`purge_at`). Its files stay in the library. The first request fails with 409 `confirmation_required`, with the numbers of conversations, files, prompts, instructions (0 or 1) and live turns; repeat it with the token of that response in X-Confirm. Live turns of the project are then cancelled, and queued follow-ups are held."+version).
+			DescribedAs("Deletes a project: it hides its conversations and prompts from every read, until the project is restored, or erased 30 days "+
+				"later (`purge_at`). Its files stay in the library. The first request fails with 409 `confirmation_required`, with the numbers of "+
+				"conversations, files, prompts, instructions (0 or 1) and live turns; repeat it with the token of that response in X-Confirm. "+
+				"Live turns of the project are then cancelled, and queued follow-ups are held."+version).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConfirmation, protocol.CodeConflict),
 		route.Call("POST", path+"/restore", "restoreProject", "Restore a deleted project", route.Writes, h.restore).
-			DescribedAs("Makes a deleted project visible again, with everything in it. In a project with very many conversations, the account-wide list shows the most recently used ones at once and the others after some seconds. A project that is not deleted, or whose `purge_at` has passed, cannot be restored."+version).
+			DescribedAs("Makes a deleted project visible again, with everything in it. "+
+				"In a project with very many conversations, the account-wide list shows the most recently used ones at once and the others after some "+
+				"seconds. A project that is not deleted, or whose `purge_at` has passed, cannot be restored."+version).
 			WithExample(route.Object{"version": 4}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("GET", path+"/work-history", "listWorkHistory", "List the work history of a project", route.Lists, h.listWork).
-			DescribedAs("Lists who did what in the project and when, the newest first: turns, conversations that were created, moved or deleted, and changes of the project, its settings and its instructions."),
+			DescribedAs("Lists who did what in the project and when, the newest first: turns, conversations that were created, moved or deleted, and "+
+				"changes of the project, its settings and its instructions."),
 		route.Call("GET", path+"/conversations", "listProjectConversations", "List the conversations of a project", route.Lists, h.listConversations).
 			DescribedAs("Lists the conversations of a project in the order of the account's list. The list of a deleted project is empty."),
 		route.Call("POST", path+"/conversations", "createProjectConversation", "Create a conversation in a project", route.Creates, h.createConversation).
@@ -43,7 +52,9 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"title": "The new oven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
 			WithCodes(protocol.CodeConflict),
 		route.Call("PUT", "/conversations/{conversation_id}/project", "moveConversation", "Move a conversation into or out of a project", route.Writes, h.move).
-			DescribedAs("Moves a conversation into an active project or, with null, out of its project. A change requires the current version of the conversation in If-Match or in `version`. A repetition of the stored value changes nothing. A live turn continues with the instructions of the project in which it started.").
+			DescribedAs("Moves a conversation into an active project or, with null, out of its project. "+
+				"A change requires the current version of the conversation in If-Match or in `version`. "+
+				"A repetition of the stored value changes nothing. A live turn continues with the instructions of the project in which it started.").
 			WithExample(route.Object{"project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("GET", "/conversations/{conversation_id}/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Lists, h.listMoveTargets).
@@ -62,7 +73,8 @@ func (h *Handlers) textRoutes(path string) []route.Route {
 		route.Call("GET", path+"/instructions", "getInstructions", "Get the instructions of a project", route.Reads, h.getInstructions).
 			DescribedAs("Returns the instructions of a project, or an older version of them. Instructions that were never written are empty and have version 0."),
 		route.Call("PUT", path+"/instructions", "putInstructions", "Replace the instructions of a project", route.Writes, h.putInstructions).WithMaxBody(route.MediumBody).
-			DescribedAs("Stores a new version of the instructions of an active project; earlier versions are kept. The model gets them in every turn that starts from now on. Requires their current version in If-Match or in `version`.").
+			DescribedAs("Stores a new version of the instructions of an active project; earlier versions are kept. "+
+				"The model gets them in every turn that starts from now on. Requires their current version in If-Match or in `version`.").
 			WithExample(route.Object{"content": "Answer in one paragraph. Use metric units.", "version": 0}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 	}

@@ -35,16 +35,19 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("GET", path, "getResearchTask", "Get a research task", route.Reads.Unstored(), h.get).
 			DescribedAs("Returns the state, the plan and the progress of a research task."),
 		route.Call("GET", path+"/sources", "listResearchSources", "List the sources of a research task", route.Lists.Unstored(), h.sources).
-			DescribedAs("Lists the sources of which the task keeps excerpts, with the numbers by which the report cites them. Sources are kept while the task runs; their numbers exist once it is completed."),
+			DescribedAs("Lists the sources of which the task keeps excerpts, with the numbers by which the report cites them. " +
+				"Sources are kept while the task runs; their numbers exist once it is completed."),
 		route.Call("POST", path+"/cancel", "cancelResearchTask", "Cancel a research task", route.Writes.Unstored(), h.cancel).
-			DescribedAs("Ends a task that has not ended. The cancel is stored when the response is sent; the state is `cancelling` until the steps that run have stopped. A repeat gets the task again; a task that has ended gets 409 with the task in `current`.").
+			DescribedAs("Ends a task that has not ended. The cancel is stored when the response is sent; the state is `cancelling` until the steps " +
+				"that run have stopped. A repeat gets the task again; a task that has ended gets 409 with the task in `current`.").
 			WithCodes(protocol.CodeConflict).WithStatus(stdhttp.StatusAccepted),
 		route.Call("POST", path+"/steering", "steerResearchTask", "Steer a research task", steers, h.steer).WithMaxBody(route.MaxBody).
 			DescribedAs(steerDescription).
 			WithExample(route.Object{"type": "input", "client_steering_id": "input-1", "input": "Only spring tides."}).
 			WithCodes(protocol.CodeSteeringClosed, protocol.CodeConflict, protocol.CodeTooManyInputs).WithStatus(stdhttp.StatusAccepted),
 		route.Stream("GET", path+"/events", "followResearchTask", "Stream the events of a research task", route.Policy{Conflicts: true}, h.getEvents).
-			DescribedAs("Streams the events of a task that follow the sequence in Last-Event-ID or `after`; the header takes precedence. Any node serves the stream, and an event has the same bytes every time. The stream ends after `task.finished`.").
+			DescribedAs("Streams the events of a task that follow the sequence in Last-Event-ID or `after`; the header takes precedence. "+
+				"Any node serves the stream, and an event has the same bytes every time. The stream ends after `task.finished`.").
 			WithCodes(protocol.CodeSequenceAhead, protocol.CodeTooManyStreams).
 			Documented(documentEvents),
 	}

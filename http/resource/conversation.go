@@ -70,7 +70,9 @@ func TimeOr(field, text string, otherwise time.Time) (time.Time, error) {
 
 // ConversationLister lists conversations; see package persistence/conversations.
 type ConversationLister interface {
-	ListConversations(ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
+	ListConversations(
+		ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int,
+	) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
 }
 
 // ListConversations returns a page of the conversations of the caller, or of one of its projects.

@@ -189,7 +189,8 @@ func (t Route) Operation(api huma.API) huma.Operation {
 	}
 	if t.Policy.Idempotent {
 		op.Parameters = append(op.Parameters, headerParam("Idempotency-Key",
-			"Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After."))
+			"Makes the request safe to retry. For 24 hours, a request with the same key and the same body returns the stored response of the first "+
+				"one, with Idempotent-Replayed: true. While the first one is in progress, it gets 409 with Retry-After."))
 	}
 	if !t.Policy.Public && !Safe(t.Method) {
 		token := headerParam("X-CSRF-Token", "The CSRF token of the session, from GET /auth/session.")

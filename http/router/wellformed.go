@@ -18,8 +18,11 @@ import (
 // cleanUserAgent converts it before it is stored.
 var readHeaders = map[string]protocol.Code{
 	keyHeader: protocol.CodeInvalid, "If-Match": protocol.CodeInvalid, "Last-Event-ID": protocol.CodeInvalid, "X-Confirm": protocol.CodeInvalid,
-	"Accept": protocol.CodeInvalidHeader, "Content-Length": protocol.CodeInvalidHeader, "Accept-Language": protocol.CodeInvalidHeader, "Accept-Encoding": protocol.CodeInvalidHeader, "Content-Encoding": protocol.CodeInvalidHeader, "Expect": protocol.CodeInvalidHeader, "Content-Range": protocol.CodeInvalidHeader, "Range": protocol.CodeInvalidHeader, "If-Range": protocol.CodeInvalidHeader, "Content-Type": protocol.CodeInvalidHeader,
-	"Origin": protocol.CodeInvalidHeader, "Sec-Fetch-Mode": protocol.CodeInvalidHeader, "Sec-Fetch-Site": protocol.CodeInvalidHeader,
+	"Accept": protocol.CodeInvalidHeader, "Content-Length": protocol.CodeInvalidHeader, "Accept-Language": protocol.CodeInvalidHeader,
+	"Accept-Encoding": protocol.CodeInvalidHeader, "Content-Encoding": protocol.CodeInvalidHeader, "Expect": protocol.CodeInvalidHeader,
+	"Content-Range": protocol.CodeInvalidHeader, "Range": protocol.CodeInvalidHeader, "If-Range": protocol.CodeInvalidHeader,
+	"Content-Type": protocol.CodeInvalidHeader,
+	"Origin":       protocol.CodeInvalidHeader, "Sec-Fetch-Mode": protocol.CodeInvalidHeader, "Sec-Fetch-Site": protocol.CodeInvalidHeader,
 	auth.CSRFHeader: protocol.CodeInvalidHeader, "X-Forwarded-For": protocol.CodeInvalidHeader,
 }
 

@@ -51,7 +51,10 @@ func (h *Handlers) download(w stdhttp.ResponseWriter, r *stdhttp.Request, in *do
 }
 
 // send sends what find finds in a share, or one range of it, while it finds it. It needs no session, and ignores that of the caller.
-func send[T any](h *Handlers, w stdhttp.ResponseWriter, r *stdhttp.Request, find func(context.Context) (T, error), in *transfer.FileInput, content func(context.Context, T) (*transfer.File, error)) error {
+func send[T any](
+	h *Handlers, w stdhttp.ResponseWriter, r *stdhttp.Request, find func(context.Context) (T, error), in *transfer.FileInput,
+	content func(context.Context, T) (*transfer.File, error),
+) error {
 	release, err := h.takeDownload(r)
 	if err != nil {
 		return err

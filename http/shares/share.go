@@ -33,7 +33,9 @@ import (
 // Store stores shares; see package persistence/shares.
 type Store interface {
 	Create(ctx context.Context, account protocol.AccountID, request *shares.NewShare) (share *protocol.Share, err error)
-	Preview(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, message *protocol.MessageID, after *shares.PreviewPosition, limit int) (preview *protocol.SharePreview, next *shares.PreviewPosition, err error)
+	Preview(
+		ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, message *protocol.MessageID, after *shares.PreviewPosition, limit int,
+	) (preview *protocol.SharePreview, next *shares.PreviewPosition, err error)
 	List(ctx context.Context, account protocol.AccountID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
 	ListOfConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ShareID, limit int) (page []protocol.Share, next *protocol.ShareID, err error)
 	Get(ctx context.Context, account protocol.AccountID, share protocol.ShareID) (*protocol.Share, error)
@@ -135,7 +137,8 @@ func (h *Handlers) restoreToken(stored []byte) ([]byte, error) {
 	}
 	token, live := h.Keys.ShareTokenOf(share.KeyVersion, share.ShareID)
 	if !live {
-		return nil, protocol.Conflict(protocol.CodeConflict, share.Share, "The share was created with a secret that the service no longer has, so its address cannot be repeated. Revoke it and create another.")
+		return nil, protocol.Conflict(protocol.CodeConflict, share.Share,
+			"The share was created with a secret that the service no longer has, so its address cannot be repeated. Revoke it and create another.")
 	}
 	var body bytes.Buffer
 	if err := response.WriteJSON(&body, h.withToken(&share.Share, token)); err != nil {

@@ -29,7 +29,8 @@ var languages = []texts{
 		Question: "Question", Answer: "Answer", Older: "Earlier messages", Newer: "Later messages",
 		NotShared: "File not shared", Artifacts: "Artifacts", Copy: "Copy", Copied: "Copied",
 		Kinds: map[protocol.ArtifactKind]string{
-			protocol.ArtifactDocument: "Document", protocol.ArtifactCode: "Code", protocol.ArtifactHTML: "Page", protocol.ArtifactSVG: "Picture", protocol.ArtifactTable: "Table", protocol.ArtifactDiagram: "Diagram",
+			protocol.ArtifactDocument: "Document", protocol.ArtifactCode: "Code", protocol.ArtifactHTML: "Page", protocol.ArtifactSVG: "Picture",
+			protocol.ArtifactTable: "Table", protocol.ArtifactDiagram: "Diagram",
 		},
 		Notice:  "This is a copy of a conversation with an AI model. Answers can be wrong.",
 		Missing: "This share is not available", MissingDetail: "The address may be wrong, or the share has expired or was revoked.",
@@ -42,7 +43,8 @@ var languages = []texts{
 		NotShared: "ملف غير مشارك", Artifacts: "الأعمال", Copy: "نسخ", Copied: "تم النسخ",
 		Alerts: map[string]string{"note": "ملاحظة", "tip": "نصيحة", "important": "مهم", "warning": "تحذير", "caution": "تنبيه"},
 		Kinds: map[protocol.ArtifactKind]string{
-			protocol.ArtifactDocument: "مستند", protocol.ArtifactCode: "شفرة", protocol.ArtifactHTML: "صفحة", protocol.ArtifactSVG: "صورة", protocol.ArtifactTable: "جدول", protocol.ArtifactDiagram: "رسم تخطيطي",
+			protocol.ArtifactDocument: "مستند", protocol.ArtifactCode: "شفرة", protocol.ArtifactHTML: "صفحة", protocol.ArtifactSVG: "صورة",
+			protocol.ArtifactTable: "جدول", protocol.ArtifactDiagram: "رسم تخطيطي",
 		},
 		Notice:  "هذه نسخة من محادثة مع نموذج ذكاء اصطناعي. قد تكون الإجابات خاطئة.",
 		Missing: "هذه المشاركة غير متاحة", MissingDetail: "قد يكون العنوان غير صحيح، أو انتهت صلاحية المشاركة أو أُلغيت.",

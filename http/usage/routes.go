@@ -19,6 +19,8 @@ func (h *Handlers) Routes() []route.Route {
 		route.Call("GET", path+"/{usage_id}", "getUsage", "Get a usage record", route.Reads, h.getUsage).
 			DescribedAs("Returns one usage record of a conversation."),
 		route.Call("GET", "/usage", "sumUsage", "Sum the usage of the account", route.Lists, h.sumUsage).
-			DescribedAs("Sums the usage records of the server in a period of at most 366 UTC days, grouped by day, profile or conversation, in the order of the keys. A page can have fewer groups than `limit`, or none, while `has_more` is true. `budget` is the state of the account's budget of model tokens, whatever the period."),
+			DescribedAs("Sums the usage records of the server in a period of at most 366 UTC days, grouped by day, profile or conversation, in the " +
+				"order of the keys. A page can have fewer groups than `limit`, or none, while `has_more` is true. " +
+				"`budget` is the state of the account's budget of model tokens, whatever the period."),
 	}
 }

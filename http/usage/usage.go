@@ -16,7 +16,9 @@ import (
 
 // Store stores usage records; see package persistence/usage.
 type Store interface {
-	RecordUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time) (record *protocol.UsageRecord, err error)
+	RecordUsage(
+		ctx context.Context, account protocol.AccountID, id protocol.ConversationID, kind string, quantity float64, unit string, occurredAt *time.Time,
+	) (record *protocol.UsageRecord, err error)
 	ListUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *usage.Position, limit int) (page []protocol.UsageRecord, next *usage.Position, err error)
 	GetUsage(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, record protocol.UsageID) (*protocol.UsageRecord, error)
 	SumUsage(ctx context.Context, account protocol.AccountID, query *usage.Query) (page []protocol.UsageGroup, next string, err error)

@@ -157,7 +157,8 @@ func contentOf(w *turnlog.ArtifactWrite, current *stored) (string, error) {
 	for i, edit := range w.Edits {
 		switch n := strings.Count(content, edit.Old); {
 		case edit.Old == "" || n == 0:
-			return "", refuse(turnlog.RefusedInput, "The old text of edit %d does not occur in version %d. Nothing was stored. Read the artifact again, and copy the text exactly.", i+1, current.Version)
+			return "", refuse(turnlog.RefusedInput,
+				"The old text of edit %d does not occur in version %d. Nothing was stored. Read the artifact again, and copy the text exactly.", i+1, current.Version)
 		case n > 1:
 			return "", refuse(turnlog.RefusedInput, "The old text of edit %d occurs %d times. Nothing was stored. Add the text around it, so that it occurs once.", i+1, n)
 		}

@@ -88,7 +88,9 @@ type stored struct {
 }
 
 // change changes an artifact on behalf of the user.
-func (s *Store) change(ctx context.Context, account protocol.AccountID, change *Change, next func(context.Context, *pg.Tx, *protocol.Artifact) (*draft, error)) (changed *protocol.Artifact, err error) {
+func (s *Store) change(
+	ctx context.Context, account protocol.AccountID, change *Change, next func(context.Context, *pg.Tx, *protocol.Artifact) (*draft, error),
+) (changed *protocol.Artifact, err error) {
 	if err := s.db.CheckSpace(); err != nil {
 		return nil, err
 	}

@@ -36,12 +36,17 @@ type Store struct {
 }
 
 // New returns a store that reads from other stores.
-func New(db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store, prompts *prompts.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store) *Store {
+func New(
+	db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store,
+	prompts *prompts.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store,
+) *Store {
 	return &Store{db, accounts, conversations, followUps, projects, prompts, shares, memory, files, research}
 }
 
 // consistency is the text of the manifest; doc.go explains it.
-const consistency = "A conversation that existed from started_at to finished_at is in the archive exactly once. Each file shows the account at the time when the file was written; messages that were added since then are missing. An answer with the status streaming was not finished. Temporary conversations, deleted projects and the conversations in them are left out."
+const consistency = "A conversation that existed from started_at to finished_at is in the archive exactly once. " +
+	"Each file shows the account at the time when the file was written; messages that were added since then are missing. " +
+	"An answer with the status streaming was not finished. Temporary conversations, deleted projects and the conversations in them are left out."
 
 // buffer is the size of the writes that the reader of an export gets.
 const buffer = 64 << 10

@@ -212,9 +212,11 @@ func (s *Uploads) checkQuota(ctx context.Context, tx *pg.Tx, size int64, args pg
 	case sessions >= maxOpen:
 		return &protocol.Error{Code: protocol.CodeTooManyUploads, Detail: fmt.Sprintf("At most %d uploads can be open. Finish or cancel some of them.", maxOpen), RetryAfter: retryQuota}
 	case count+sessions >= s.quota.Files:
-		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.", s.quota.Files, count), RetryAfter: retryQuota}
+		return &protocol.Error{Code: protocol.CodeTooManyFiles, Detail: fmt.Sprintf("An account can have %d files, and has %d. Delete files that you no longer need.",
+			s.quota.Files, count), RetryAfter: retryQuota}
 	case size > left:
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and the file has %s. Delete files that you no longer need.%s", protocol.SizeText(left), protocol.SizeText(size), keptNote(kept))
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and the file has %s. Delete files that you no longer need.%s",
+			protocol.SizeText(left), protocol.SizeText(size), keptNote(kept))
 	}
 	return nil
 }
@@ -245,7 +247,8 @@ func (q Quota) CheckBytes(ctx context.Context, tx *pg.Tx, account protocol.Accou
 		return err
 	}
 	if left := q.left(t); int64(size) > left {
-		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and this needs %s. Delete files or conversations that you no longer need.%s", protocol.SizeText(left), protocol.SizeText(int64(size)), keptNote(t.kept))
+		return protocol.Errorf(protocol.CodeTooLarge, "The account can store %s more, and this needs %s. Delete files or conversations that you no longer need.%s",
+			protocol.SizeText(left), protocol.SizeText(int64(size)), keptNote(t.kept))
 	}
 	return nil
 }

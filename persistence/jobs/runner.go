@@ -86,7 +86,10 @@ func Start(ctx context.Context, db *pg.DB, observe Observe, kinds ...Job) (*Runn
 	j := &Runner{pool: pool}
 	j.client, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Schema: pg.RiverSchema, Workers: workers, FetchOnlyKnownKinds: true, PeriodicJobs: periodic,
-		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce}, MailQueue: {MaxWorkers: mailsAtOnce}},
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: jobsAtOnce}, LongQueue: {MaxWorkers: longAtOnce}, FileQueue: {MaxWorkers: filesAtOnce},
+			MailQueue: {MaxWorkers: mailsAtOnce},
+		},
 		Logger:     jobLogger(db.Log),
 		Middleware: middleware,
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: jobRescue, RetryPolicy: jobRetries{},

@@ -124,7 +124,8 @@ func (s *Store) change(ctx context.Context, account protocol.AccountID, change *
 	return s.changeAfter(ctx, account, change, nil, decide)
 }
 
-// changeAfter runs the edit that decide returns for the locked project, after a function that takes other locks; nil: none. With no edit and no error, nothing changes. The version is checked before the state.
+// changeAfter runs the edit that decide returns for the locked project, after a function that takes other locks; nil: none. With no edit
+// and no error, nothing changes. The version is checked before the state.
 func (s *Store) changeAfter(ctx context.Context, account protocol.AccountID, change *Change,
 	before func(context.Context, *pg.Tx, protocol.AccountID, protocol.ProjectID) error, decide func(*protocol.Project) (*edit, error),
 ) (project *protocol.Project, err error) {

@@ -208,7 +208,8 @@ func (s *Store) Create(ctx context.Context, spec *researchlog.Spec, begin *resea
 		return nil, err
 	}
 	args := pgx.NamedArgs{
-		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "question": spec.Question, "title": conversations.ProvisionalTitle(spec.Question), "spec": specified, "body": body, "version": begin.Task.Version,
+		"account": spec.AccountID, "task": spec.TaskID, "conversation": spec.ConversationID, "question": spec.Question,
+		"title": conversations.ProvisionalTitle(spec.Question), "spec": specified, "body": body, "version": begin.Task.Version,
 		"first": begin.First, "last": begin.Last, "frames": begin.Frames, "created": spec.CreatedAt,
 	}
 	err = s.db.InTx(ctx, spec.AccountID, func(ctx context.Context, tx *pg.Tx) error {

@@ -26,7 +26,10 @@ var PDFData = Helper{
 var Helpers = []Helper{
 	{"poppler-utils", "texts and thumbnails of PDFs", "PDFs are stored, but their texts are not read", onPath(pdftotext, pdftoppm)},
 	{"tesseract-ocr", "text in scans and pictures, with a package for each language, for example tesseract-ocr-deu", "scans have the state no_text", onPath(tesseract)},
-	{"libreoffice-writer-nogui libreoffice-calc-nogui libreoffice-impress-nogui", "documents of Office before 2007 (.doc, .xls, .ppt)", "they are stored, but their texts are not read", func() bool { return officeProgram() != "" }},
+	{
+		"libreoffice-writer-nogui libreoffice-calc-nogui libreoffice-impress-nogui", "documents of Office before 2007 (.doc, .xls, .ppt)",
+		"they are stored, but their texts are not read", func() bool { return officeProgram() != "" },
+	},
 	{"libheif-examples", "pictures in HEIC and AVIF", "they have no thumbnail, and models do not get them", func() bool { return onPath(heifDecoders[0])() || onPath(heifDecoders[1])() }},
 }
 

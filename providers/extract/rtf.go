@@ -63,8 +63,10 @@ type rtfReader struct {
 
 // unreadGroups are the groups without text of the document.
 var unreadGroups = []string{
-	"colortbl", "stylesheet", "info", "pict", "objdata", "objclass", "objname", "themedata", "colorschememapping", "datastore", "latentstyles", "listtable", "listoverridetable", "rsidtbl", "generator",
-	"xmlnstbl", "fldinst", "filetbl", "revtbl", "mmathPr", "bkmkstart", "bkmkend", "pgdsctbl", "nonesttables", "template", "operator", "company", "title", "author", "comment", "keywords", "doccomm", "wgrffmtfilter",
+	"colortbl", "stylesheet", "info", "pict", "objdata", "objclass", "objname", "themedata", "colorschememapping", "datastore", "latentstyles", "listtable",
+	"listoverridetable", "rsidtbl", "generator",
+	"xmlnstbl", "fldinst", "filetbl", "revtbl", "mmathPr", "bkmkstart", "bkmkend", "pgdsctbl", "nonesttables", "template", "operator", "company", "title", "author",
+	"comment", "keywords", "doccomm", "wgrffmtfilter",
 }
 
 func (r *rtfReader) read() error {
@@ -299,5 +301,6 @@ var charsetPages = map[int]string{
 // codePages maps code pages to the names of encodings.
 var codePages = map[string]string{
 	"10000": "macintosh", "866": "ibm866", "932": "shift_jis", "936": "gbk", "949": "euc-kr", "950": "big5", "874": "windows-874", "65001": "utf-8",
-	"1250": "windows-1250", "1251": "windows-1251", "1252": "windows-1252", "1253": "windows-1253", "1254": "windows-1254", "1255": "windows-1255", "1256": "windows-1256", "1257": "windows-1257", "1258": "windows-1258",
+	"1250": "windows-1250", "1251": "windows-1251", "1252": "windows-1252", "1253": "windows-1253", "1254": "windows-1254", "1255": "windows-1255",
+	"1256": "windows-1256", "1257": "windows-1257", "1258": "windows-1258",
 }

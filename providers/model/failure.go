@@ -317,7 +317,8 @@ func (e *providerError) classify(status int, wait time.Duration) protocol.TurnEr
 		}
 		return false
 	}
-	tooLong := !outputLimit.MatchString(e.Message) && (has("context_length", "context_window", "exceed_context", "string_above_max_length", "request_too_large") || contextExceeded.MatchString(e.Message))
+	tooLong := !outputLimit.MatchString(e.Message) && (has("context_length", "context_window", "exceed_context", "string_above_max_length", "request_too_large") ||
+		contextExceeded.MatchString(e.Message))
 	switch {
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "insufficient_balance", "billing", "arrearage"),
 		status != http.StatusTooManyRequests && creditUsedUp.MatchString(e.Message), wait == 0 && creditUsedUp.MatchString(e.Message):

@@ -29,7 +29,8 @@ const (
 // Spec implements toolbox.Tool.
 func (Calculate) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true,
+		Name: "calculate", Kind: "compute", Title: "Calculate", Description: calculateDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow,
+		Reversibility: protocol.Reversible, Repeatable: true,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string","description":"As (12.5 + 3) * 7 ^ 2."}},"required":["expression"],"additionalProperties":false}`),
 	}

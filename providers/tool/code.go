@@ -47,7 +47,8 @@ func (c *Code) run(ctx context.Context, call *toolbox.Call, task *code.Task) (*c
 		case err != nil:
 			return nil, &toolbox.Failure{Code: "unavailable", Detail: "The limit of the seconds of code cannot be checked at the moment. Try again later."}
 		case !allowed:
-			return nil, &toolbox.Failure{Code: "daily_limit", Detail: fmt.Sprintf("The account has used its %d seconds of code for today. The limit resets at %s.", c.SecondsPerDay, resets.Format(time.RFC3339))}
+			return nil, &toolbox.Failure{Code: "daily_limit", Detail: fmt.Sprintf("The account has used its %d seconds of code for today. The limit resets at %s.",
+				c.SecondsPerDay, resets.Format(time.RFC3339))}
 		}
 	}
 	result, used, err := c.Runner.Run(ctx, call.AccountID, task, label(call))

@@ -22,7 +22,8 @@ type CurrentTime struct{}
 // Spec implements toolbox.Tool.
 func (CurrentTime) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "current_time", Kind: "compute", Title: "Look at the clock", Description: currentTimeDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true,
+		Name: "current_time", Kind: "compute", Title: "Look at the clock", Description: currentTimeDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow,
+		Reversibility: protocol.Reversible, Repeatable: true,
 		Timeout: 5 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"time_zone":{"type":"string","description":"IANA name, as Europe/Berlin."}},"additionalProperties":false}`),
 	}

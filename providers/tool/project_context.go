@@ -35,7 +35,8 @@ const maxProjectFiles = 50 // that are listed
 // Spec implements toolbox.Tool.
 func (ProjectContext) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "project_context", Kind: "project", Title: "Look at the project", Description: projectContextDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true,
+		Name: "project_context", Kind: "project", Title: "Look at the project", Description: projectContextDescription, Effect: protocol.EffectRead,
+		Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true,
 		Private: true, Untrusted: true, // strangers may have named the files
 		InProject: true, Timeout: 10 * time.Second, Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}

@@ -31,7 +31,8 @@ const (
 // Spec implements toolbox.Tool.
 func (ReadFile) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "read_file", Kind: "files", Title: "Read a file", Description: readFileDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Private: true, Untrusted: true,
+		Name: "read_file", Kind: "files", Title: "Read a file", Description: readFileDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow,
+		Reversibility: protocol.Reversible, Repeatable: true, Private: true, Untrusted: true,
 		Timeout: 15 * time.Second,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_id":{"type":"string","description":"The id of the file."},` +

@@ -29,7 +29,8 @@ const (
 // Spec implements toolbox.Tool.
 func (SearchFiles) Spec() toolbox.Spec {
 	return toolbox.Spec{
-		Name: "search_files", Kind: "files", Title: "Search files", Description: searchFilesDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow, Reversibility: protocol.Reversible, Repeatable: true, Private: true, Untrusted: true,
+		Name: "search_files", Kind: "files", Title: "Search files", Description: searchFilesDescription, Effect: protocol.EffectRead, Risk: protocol.RiskLow,
+		Reversibility: protocol.Reversible, Repeatable: true, Private: true, Untrusted: true,
 		Timeout: 30 * time.Second,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"Words that the passage has."}},"required":["query"],"additionalProperties":false}`),
 	}

@@ -80,7 +80,8 @@ func (c *Client) Transcribe(ctx context.Context, audio io.Reader, size int64, ex
 		return "", err
 	}
 	source := &source{from: audio}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.options.URL, "/")+"/audio/transcriptions", io.MultiReader(bytes.NewReader(head), source, bytes.NewReader(tail)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.options.URL, "/")+"/audio/transcriptions",
+		io.MultiReader(bytes.NewReader(head), source, bytes.NewReader(tail)))
 	if err != nil {
 		return "", c.unavailable("the request cannot be written", err)
 	}

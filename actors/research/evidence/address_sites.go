@@ -12,15 +12,20 @@ import (
 var (
 	trackingPrefixes = []string{"utm_", "mc_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "_hs", "__hs", "vero_", "oly_", "guce_", "trk", "at_custom", "sc_"}
 	trackingKeys     = map[string]bool{
-		"gclid": true, "gclsrc": true, "dclid": true, "gbraid": true, "wbraid": true, "gad_source": true, "gad_campaignid": true, "fbclid": true, "fb_action_ids": true, "fb_source": true, "msclkid": true,
+		"gclid": true, "gclsrc": true, "dclid": true, "gbraid": true, "wbraid": true, "gad_source": true, "gad_campaignid": true, "fbclid": true, "fb_action_ids": true,
+		"fb_source": true, "msclkid": true,
 		"yclid": true, "ymclid": true, "twclid": true, "ttclid": true, "igshid": true, "igsh": true, "li_fat_id": true, "mkt_tok": true, "srsltid": true, "spm": true, "scm": true,
-		"ref": true, "ref_": true, "ref_src": true, "ref_url": true, "referrer": true, "referer": true, "cmpid": true, "cmp": true, "ncid": true, "icid": true, "smid": true, "smtyp": true, "s_cid": true, "xtor": true, "wt_mc": true, "wtmc": true, "wt.mc_id": true,
-		"_ga": true, "_gl": true, "_openstat": true, "guccounter": true, "__twitter_impression": true, "sr_share": true, "ito": true, "at_medium": true, "at_campaign": true, "at_link_id": true, "at_bbc_team": true,
-		"phpsessid": true, "jsessionid": true, "sfnsn": true, "share_id": true, "shared": true, "mbid": true, "cid_source": true, "partner": true, "soc_src": true, "soc_trk": true, "amp_js_v": true, "amp_gsa": true, "usqp": true,
+		"ref": true, "ref_": true, "ref_src": true, "ref_url": true, "referrer": true, "referer": true, "cmpid": true, "cmp": true, "ncid": true, "icid": true,
+		"smid": true, "smtyp": true, "s_cid": true, "xtor": true, "wt_mc": true, "wtmc": true, "wt.mc_id": true,
+		"_ga": true, "_gl": true, "_openstat": true, "guccounter": true, "__twitter_impression": true, "sr_share": true, "ito": true, "at_medium": true,
+		"at_campaign": true, "at_link_id": true, "at_bbc_team": true,
+		"phpsessid": true, "jsessionid": true, "sfnsn": true, "share_id": true, "shared": true, "mbid": true, "cid_source": true, "partner": true, "soc_src": true,
+		"soc_trk": true, "amp_js_v": true, "amp_gsa": true, "usqp": true,
 	}
 	// variantKeys are the parameters that select a variant of the same page.
 	variantKeys = map[string][]string{
-		"amp": {"", "1", "true"}, "outputtype": {"amp"}, "print": {"", "1", "true", "yes"}, "printable": {"", "1", "true", "yes"}, "view": {"print"}, "format": {"print", "amp"}, "mobile": {"", "1", "true"},
+		"amp": {"", "1", "true"}, "outputtype": {"amp"}, "print": {"", "1", "true", "yes"}, "printable": {"", "1", "true", "yes"}, "view": {"print"},
+		"format": {"print", "amp"}, "mobile": {"", "1", "true"},
 		"useformat": {"mobile", "desktop"}, "mobileaction": {"toggle_view_mobile", "toggle_view_desktop"},
 	}
 	// refIsContent are the sites on which ref is a branch of a repository.
@@ -43,8 +48,10 @@ func (a *address) tracks(p parameter) bool {
 type wrapper struct{ path, key string }
 
 var wrappers = map[string]wrapper{
-	"l.facebook.com": {"/l.php", "u"}, "lm.facebook.com": {"/l.php", "u"}, "out.reddit.com": {"", "url"}, "duckduckgo.com": {"/l", "uddg"}, "youtube.com": {"/redirect", "q"}, "vk.com": {"/away.php", "to"},
-	"slack-redir.net": {"/link", "url"}, "steamcommunity.com": {"/linkfilter", "url"}, "t.umblr.com": {"/redirect", "z"}, "exit.sc": {"", "url"}, "l.instagram.com": {"", "u"}, "linkedin.com": {"/redir/redirect", "url"},
+	"l.facebook.com": {"/l.php", "u"}, "lm.facebook.com": {"/l.php", "u"}, "out.reddit.com": {"", "url"}, "duckduckgo.com": {"/l", "uddg"},
+	"youtube.com": {"/redirect", "q"}, "vk.com": {"/away.php", "to"},
+	"slack-redir.net": {"/link", "url"}, "steamcommunity.com": {"/linkfilter", "url"}, "t.umblr.com": {"/redirect", "z"}, "exit.sc": {"", "url"},
+	"l.instagram.com": {"", "u"}, "linkedin.com": {"/redir/redirect", "url"},
 	"zhihu.com": {"", "target"}, "link.zhihu.com": {"", "target"}, "getpocket.com": {"/redirect", "url"}, "news.google.com": {"/url", "url"},
 }
 

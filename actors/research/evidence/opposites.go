@@ -70,6 +70,7 @@ var opposites = [][2][]string{
 		"decreas|fall|fell|fallen|declin|drop|shrank|shrink|reduc|sank|sink|gesunk|fiel|gefallen|abnahm|abgenomm|abnehm|rückgang|verring|schrumpf|diminu|baiss|recul|chut|disminu|cay|caíd|descend|reduj|baj|сниз|упал|сократ|уменьш|паден|انخفض|تراجع|هبط|घट|गिर|कमी|减少|下降|降低|下跌|減少|低下|下落|減っ|감소|하락"),
 	stemPair("more|higher|larger|greater|above|exceed|mehr|höher|größer|über|supérieur|mayor|superior|больше|выше|более|اكثر|اعلى|अधिक|ज़्यादा|高于|多于|超过|上回|以上|超え|초과",
 		"less|lower|smaller|fewer|below|weniger|niedriger|kleiner|unter|inférieur|moins|menor|inferior|menos|меньше|ниже|менее|اقل|ادنى|कम|低于|少于|不到|下回|以下|未満|미만"),
-	stemPair("legal|allow|permit|approv|erlaub|genehmig|autoris|permis|autoriz|разреш|允许|批准|許可|承認|سمح|허용", "illegal|ban|banned|prohibit|forbid|reject|verbot|verbiet|abgelehn|interdi|prohib|prohíb|запре|禁止|拒绝|却下|حظر|금지"),
+	stemPair("legal|allow|permit|approv|erlaub|genehmig|autoris|permis|autoriz|разреш|允许|批准|許可|承認|سمح|허용",
+		"illegal|ban|banned|prohibit|forbid|reject|verbot|verbiet|abgelehn|interdi|prohib|prohíb|запре|禁止|拒绝|却下|حظر|금지"),
 	stemPair("safe|sicher|sûr|segur|безопас|安全", "unsafe|dangerous|unsicher|gefährlich|dangereu|peligros|опас|危险|危険"),
 }

@@ -154,19 +154,29 @@ var (
 // numberLists are small numbers that are written in words, where a word is nothing else.
 var numberLists = map[string]string{
 	"2": "two|zwei|deux|dos|два|две|اثنان", "3": "three|drei|trois|tres|три|ثلاثة|ثلاث|तीन", "4": "four|vier|quatre|cuatro|четыре|اربعة|اربع|चार", "5": "five|fünf|cinq|cinco|пять|خمسة|خمس|पाँच|पांच",
-	"6": "six|sechs|seis|шесть|ستة|छह", "7": "seven|sieben|sept|siete|семь|سبعة|सात", "8": "eight|acht|huit|ocho|восемь|ثمانية|आठ", "9": "nine|neun|nueve|девять|تسعة|नौ", "10": "ten|zehn|dix|diez|десять|عشرة|दस",
-	"11": "eleven|elf|onze|одиннадцать", "12": "twelve|zwölf|douze|doce|двенадцать|बारह", "13": "thirteen|dreizehn|treize|trece", "14": "fourteen|vierzehn|quatorze|catorce", "15": "fifteen|fünfzehn|quinze|quince", "16": "sixteen|sechzehn", "17": "seventeen|siebzehn", "18": "eighteen|achtzehn", "19": "nineteen|neunzehn",
-	"20": "twenty|zwanzig|vingt|veinte|двадцать|बीस", "30": "thirty|dreißig|trente|treinta|тридцать", "40": "forty|vierzig|quarante|cuarenta|сорок", "50": "fifty|fünfzig|cinquante|cincuenta|пятьдесят|पचास", "60": "sixty|sechzig|soixante|sesenta", "70": "seventy|siebzig|setenta", "80": "eighty|achtzig|ochenta", "90": "ninety|neunzig|noventa",
+	"6": "six|sechs|seis|шесть|ستة|छह", "7": "seven|sieben|sept|siete|семь|سبعة|सात", "8": "eight|acht|huit|ocho|восемь|ثمانية|आठ", "9": "nine|neun|nueve|девять|تسعة|नौ",
+	"10": "ten|zehn|dix|diez|десять|عشرة|दस",
+	"11": "eleven|elf|onze|одиннадцать", "12": "twelve|zwölf|douze|doce|двенадцать|बारह", "13": "thirteen|dreizehn|treize|trece",
+	"14": "fourteen|vierzehn|quatorze|catorce", "15": "fifteen|fünfzehn|quinze|quince", "16": "sixteen|sechzehn", "17": "seventeen|siebzehn",
+	"18": "eighteen|achtzehn", "19": "nineteen|neunzehn",
+	"20": "twenty|zwanzig|vingt|veinte|двадцать|बीस", "30": "thirty|dreißig|trente|treinta|тридцать", "40": "forty|vierzig|quarante|cuarenta|сорок",
+	"50": "fifty|fünfzig|cinquante|cincuenta|пятьдесят|पचास", "60": "sixty|sechzig|soixante|sesenta", "70": "seventy|siebzig|setenta", "80": "eighty|achtzig|ochenta",
+	"90": "ninety|neunzig|noventa",
 }
 
 // monthLists are the names of the months. ambiguousMonths are other words too, unless a number is next to them.
 var (
 	monthLists = map[string]string{
-		"1": "january|jan|januar|jänner|janvier|janv|enero|janeiro|gennaio|января|январе|январь|يناير|जनवरी", "2": "february|feb|februar|février|févr|febrero|fevereiro|febbraio|февраля|феврале|февраль|فبراير|फरवरी",
-		"3": "march|mar|märz|mars|marzo|março|марта|марте|март|مارس|मार्च", "4": "april|apr|avril|avr|abril|aprile|апреля|апреле|апрель|ابريل|अप्रैल", "5": "may|mai|mayo|maio|maggio|мая|мае|май|مايو|मई",
-		"6": "june|jun|juni|juin|junio|junho|giugno|июня|июне|июнь|يونيو|जून", "7": "july|jul|juli|juillet|juil|julio|julho|luglio|июля|июле|июль|يوليو|जुलाई", "8": "august|aug|août|agosto|августа|августе|август|اغسطس|अगस्त",
-		"9": "september|sep|sept|septembre|septiembre|setembro|settembre|сентября|сентябре|сентябрь|سبتمبر|सितंबर|सितम्बर", "10": "october|oct|oktober|okt|octobre|octubre|outubro|ottobre|октября|октябре|октябрь|اكتوبر|अक्टूबर",
-		"11": "november|nov|novembre|noviembre|novembro|ноября|ноябре|ноябрь|نوفمبر|नवंबर|नवम्बर", "12": "december|dec|dezember|dez|décembre|déc|diciembre|dezembro|dicembre|декабря|декабре|декабрь|ديسمبر|दिसंबर|दिसम्बर",
+		"1": "january|jan|januar|jänner|janvier|janv|enero|janeiro|gennaio|января|январе|январь|يناير|जनवरी",
+		"2": "february|feb|februar|février|févr|febrero|fevereiro|febbraio|февраля|феврале|февраль|فبراير|फरवरी",
+		"3": "march|mar|märz|mars|marzo|março|марта|марте|март|مارس|मार्च", "4": "april|apr|avril|avr|abril|aprile|апреля|апреле|апрель|ابريل|अप्रैल",
+		"5": "may|mai|mayo|maio|maggio|мая|мае|май|مايو|मई",
+		"6": "june|jun|juni|juin|junio|junho|giugno|июня|июне|июнь|يونيو|जून", "7": "july|jul|juli|juillet|juil|julio|julho|luglio|июля|июле|июль|يوليو|जुलाई",
+		"8":  "august|aug|août|agosto|августа|августе|август|اغسطس|अगस्त",
+		"9":  "september|sep|sept|septembre|septiembre|setembro|settembre|сентября|сентябре|сентябрь|سبتمبر|सितंबर|सितम्बर",
+		"10": "october|oct|oktober|okt|octobre|octubre|outubro|ottobre|октября|октябре|октябрь|اكتوبر|अक्टूबर",
+		"11": "november|nov|novembre|noviembre|novembro|ноября|ноябре|ноябрь|نوفمبر|नवंबर|नवम्बर",
+		"12": "december|dec|dezember|dez|décembre|déc|diciembre|dezembro|dicembre|декабря|декабре|декабрь|ديسمبر|दिसंबर|दिसम्बर",
 	}
 	ambiguousMonths = foldedSet("may|mai|march|mars|mar|jan|jun|jul|sep|sept|oct|nov|dec|dez|okt|avr|apr|aug|feb|май|мае|мая|марте")
 )

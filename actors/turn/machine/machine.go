@@ -177,7 +177,8 @@ func allowed(tools map[string]Tool, spec *turnlog.Spec) map[string]Tool {
 func New(spec *turnlog.Spec, tools map[string]Tool, continues bool) *Machine {
 	return &Machine{
 		spec: spec, tools: allowed(tools, spec), continues: continues,
-		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, ledger: map[string]*ledgerEntry{}, cutResults: map[string]string{}, cutConsents: map[string]protocol.MemorySource{}, splitter: newFenceSplitter(),
+		state: protocol.TurnQueued, results: map[protocol.ToolID]toolResult{}, ledger: map[string]*ledgerEntry{}, cutResults: map[string]string{},
+		cutConsents: map[string]protocol.MemorySource{}, splitter: newFenceSplitter(),
 	}
 }
 

@@ -33,7 +33,8 @@ type Prompt struct {
 func (m *Machine) Prompt() Prompt {
 	c := Prompt{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
-		WithoutTools: m.over != "", HideTools: m.over != "" && m.retried, Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0, Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
+		WithoutTools: m.over != "", HideTools: m.over != "" && m.retried, Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0,
+		Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
 	}
 	for _, input := range m.inputs {
 		switch {

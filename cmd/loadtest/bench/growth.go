@@ -56,7 +56,8 @@ func (b *bench) longTurn(ctx context.Context) error {
 				f.Close()
 				return err
 			}
-			table.Add(round+1, at, w.rate(), w.perToken(w.used.Service), w.perToken(w.used.Service+w.used.Postgres), float64(w.Tokens)/float64(max(w.Events, 1)), w.Delay.P50, w.Delay.P99, w.Delay.Max, w.othersCPUs)
+			table.Add(round+1, at, w.rate(), w.perToken(w.used.Service), w.perToken(w.used.Service+w.used.Postgres), float64(w.Tokens)/float64(max(w.Events, 1)),
+				w.Delay.P50, w.Delay.P99, w.Delay.Max, w.othersCPUs)
 			b.Say("  %s", table.Last())
 			if i == 0 {
 				early = append(early, w.perToken(w.used.Service))
@@ -320,7 +321,10 @@ func (b *bench) log(ctx context.Context) error {
 		return err
 	}
 	b.report.Add(goals.Figure{Goal: "P14 bytes", Ours: figures.Samples{sizes[0] / tokens}, Baseline: figures.Samples{sizes[4] / tokens}, Unit: "B", Score: figures.Samples{sizes[0] / tokens}})
-	b.report.Add(goals.Figure{Goal: "P14 replay", Ours: figures.Samples{took.P50}, Unit: "ms", Score: figures.Samples{took.P50}, Note: fmt.Sprintf("p99 %s ms, max %s ms", figures.Number(took.P99), figures.Number(took.Max))})
+	b.report.Add(goals.Figure{
+		Goal: "P14 replay", Ours: figures.Samples{took.P50}, Unit: "ms", Score: figures.Samples{took.P50},
+		Note: fmt.Sprintf("p99 %s ms, max %s ms", figures.Number(took.P99), figures.Number(took.Max)),
+	})
 	b.report.Detail("P14", fmt.Sprintf("%d turns of %d tokens", turns, loggedTokens), table)
 	return nil
 }

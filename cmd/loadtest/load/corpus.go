@@ -77,7 +77,8 @@ func (c *Corpus) Write(to io.Writer) error {
 			w.messages(&shares[i])
 		}
 	})
-	w.printf("insert into search_backfill select kind, '%[1]s', '%[1]s' from unnest(array['conversation', 'message']) kind on conflict (kind) do update set after_account = excluded.after_account, after_id = excluded.after_id;\n", uuid.Nil)
+	w.printf("insert into search_backfill select kind, '%[1]s', '%[1]s' from unnest(array['conversation', 'message']) kind on conflict (kind) do "+
+		"update set after_account = excluded.after_account, after_id = excluded.after_id;\n", uuid.Nil)
 	copy(c.Named, shares)
 	if w.err != nil {
 		return w.err

@@ -59,7 +59,8 @@ func everyday(ctx context.Context, api *client.Client) (requests []client.Reques
 	}
 	inConversation, inProject := "/conversations/"+conversation.ConversationID.String(), "/projects/"+project.ProjectID.String()
 	for _, path := range []string{
-		"/account/identities", "/account/imports", "/account/passkeys", "/account/security-log", "/account/settings", "/auth/session", "/auth/sessions", "/conversations", "/files", "/files/picker?q=a",
+		"/account/identities", "/account/imports", "/account/passkeys", "/account/security-log", "/account/settings", "/auth/session", "/auth/sessions", "/conversations",
+		"/files", "/files/picker?q=a",
 		"/projects", "/search?q=responses", "/shares", "/usage", "/version", "/profiles", "/ready",
 		inConversation, inConversation + "/messages", inConversation + "/branches", inConversation + "/follow-ups", inConversation + "/move-targets",
 		inConversation + "/shares", inConversation + "/usage", inConversation + "/export",

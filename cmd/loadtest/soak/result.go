@@ -364,7 +364,9 @@ func (r *result) markdown() string {
 	fmt.Fprintf(&out, "\nThe database has %s. Turns by final status: %s.\n", r.Database, inline(r.Statuses))
 	fmt.Fprintf(&out, "\n%d requests were refused (503) and %d connections broke during a fault or within %s after it.\n", r.RefusedInFaults, r.CutsInFaults, settleAfter)
 	out.WriteString("\n## Faults\n\n" + r.faultTable().Markdown())
-	out.WriteString("\n## By quarter\n\nFaults restart the service in the first part of the run only. A single process runs through the rest, which is divided\ninto four quarters. Delays are in milliseconds, and exclude faults unless a row says otherwise.\n\n" + r.partTable().Markdown())
+	out.WriteString("\n## By quarter\n\nFaults restart the service in the first part of the run only. " +
+		"A single process runs through the rest, which is divided\ninto four quarters. " +
+		"Delays are in milliseconds, and exclude faults unless a row says otherwise.\n\n" + r.partTable().Markdown())
 	out.WriteString("\nThe delay of a token is the time from when it was due until its reader had it; that of a first event starts when the\n" +
 		"turn's start was due. An append is timed from an input or a cancel to its 202 (one append to the turn's log), a write from\n" +
 		"a draft or a title to its response, a read from a request for a page or a list to its response.\n")
@@ -384,7 +386,8 @@ func (r *result) verdict() *figures.Table {
 		t.Add(kind, r.Breaches[kind], 0, say(r.Breaches[kind] == 0))
 	}
 	if r.long() {
-		t.Add("memory (RSS), last quarter compared with the second", fmt.Sprintf("%+.1f %%, slope %+.1f MB per hour", r.RSSGrowth, r.RSSSlope/mega), fmt.Sprintf("≤ +%.0f %%", rssGrowth), say(r.RSSGrowth <= rssGrowth))
+		t.Add("memory (RSS), last quarter compared with the second", fmt.Sprintf("%+.1f %%, slope %+.1f MB per hour", r.RSSGrowth, r.RSSSlope/mega),
+			fmt.Sprintf("≤ +%.0f %%", rssGrowth), say(r.RSSGrowth <= rssGrowth))
 		for _, what := range judgedDrifts {
 			t.Add("p99 of "+timingNames[what]+", last quarter divided by the second", figures.Number(r.drift(what))+" ×", fmt.Sprintf("≤ %.1f ×", delayDrift), say(r.drift(what) <= delayDrift))
 		}

@@ -313,7 +313,8 @@ func (k *soak) count(ctx context.Context) error {
 		counts[at] -= before
 	}
 	turns, open, followed, queued, waiting := int64(counts[0]), int64(counts[1]), int64(counts[2]), int64(counts[3]), int64(counts[4])
-	k.result.Database = fmt.Sprintf("%d turns (%d of them started from follow-ups), %d turns that have not ended, %d follow-ups, %d follow-ups that are still queued", turns, followed, open, queued, waiting)
+	k.result.Database = fmt.Sprintf("%d turns (%d of them started from follow-ups), %d turns that have not ended, %d follow-ups, %d follow-ups that are still queued",
+		turns, followed, open, queued, waiting)
 	k.Say("the database has %s", k.result.Database)
 	if known := k.acks.starts.Load() + followed; turns < known {
 		k.breachTimes(int(known-turns), lostKind, "the database has %d turns, clients know of %d", turns, known)

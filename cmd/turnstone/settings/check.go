@@ -47,7 +47,8 @@ func (c *Config) Check() error {
 		return errors.New("TURNSTONE_MAX_LIVE_TURNS must be at least 1")
 	}
 	for name, value := range map[string]int64{
-		"TURNSTONE_MAX_UPLOAD_BYTES": c.Limits.MaxUploadBytes, "TURNSTONE_MAX_FILE_BYTES": c.Limits.MaxFileBytes, "TURNSTONE_MAX_FILES": c.Limits.MaxFiles, "TURNSTONE_MAX_TEXT_BYTES": c.Limits.MaxTextBytes,
+		"TURNSTONE_MAX_UPLOAD_BYTES": c.Limits.MaxUploadBytes, "TURNSTONE_MAX_FILE_BYTES": c.Limits.MaxFileBytes, "TURNSTONE_MAX_FILES": c.Limits.MaxFiles,
+		"TURNSTONE_MAX_TEXT_BYTES":  c.Limits.MaxTextBytes,
 		"TURNSTONE_UPLOAD_LIFETIME": int64(c.Limits.UploadLifetime),
 	} {
 		if value < 1 {

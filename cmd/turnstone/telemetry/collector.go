@@ -86,7 +86,10 @@ var allSeries = []series{
 	{describe("journal_waiting", "Appends submitted and not yet confirmed."), gauge, func(r *reading) float64 { return float64(r.journal.Waiting.Load()) }},
 	{describe("disk_free_bytes", "Free bytes on the disk of the data folder."), gauge, func(r *reading) float64 { return float64(r.disk.Free) }},
 	{describe("disk_size_bytes", "Size of the disk of the data folder."), gauge, func(r *reading) float64 { return float64(r.disk.Size) }},
-	{describe("disk_full", "1 while the disk of the data folder is nearly full: no turns start or no files are accepted, if they are stored there."), gauge, func(r *reading) float64 { return number(r.disk.Full) }},
+	{
+		describe("disk_full", "1 while the disk of the data folder is nearly full: no turns start or no files are accepted, if they are stored there."), gauge,
+		func(r *reading) float64 { return number(r.disk.Full) },
+	},
 }
 
 var (

@@ -50,8 +50,9 @@ type Metrics struct {
 // New registers the metrics. build is the commit of the binary; empty: unknown.
 func New(registry prometheus.Registerer, build string) (*Metrics, error) {
 	m := &Metrics{
-		registry:      registry,
-		tokenDelay:    histogram("token_delay_seconds", "From the publication of a stored batch of events until its bytes are ready for the connection of the first reader; one sample for each batch.", delayBuckets),
+		registry: registry,
+		tokenDelay: histogram("token_delay_seconds", "From the publication of a stored batch of events until its bytes are ready for the connection "+
+			"of the first reader; one sample for each batch.", delayBuckets),
 		firstToken:    histogram("turn_first_token_seconds", "From the start of a turn until its first text is visible.", waitBuckets),
 		appendTime:    histogram("journal_append_seconds", "From the submission of an append until it is stored.", storeBuckets),
 		statementTime: histogram("journal_statement_seconds", "Duration of a statement that stored appends.", storeBuckets),

@@ -175,7 +175,10 @@ func (g *activities) flush(to func(*Conversation) error) error {
 		c.add(prompt)
 		if previous = id; a.answer != "" {
 			previous = id + " answer"
-			c.add(Message{ID: previous, Parent: id, Role: protocol.RoleAssistant, Status: protocol.MessageComplete, CreatedAt: a.at, Parts: []protocol.Part{{Type: protocol.PartText, Text: markdown(a.answer)}}})
+			c.add(Message{
+				ID: previous, Parent: id, Role: protocol.RoleAssistant, Status: protocol.MessageComplete, CreatedAt: a.at,
+				Parts: []protocol.Part{{Type: protocol.PartText, Text: markdown(a.answer)}},
+			})
 		}
 		c.Active, c.UpdatedAt = previous, a.at
 	}

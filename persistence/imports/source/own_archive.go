@@ -503,7 +503,8 @@ func (a *ownArchive) isKnown(name string) bool {
 		return false
 	}
 	switch name {
-	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json", "research.json", "projects.json", "instructions.json", "prompts.json", "shares.json", "files.json", "usage.json":
+	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json",
+		"research.json", "projects.json", "instructions.json", "prompts.json", "shares.json", "files.json", "usage.json":
 		return true
 	}
 	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")

@@ -70,7 +70,10 @@ type Reader struct {
 
 // NewReader returns a reader. local may be nil.
 func NewReader(client *outbound.Client, documents Documents, local Local) *Reader {
-	return &Reader{client: client, documents: documents, local: local, robots: recent.New[string, robotsFile](maxRobotsCache, 0), pages: semaphore.NewWeighted(maxPages), parsed: semaphore.NewWeighted(maxParsed), wait: maxWait}
+	return &Reader{
+		client: client, documents: documents, local: local, robots: recent.New[string, robotsFile](maxRobotsCache, 0), pages: semaphore.NewWeighted(maxPages),
+		parsed: semaphore.NewWeighted(maxParsed), wait: maxWait,
+	}
 }
 
 var accepted = http.Header{"Accept": {"text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"}}
