@@ -23,8 +23,8 @@ import (
 // feedWorld is a Server that listens and does its background work.
 type feedWorld struct {
 	*world
-	service  *httptest.Server
-	draining atomic.Bool
+	service            *httptest.Server
+	draining, isolated atomic.Bool
 }
 
 func newFeedWorld(t *testing.T) *feedWorld {
@@ -35,7 +35,7 @@ func newFeedWorld(t *testing.T) *feedWorld {
 // start makes the Server of the world listen.
 func (w *feedWorld) start(t *testing.T, open func(*testing.T, ...func(*testConfig)) *world) *feedWorld {
 	t.Helper()
-	w.world = open(t, func(c *testConfig) { c.Draining = w.draining.Load })
+	w.world = open(t, func(c *testConfig) { c.Draining, c.Isolated = w.draining.Load, w.isolated.Load })
 	w.service = httptest.NewServer(w.world)
 	ctx, stop := context.WithCancel(context.Background())
 	var background sync.WaitGroup
@@ -289,19 +289,30 @@ func TestTheFeedOfARevokedSessionEnds(t *testing.T) {
 
 func TestADrainingNodeSendsItsFeedsToAnother(t *testing.T) {
 	t.Parallel()
+	testFeedsAreSentAway(t, func(w *feedWorld) { w.draining.Store(true) })
+}
+
+// A node without Postgres learns of no change, while other nodes may.
+func TestAnIsolatedNodeSendsItsFeedsToAnother(t *testing.T) {
+	t.Parallel()
+	testFeedsAreSentAway(t, func(w *feedWorld) { w.isolated.Store(true) })
+}
+
+func testFeedsAreSentAway(t *testing.T, begin func(*feedWorld)) {
+	t.Helper()
 	w := newFeedWorld(t)
 	ann := w.client().register("ann@example.com")
 	feed := w.feed(ann, "")
 	feed.want(protocol.FeedStarted, "")
-	w.draining.Store(true)
+	begin(w)
 	if item, err := feed.read(); !errors.Is(err, io.EOF) {
-		t.Fatalf("while the node drains: %+v, %v", item, err)
+		t.Fatalf("the feed continues: %+v, %v", item, err)
 	}
 	if retry := feed.frames.Retry(); retry >= time.Second {
 		t.Errorf("the stream asks for a reconnection after %s, want less than a second", retry)
 	}
 	if response := w.open(ann, feed.Cursor); response.StatusCode != stdhttp.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
-		t.Errorf("a new feed on a draining node: %d, want 503 with Retry-After", response.StatusCode)
+		t.Errorf("a new feed: %d, want 503 with Retry-After", response.StatusCode)
 	}
 }
 

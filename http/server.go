@@ -65,6 +65,7 @@ type Config struct {
 	Abilities          []protocol.ProfileAbilities // for GET /profiles
 	Ready              map[string]ready.Probe
 	Draining           func() bool   // nil: never
+	Isolated           func() bool   // see node.Node.Isolated; nil: never
 	Scanner            string        // the engine that scans files for malware
 	AttachmentWait     time.Duration // for texts that are being read; 0: files.DefaultTextWait
 	AttachmentSpace    int           // how much text a model gets at most, in bytes
@@ -140,7 +141,9 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	if config.Node != (protocol.NodeID{}) {
 		s.replays = s.replays.On(config.Node)
 	}
-	s.hub = feed.NewHub(s.DB.Feed, s.Draining, s.log)
+	s.hub = feed.NewHub(s.DB.Feed, func() bool {
+		return s.Draining != nil && s.Draining() || s.Isolated != nil && s.Isolated()
+	}, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
 		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays,

@@ -157,6 +157,17 @@ func (a *actors[ID, W]) drain() {
 	a.draining = true
 }
 
+// each calls f for every actor that runs, except lingering ones.
+func (a *actors[ID, W]) each(f func(*Actor[W])) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, entry := range a.running {
+		if !entry.over {
+			f(entry)
+		}
+	}
+}
+
 // whenIdle calls each for every actor that runs. The channel is closed when none runs; a later call replaces it.
 func (a *actors[ID, W]) whenIdle(each func(*Actor[W])) <-chan struct{} {
 	a.mu.Lock()

@@ -268,6 +268,14 @@ func (h *Host[ID, C, W]) Drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
+// Isolate implements node.Host for work whose readers read the store.
+func (h *Host[ID, C, W]) Isolate(bool) {}
+
+// Each calls f for the work of every actor that runs, except those that only linger. f must not block.
+func (h *Host[ID, C, W]) Each(f func(work W)) {
+	h.actors.each(func(entry *Actor[W]) { f(entry.Work) })
+}
+
 // Abandon ends all work at once without writing to the store, because the node was declared dead. Nothing starts any more.
 func (h *Host[ID, C, W]) Abandon() {
 	for _, entry := range h.actors.stop() {

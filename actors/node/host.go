@@ -20,6 +20,9 @@ type Host interface {
 	// Drain gives the work in progress until grace to end, and ends the rest at a persisted boundary. It returns the number
 	// of pieces of work that other nodes can take over now.
 	Drain(ctx context.Context, grace time.Duration) (released int, err error)
+	// Isolate tells the host whether the node is isolated (see Node.Isolated): then no reader waits here for work of this node. The
+	// node calls it after each renewal of its lease, and after each failed one, with the same goroutine as Round.
+	Isolate(isolated bool)
 	// Abandon ends all work at once, because the node was declared dead.
 	Abandon()
 	// Stop ends all work at once and waits for its end. Another node or the next process continues it.
@@ -66,6 +69,12 @@ func (all hosts) drain(ctx context.Context, grace time.Duration, announce func(r
 		released, err = released+count, errors.Join(err, failed)
 	})
 	return released, err
+}
+
+func (all hosts) isolate(isolated bool) {
+	for _, h := range all {
+		h.Isolate(isolated)
+	}
 }
 
 func (all hosts) abandon() {

@@ -59,6 +59,7 @@ func (n *Node) keep() {
 		} else if err != nil && n.ctx.Err() == nil {
 			n.log.Warn("lease round failed", zap.Error(err))
 		}
+		n.hosts.isolate(n.Isolated())
 		var more <-chan time.Time
 		rest := k.more
 		if len(rest) > 0 {
@@ -142,6 +143,7 @@ func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 			delete(k.seen, id)
 		}
 	}
+	n.others.Store(len(leases) > 1)
 	n.notePeers(leases)
 	return nil
 }

@@ -64,6 +64,7 @@ type Node struct {
 	draining atomic.Bool
 	released chan int                  // to the keeper: pieces of work to take over that another node has released
 	renewed  atomic.Pointer[time.Time] // start time of the last successful renewal; nil before the first
+	others   atomic.Bool               // another node had a lease at the last look
 
 	keeper sync.WaitGroup
 	stop   sync.Once
@@ -122,6 +123,14 @@ func (n *Node) Renewed() *time.Time { return n.renewed.Load() }
 func (n *Node) leaseIsValid() bool {
 	renewed := n.renewed.Load()
 	return renewed != nil && time.Since(*renewed) < LeaseValidFor
+}
+
+// Isolated reports whether the node has not renewed its lease for so long that others may have declared it dead and continue its
+// work. It learns that only when it reaches the store again. Until then its work stores nothing, so its readers have to go to
+// another node.
+func (n *Node) Isolated() bool {
+	renewed := n.renewed.Load()
+	return renewed != nil && n.others.Load() && time.Since(*renewed) >= deadAfter
 }
 
 // Stop ends all work at once and waits for its end. Another node or the next process continues it. A repeat waits for the

@@ -3,9 +3,13 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
 
 	"turnstone/actors/actorstest"
 	"turnstone/actors/cluster"
@@ -21,6 +25,7 @@ type fakeHost struct {
 	adopted, claimed, drains int
 	more                     bool // the result of Round
 	failed                   error
+	isolated                 []bool        // the arguments of Isolate
 	slow                     chan struct{} // nil: Drain returns at once
 }
 
@@ -48,8 +53,9 @@ func (h *fakeHost) Drain(ctx context.Context, _ time.Duration) (int, error) {
 	return 5, h.failed
 }
 
-func (h *fakeHost) Abandon() {}
-func (h *fakeHost) Stop()    {}
+func (h *fakeHost) Isolate(on bool) { h.isolated = append(h.isolated, on) }
+func (h *fakeHost) Abandon()        {}
+func (h *fakeHost) Stop()           {}
 
 func newKeeper(t *testing.T, d *actorstest.Directory, options *cluster.Options, hosts ...Host) *leaseKeeper {
 	t.Helper()
@@ -119,6 +125,57 @@ func TestTheLeaseIsValidForAWhileAfterARenewal(t *testing.T) {
 			t.Error("the lease is valid for too long")
 		}
 	})
+}
+
+// unreachable is a directory that may be away.
+type unreachable struct {
+	*actorstest.Directory
+	away atomic.Bool
+}
+
+func (d *unreachable) Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (bool, error) {
+	if d.away.Load() {
+		return false, errors.New("no store")
+	}
+	return d.Directory.Renew(ctx, node, load)
+}
+
+// A node without its store does not learn that others continue its work, but it must not keep the readers of this work.
+func TestANodeThatOthersMayHaveReplacedIsIsolated(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			d, h := &unreachable{Directory: new(actorstest.Directory)}, &fakeHost{}
+			n := &Node{config: Config{Directory: d}, id: protocol.NewNodeID(), log: zap.NewNop()}
+			n.ctx, n.cancel = context.WithCancel(t.Context())
+			defer n.cancel()
+			n.Attach(func() turnlog.NodeLoad { return turnlog.NodeLoad{} }, h)
+			nodes := []protocol.NodeID{n.id, protocol.NewNodeID()}
+			if alone {
+				nodes = nodes[:1]
+			}
+			for _, id := range nodes {
+				if err := d.Register(t.Context(), turnlog.NewNode{NodeID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			go n.keep()
+			<-time.After(RenewInterval + 1)
+			d.away.Store(true)
+			<-time.After(deadAfter - RenewInterval)
+			if synctest.Wait(); n.Isolated() || slices.Contains(h.isolated, true) {
+				t.Error("the node is isolated while its lease is valid")
+			}
+			<-time.After(2 * RenewInterval)
+			if synctest.Wait(); n.Isolated() == alone || h.isolated[len(h.isolated)-1] == alone {
+				t.Errorf("alone: %v; isolated is %v, and its host was told %v", alone, n.Isolated(), h.isolated)
+			}
+			d.away.Store(false)
+			<-time.After(2 * RenewInterval)
+			if synctest.Wait(); n.Isolated() || h.isolated[len(h.isolated)-1] {
+				t.Error("the node stays isolated although it has renewed its lease")
+			}
+		})
+	}
 }
 
 func TestANodeNotifiesTheOthersOfTheWorkThatItReleases(t *testing.T) {

@@ -112,6 +112,13 @@ func (s *Stream) Abandon() {
 	s.wakeAll()
 }
 
+// Wake wakes all waiting readers, so that they look whether they may wait here any longer.
+func (s *Stream) Wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeAll()
+}
+
 // wakeAll wakes all waiting readers and empties their list. The caller holds mu.
 func (s *Stream) wakeAll() {
 	for c := s.waiting; c != nil; {

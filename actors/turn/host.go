@@ -74,6 +74,7 @@ type Host struct {
 	modelCallSlots modelCallSlots
 	observer       observe.Observer
 
+	isolated    atomic.Bool
 	stats       stats
 	waiting     waiters
 	untilQueues int // owned by Round: rounds until the next check for stalled queues; 0: this round checks
@@ -275,6 +276,13 @@ func (h *Host) Round(ctx context.Context) (more bool, err error) {
 		h.untilQueues = queueRounds - 1
 	}
 	return more, err
+}
+
+// Isolate implements node.Host. The readers of the turns that run here reconnect to another node.
+func (h *Host) Isolate(isolated bool) {
+	if h.isolated.Store(isolated); isolated {
+		h.Each(func(work *live) { work.stream.Wake() })
+	}
 }
 
 // Drain implements node.Host. The turns that have not ended in time lose their owner, so that another node, or the next

@@ -42,7 +42,11 @@ func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken
 		return into, tail.TakenEnd
 	}
 	if r.stream != nil {
-		if runs, taken := r.stream.Take(&r.cursor, waker, into); taken != tail.TakenNotInMemory {
+		runs, taken := r.stream.Take(&r.cursor, waker, into)
+		switch {
+		case taken == tail.TakenCaughtUp && r.relay == nil && r.host.isolated.Load():
+			return runs, tail.TakenMoved
+		case taken != tail.TakenNotInMemory:
 			return runs, taken
 		}
 	}
@@ -58,7 +62,7 @@ func (r *Reader) Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken
 	}
 	r.leaveRelay()
 	r.stream = running.Work.stream
-	return r.stream.Take(&r.cursor, waker, into)
+	return r.Take(waker, into)
 }
 
 // Leave ends the reading: the waker is not notified any more.

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,46 @@ func TestFollowsLocallyIsTrueOnlyWhileTheLeaseIsValid(t *testing.T) {
 	stream.Finishing()
 	if n.Follow(account, turn, 0).FollowsLocally() {
 		t.Error("FollowsLocally is true while the end is being stored")
+	}
+}
+
+// Another node may continue the turns of an isolated one, so nobody waits for their next events here.
+func TestAReaderOfAnIsolatedNodeIsSentToAnother(t *testing.T) {
+	valid := true
+	h := hostOf(t, protocol.NewNodeID(), nil, &valid)
+	account, turn := actorstest.NewSpec().AccountID, actorstest.NewSpec().TurnID
+	stream := runsOf("1\n2\n")
+	runIdle(h, account, turn, stream)
+	waiting, behind := h.Follow(account, turn, 2), h.Follow(account, turn, 0)
+	type result struct {
+		frames []byte
+		err    error
+	}
+	next := func(r *Reader) (got result) {
+		got.frames, _, got.err = r.Next(t.Context(), nil)
+		return got
+	}
+	moved := make(chan result, 1)
+	go func() { moved <- next(waiting) }()
+	if got := next(h.Follow(account, turn, 0)); len(got.frames) == 0 || got.err != nil {
+		t.Fatalf("before: %+v", got)
+	}
+	h.Isolate(true)
+	if got := <-moved; !errors.Is(got.err, ErrMoved) {
+		t.Errorf("a reader that waits got %+v", got)
+	}
+	if got := next(behind); len(got.frames) == 0 || got.err != nil {
+		t.Errorf("what is stored and in memory: %+v", got)
+	}
+	if got := next(behind); !errors.Is(got.err, ErrMoved) {
+		t.Errorf("at the end of it, the reader got %+v", got)
+	}
+	h.Isolate(false)
+	again := h.Follow(account, turn, 2)
+	go func() { moved <- next(again) }()
+	stream.Publish(3, 3, []byte("3\n"), false)
+	if got := <-moved; string(got.frames) != "3\n" || got.err != nil {
+		t.Errorf("after the isolation: %+v", got)
 	}
 }
 

@@ -397,7 +397,7 @@ func (s *service) createAPI() (err error) {
 	}
 	config := ourhttp.Config{
 		DB: s.db, Node: s.node.ID(), Turns: turns, TurnStore: s.turns, Uploads: s.uploads, Research: s.research, ResearchAdmission: s.admission,
-		Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics,
+		Limiter: s.telemetry.Limiter(s.limiter), Ready: s.probes, Draining: s.node.Draining, Isolated: s.node.Isolated, Scanner: s.malware.Engine(), Log: s.log, Metrics: s.metrics,
 		Tracer:  s.tracing.Tracer,
 		Secrets: s.config.Access.Secret, BaseURL: s.config.Service.BaseURL.URL,
 		Listen: s.config.Service.Listen, AllowedOrigins: s.config.Access.AllowedOrigins, TrustedProxies: s.config.Access.TrustedProxies,

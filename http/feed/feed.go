@@ -49,8 +49,8 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *e
 	if err != nil {
 		return err
 	}
-	if h.Hub.Draining() {
-		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node is shutting down. Connect again.", RetryAfter: 1}
+	if h.Hub.Away() {
+		return &protocol.Error{Code: protocol.CodeUnavailable, Detail: "This node serves no feeds now. Connect again.", RetryAfter: 1}
 	}
 	if err := h.Streams.Acquire(account); err != nil {
 		return err

@@ -35,10 +35,10 @@ type Store interface {
 // Close: when Run ends, every stream ends, and clients resume elsewhere.
 type Hub struct {
 	// Set by NewHub.
-	store    Store
-	draining func() bool
-	log      *zap.Logger
-	joined   tail.Signal // there may be readers
+	store  Store
+	away   func() bool
+	log    *zap.Logger
+	joined tail.Signal // there may be readers
 
 	mu       sync.Mutex
 	accounts map[protocol.AccountID]*recent // guarded by mu; those with readers
@@ -55,12 +55,9 @@ type recent struct {
 	waiting map[*Reader]tail.Waker
 }
 
-// NewHub returns a Hub. draining reports whether the node drains; nil: never.
-func NewHub(store Store, draining func() bool, log *zap.Logger) *Hub {
-	if draining == nil {
-		draining = func() bool { return false }
-	}
-	return &Hub{store: store, draining: draining, log: log, joined: make(tail.Signal, 1), accounts: map[protocol.AccountID]*recent{}}
+// NewHub returns a Hub. away reports whether readers have to go to another node: this one drains, or is isolated.
+func NewHub(store Store, away func() bool, log *zap.Logger) *Hub {
+	return &Hub{store: store, away: away, log: log, joined: make(tail.Signal, 1), accounts: map[protocol.AccountID]*recent{}}
 }
 
 // Run reads the end of the feed until ctx ends, as long as there are readers. Then it ends all streams.
@@ -93,7 +90,7 @@ func (h *Hub) poll(ctx context.Context) (again bool, err error) {
 	for {
 		h.mu.Lock()
 		at, round := h.at, h.round
-		if again = len(h.accounts) > 0; again && h.draining() {
+		if again = len(h.accounts) > 0; again && h.away() {
 			h.wakeAll()
 		}
 		h.mu.Unlock()
@@ -163,15 +160,15 @@ func (h *Hub) close() {
 	h.wakeAll()
 }
 
-// Draining reports whether the node no longer serves feeds.
-func (h *Hub) Draining() bool {
+// Away reports whether the node serves no feeds now.
+func (h *Hub) Away() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.moved()
 }
 
 // moved reports whether readers must reconnect to another node. mu must be held.
-func (h *Hub) moved() bool { return h.closed || h.draining() }
+func (h *Hub) moved() bool { return h.closed || h.away() }
 
 // Follow returns a reader that continues after a position. present is the end of the feed, from a read before. encode
 // is for the items that the reader returns.
