@@ -167,6 +167,9 @@ func UnroutedProblem(err error) *Problem {
 
 // Send sends the problem as the response. The response must not have started.
 func (p *Problem) Send(w stdhttp.ResponseWriter) {
+	if p.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.Retry))
+	}
 	_ = send(w, p.Status, p.ContentType(""), p) // a problem can be encoded
 }
 
@@ -174,9 +177,6 @@ func (p *Problem) Send(w stdhttp.ResponseWriter) {
 func Refuse(w stdhttp.ResponseWriter, err error) {
 	p := UnroutedProblem(err)
 	w.Header().Set("Cache-Control", "no-store")
-	if p.Retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(p.Retry))
-	}
 	p.Send(w)
 }
 

@@ -58,8 +58,34 @@ func New(config Config) http.Handler {
 	nodes := nodeHandler{config.Nodes}
 	mux.Handle("GET /admin/nodes", withToken(config.Token, nodes.list))
 	mux.Handle("POST /admin/nodes/{node}/drain", withToken(config.Token, nodes.drain))
-	return mux
+	return problems(mux)
 }
+
+// problems serves the requests that mux knows. To any other request, mux would respond with a text.
+func problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refusing, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refused := refusal{header: http.Header{}}
+		refusing.ServeHTTP(&refused, r)
+		if allowed := refused.header.Get("Allow"); allowed != "" {
+			w.Header().Set("Allow", allowed)
+			Fail(w, protocol.Errorf(protocol.CodeMethodNotAllowed, "this path supports %s", allowed))
+			return
+		}
+		Fail(w, protocol.Errorf(protocol.CodeNotFound, "the internal listener does not have this path"))
+	})
+}
+
+// refusal keeps only the header of a response.
+type refusal struct{ header http.Header }
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
+func (r *refusal) WriteHeader(int)             {}
 
 // Token derives the token of the operator's commands from the secret that signs. The commands of one installation
 // therefore reach its nodes, while a web page in an operator's browser cannot.

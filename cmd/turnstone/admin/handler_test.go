@@ -74,6 +74,37 @@ func TestTheInternalListenerNeedsNoSession(t *testing.T) {
 	}
 }
 
+func TestTheInternalListenerRefusesWithProblems(t *testing.T) {
+	handler := New(Config{Metrics: prometheus.NewRegistry(), Log: zap.NewNop(), Health: http.NotFoundHandler()})
+	for request, want := range map[string]struct {
+		status      int
+		code, allow string
+	}{
+		"GET /":                    {http.StatusNotFound, "not_found", ""},
+		"BREW /nope":               {http.StatusNotFound, "not_found", ""},
+		"GET /admin":               {http.StatusNotFound, "not_found", ""},
+		"POST /metrics":            {http.StatusMethodNotAllowed, "method_not_allowed", "GET, HEAD"},
+		"DELETE /health":           {http.StatusMethodNotAllowed, "method_not_allowed", "GET, HEAD"},
+		"GET /admin/nodes/1/drain": {http.StatusMethodNotAllowed, "method_not_allowed", "POST"},
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, httptest.NewRequest(method, path, nil))
+		if got.Code != want.status || got.Header().Get("Content-Type") != "application/problem+json" || got.Header().Get("Allow") != want.allow ||
+			!strings.Contains(got.Body.String(), `"code":"`+want.code+`"`) {
+			t.Errorf("%s: %d %v %s", request, got.Code, got.Header(), got.Body)
+		}
+	}
+}
+
+func TestAnUnavailableServiceSaysWhenToTryAgain(t *testing.T) {
+	got := httptest.NewRecorder()
+	Fail(got, protocol.Errorf(protocol.CodeUnavailable, "the database is not available"))
+	if got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d %v", got.Code, got.Header())
+	}
+}
+
 func TestTurnCommandsNeedTheTokenOfTheInstallation(t *testing.T) {
 	turns := &fakeTurns{turn: protocol.NewTurnID()}
 	base := internalServer(t, Config{Turns: turns})
