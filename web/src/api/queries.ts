@@ -232,9 +232,7 @@ export async function updateListed(changed: ReadonlyMap<string, number | null>):
 async function updateOne(id: string): Promise<void> {
   try {
     const path = { conversation_id: id };
-    cacheConversation(
-      withPendingChanges(await body(api.GET("/conversations/{conversation_id}", { params: { path } }))) as Conversation,
-    );
+    cacheWithPending((await body(api.GET("/conversations/{conversation_id}", { params: { path } }))) as Conversation);
   } catch (error) {
     if (!(error instanceof Refusal) || error.status !== 404) return; // the next refetch of the list contains the change
     queryClient.setQueryData(conversationsQuery.queryKey, (list) => list && replaceConversation(list, id, () => null));
@@ -369,6 +367,10 @@ export function cacheConversation(conversation: Conversation): void {
   );
 }
 
+/** Caches a conversation that may be without the changes that are being stored, for example as a response had it. */
+export const cacheWithPending = (conversation: Conversation): void =>
+  cacheConversation(withPendingChanges(conversation));
+
 /** Sets the order of the follow-ups in the cached conversation, unless it has a later version of the queue. */
 export function cacheOrder(id: string, order: readonly string[], version: number): void {
   queryClient.setQueryData<ConversationPage>(["conversation", id], (page) =>
@@ -416,7 +418,7 @@ export async function markRead(id: string, message: string): Promise<void> {
   const path = { conversation_id: id };
   const mutationFn = () =>
     body(api.PUT("/conversations/{conversation_id}/read", { params: { path }, body: { message_id: message } }));
-  cacheConversation(
+  cacheWithPending(
     await queryClient
       .getMutationCache()
       .build(queryClient, { mutationFn, ...retryPolicy })

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, Refusal, type Conversation, type ConversationPage, type Schemas } from "../../api/client";
 import type { Profile } from "../../api/outbox";
-import { refetchInAllTabs, cacheConversation, profilesQuery } from "../../api/queries";
+import { refetchInAllTabs, cacheWithPending, profilesQuery } from "../../api/queries";
 import { Icon } from "../../controls/icon";
 import { Menu, MenuCheck, MenuChoice, MenuLine } from "../../controls/menu";
 import { toast } from "../../controls/toast";
@@ -90,7 +90,7 @@ export async function storeProfile(
 ): Promise<void> {
   const { conversation_id, version, title, title_source, metadata } = conversation;
   try {
-    cacheConversation(
+    cacheWithPending(
       await body(
         api.PUT("/conversations/{conversation_id}", {
           params: { path: { conversation_id }, header: { "If-Match": `"v${version}"` } },

@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { api, body, type Conversation, type ConversationPage } from "../../api/client";
 import { currentOf } from "../../api/current-conversation";
-import { cacheConversation, refetchInAllTabs } from "../../api/queries";
+import { cacheWithPending, refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import { useLocalization } from "../../messages/localization";
@@ -32,7 +32,7 @@ export function useTemporary(chat: Chat, sending: boolean): TemporaryChoice | nu
   const change = async (on: boolean) => {
     setWanted(on);
     try {
-      cacheConversation(await put(page, on).catch((refusal: unknown) => put(currentOf(refusal), on)));
+      cacheWithPending(await put(page, on).catch((refusal: unknown) => put(currentOf(refusal), on)));
     } catch (refusal) {
       noticeSignOut(refusal);
       toast(t("composer.temporary.failed"), { kind: "problem" });

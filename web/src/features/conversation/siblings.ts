@@ -1,16 +1,16 @@
 // Shows another version of a message: activates the branch that contains it, for all devices.
 import { api, body, type Conversation, type ConversationPage, Refusal } from "../../api/client";
-import { refetch, refetchInAllTabs, conversationQuery, cacheConversation, queryClient } from "../../api/queries";
+import { refetch, refetchInAllTabs, conversationQuery, cacheWithPending, queryClient } from "../../api/queries";
 
 /** Activates a branch, for example that of a sibling that a message names. Throws a Refusal. */
 export async function showBranch(conversation: string, branch_id: string): Promise<void> {
   const page = await queryClient.ensureQueryData(conversationQuery(conversation));
   try {
-    cacheConversation(await activate(page, branch_id));
+    cacheWithPending(await activate(page, branch_id));
   } catch (refusal) {
     if (!(refusal instanceof Refusal) || refusal.code !== "stale_version") throw refusal;
     // Something else of the conversation has changed, for example its title. Retry with the new version.
-    cacheConversation(
+    cacheWithPending(
       await activate(await queryClient.fetchQuery({ ...conversationQuery(conversation), staleTime: 0 }), branch_id),
     );
   }

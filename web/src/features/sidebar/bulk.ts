@@ -2,7 +2,7 @@
 // outcome and undoes all of it. The conversations that the service refuses to change stay selected.
 import { startBatch } from "../../api/batch";
 import { Refusal, type Conversation } from "../../api/client";
-import { cacheConversation, refetchInAllTabs } from "../../api/queries";
+import { cacheConversation, cacheWithPending, refetchInAllTabs } from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { MessageKey, Translate } from "../../messages/catalog";
@@ -73,7 +73,7 @@ async function act(conversations: readonly Conversation[], action: Action, t: T,
   for (const one of conversations) cacheConversation(action.expected(one));
   const { results } = startBatch(conversations, async (one) => {
     const after = await action.put(one);
-    cacheConversation(after);
+    cacheWithPending(after);
     return after;
   });
   const outcome = outcomeOf(conversations, await results);

@@ -2,7 +2,13 @@
 import { api, body, type Conversation } from "../../api/client";
 import { currentOf } from "../../api/current-conversation";
 import { whilePending } from "../../api/pending-changes";
-import { cacheConversation, conversationQuery, queryClient, refetchInAllTabs } from "../../api/queries";
+import {
+  cacheConversation,
+  cacheWithPending,
+  conversationQuery,
+  queryClient,
+  refetchInAllTabs,
+} from "../../api/queries";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { Localization } from "../../messages/localization";
@@ -48,7 +54,7 @@ async function place(before: Conversation, placement: Placement, t: Localization
     cacheConversation(await putPlacement(before, placement));
     return true;
   } catch (refusal) {
-    cacheConversation(before);
+    cacheWithPending(before);
     noticeSignOut(refusal);
     toast(t("pages.organize.failed", { title: before.title || t("pages.untitled") }), {
       kind: "problem",

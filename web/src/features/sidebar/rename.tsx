@@ -5,7 +5,7 @@ import { create } from "zustand";
 import { whilePending } from "../../api/pending-changes";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
-import { refetchInAllTabs, cacheConversation } from "../../api/queries";
+import { refetchInAllTabs, cacheConversation, cacheWithPending } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import { useLocalization, type Localization } from "../../messages/localization";
 
@@ -43,7 +43,7 @@ export async function rename(before: Conversation, title: string, t: Localizatio
     if (current && (current.title_source === "auto" || current.title === before.title))
       return rename(current, title, t);
     noticeSignOut(refusal);
-    cacheConversation(current ?? before);
+    cacheWithPending(current ?? before);
     if (current)
       toast(t("pages.rename.conflict", { title: current.title }), {
         kind: "problem",
