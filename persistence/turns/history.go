@@ -66,9 +66,21 @@ const (
 	historyIdle = 10 * time.Minute
 	// leastHistory is the number of messages from which a history is kept: shorter ones are read quickly.
 	leastHistory = 50
-	// rowOverhead estimates the memory of a message without its parts, in bytes.
-	rowOverhead = 600
+	// The memory of a message, of a part, and of a citation or a source of a part without their texts, in bytes. A decoder of JSON
+	// makes room for more elements of a list than there are.
+	rowOverhead    = 200
+	partOverhead   = 500
+	detailOverhead = 150
 )
+
+// memory estimates the memory of a message, in bytes. Most of it can be what its parts need besides their texts.
+func (h *historyRow) memory() int {
+	size := rowOverhead + h.bytes + len(h.Parts)*partOverhead
+	for i := range h.Parts {
+		size += (len(h.Parts[i].Citations) + len(h.Parts[i].Sources)) * detailOverhead
+	}
+	return size
+}
 
 // historyKey names a conversation of an account.
 type historyKey struct {
@@ -127,9 +139,9 @@ func (t *Store) History(ctx context.Context, account protocol.AccountID, convers
 		return nil, false, fmt.Errorf("reading a history: %w", err)
 	}
 	if len(found) >= leastHistory && found.ended() {
-		size := len(found) * rowOverhead
+		size := 0
 		for i := range found {
-			size += found[i].bytes
+			size += found[i].memory()
 		}
 		t.histories.Put(key, found, size)
 	}
