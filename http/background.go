@@ -50,7 +50,9 @@ func (s *Server) Run(ctx context.Context) {
 
 // releaseKeys releases idempotency keys that could not be released when their requests failed.
 func (s *Server) releaseKeys(ctx context.Context) {
-	if err := s.replays.ReleaseLeft(ctx); err != nil && ctx.Err() == nil {
+	bounded, cancel := context.WithTimeout(ctx, watchTimeout) // the next recheck waits for it
+	defer cancel()
+	if err := s.replays.ReleaseLeft(bounded); err != nil && ctx.Err() == nil {
 		s.log.Warn("idempotency keys could not be released", zap.Error(err))
 	}
 }

@@ -450,15 +450,19 @@ func (l *leftClaims) add(claims ...*KeyClaim) {
 	l.claims = append(l.claims, claims[:min(len(claims), maxLeft-len(l.claims))]...)
 }
 
-// ReleaseLeft releases the keys whose release failed, and those of claims whose reply was lost, until the first error. It is called from time to time: a key whose request met an
-// outage is then free soon after it, and not only when its claim is stale.
+// ReleaseLeft releases the keys whose release failed, and those of claims whose reply was lost, until the first error or the end of ctx. It is
+// called from time to time: a key whose request met an outage is then free soon after it, and not only when its claim is stale.
 func (s *Store) ReleaseLeft(ctx context.Context) error {
 	s.left.mu.Lock()
 	claims := s.left.claims
 	s.left.claims = nil
 	s.left.mu.Unlock()
 	for i, c := range claims {
-		if err := c.release(ctx); err != nil {
+		err := ctx.Err()
+		if err == nil {
+			err = c.release(ctx)
+		}
+		if err != nil {
 			s.left.add(claims[i:]...)
 			return err
 		}

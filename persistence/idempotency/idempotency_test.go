@@ -242,6 +242,11 @@ func TestAKeyWhoseReleaseFailedIsReleasedLater(t *testing.T) {
 	if err := db.Idempotency.ReleaseLeft(t.Context()); err == nil {
 		t.Fatal("the second release was not cut")
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := db.Idempotency.ReleaseLeft(ended); err == nil {
+		t.Error("keys are released although there is no time for it")
+	}
 	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
 		t.Fatalf("before the release: %v", err)
 	}
