@@ -123,15 +123,26 @@ func createTemplate(ctx context.Context, server *embedded.Postgres) error {
 	return pg.Migrate(ctx, server.DSN(Owner, template), pg.MigrateOptions{Login: Login})
 }
 
+// adminConnection is a connection of the superuser that creates and drops the databases of this process: a new connection
+// for each statement would take about as much processor time as the statement.
+var adminConnection struct {
+	mu   sync.Mutex
+	conn *pgx.Conn // guarded by mu; nil or closed: the next statement connects
+}
+
+// admin runs one statement as the superuser. It connects again if the server was restarted since the last one.
 func admin(ctx context.Context, server *embedded.Postgres, sql string) error {
-	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
-	if err != nil {
-		return err
+	a := &adminConnection
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn == nil || a.conn.IsClosed() || a.conn.Ping(ctx) != nil {
+		conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
+		if err != nil {
+			return err
+		}
+		a.conn = conn
 	}
-	_, err = conn.Exec(ctx, sql)
-	if closed := conn.Close(ctx); err == nil {
-		err = closed
-	}
+	_, err := a.conn.Exec(ctx, sql)
 	return err
 }
 
