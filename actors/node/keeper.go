@@ -78,6 +78,14 @@ func (n *Node) keep() {
 	}
 }
 
+// Isolated reports whether the node has not renewed its lease for so long that others may have declared it dead and continue its
+// work. It learns that only when it reaches the store again. Until then its work stores nothing, so its readers have to go to
+// another node.
+func (n *Node) Isolated() bool {
+	renewed := n.renewed.Load()
+	return renewed != nil && n.others.Load() && time.Since(*renewed) >= deadAfter
+}
+
 // runRound runs one round: it renews the lease, declares nodes dead, and lets the hosts adopt.
 func (k *leaseKeeper) runRound(now time.Time) (err error) {
 	n := k.node

@@ -125,14 +125,6 @@ func (n *Node) leaseIsValid() bool {
 	return renewed != nil && time.Since(*renewed) < LeaseValidFor
 }
 
-// Isolated reports whether the node has not renewed its lease for so long that others may have declared it dead and continue its
-// work. It learns that only when it reaches the store again. Until then its work stores nothing, so its readers have to go to
-// another node.
-func (n *Node) Isolated() bool {
-	renewed := n.renewed.Load()
-	return renewed != nil && n.others.Load() && time.Since(*renewed) >= deadAfter
-}
-
 // Stop ends all work at once and waits for its end. Another node or the next process continues it. A repeat waits for the
 // first call.
 func (n *Node) Stop() {

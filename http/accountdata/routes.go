@@ -1,7 +1,7 @@
 package accountdata
 
 import (
-	_ "embed"
+	_ "embed" // the descriptions of operations
 	"fmt"
 	stdhttp "net/http"
 	"slices"

@@ -1,7 +1,7 @@
 package accounts
 
 import (
-	_ "embed"
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 	"slices"
 

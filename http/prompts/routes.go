@@ -1,7 +1,7 @@
 package prompts
 
 import (
-	_ "embed"
+	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
 
 	"turnstone/http/route"
