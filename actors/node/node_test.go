@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,8 +26,10 @@ type fakeHost struct {
 	adopted, claimed, drains int
 	more                     bool // the result of Round
 	failed                   error
-	isolated                 []bool        // the arguments of Isolate
 	slow                     chan struct{} // nil: Drain returns at once
+
+	mu       sync.Mutex
+	isolated []bool // guarded by mu: the arguments of Isolate
 }
 
 func (h *fakeHost) Round(context.Context) (bool, error) {
@@ -53,9 +56,21 @@ func (h *fakeHost) Drain(ctx context.Context, _ time.Duration) (int, error) {
 	return 5, h.failed
 }
 
-func (h *fakeHost) Isolate(on bool) { h.isolated = append(h.isolated, on) }
-func (h *fakeHost) Abandon()        {}
-func (h *fakeHost) Stop()           {}
+func (h *fakeHost) Isolate(isolated bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.isolated = append(h.isolated, isolated)
+}
+
+// told returns the arguments of the calls of Isolate.
+func (h *fakeHost) told() []bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.isolated)
+}
+
+func (h *fakeHost) Abandon() {}
+func (h *fakeHost) Stop()    {}
 
 func newKeeper(t *testing.T, d *actorstest.Directory, options *cluster.Options, hosts ...Host) *leaseKeeper {
 	t.Helper()
@@ -162,21 +177,23 @@ func TestANodeThatOthersMayHaveReplacedIsIsolated(t *testing.T) {
 			<-time.After(RenewInterval + 1)
 			d.away.Store(true)
 			<-time.After(deadAfter - RenewInterval)
-			if synctest.Wait(); n.Isolated() || slices.Contains(h.isolated, true) {
+			if synctest.Wait(); n.Isolated() || slices.Contains(h.told(), true) {
 				t.Error("the node is isolated while its lease is valid")
 			}
 			<-time.After(2 * RenewInterval)
-			if synctest.Wait(); n.Isolated() == alone || h.isolated[len(h.isolated)-1] == alone {
-				t.Errorf("alone: %v; isolated is %v, and its host was told %v", alone, n.Isolated(), h.isolated)
+			if synctest.Wait(); n.Isolated() == alone || last(h.told()) == alone {
+				t.Errorf("alone: %v; isolated is %v, and its host was told %v", alone, n.Isolated(), h.told())
 			}
 			d.away.Store(false)
 			<-time.After(2 * RenewInterval)
-			if synctest.Wait(); n.Isolated() || h.isolated[len(h.isolated)-1] {
+			if synctest.Wait(); n.Isolated() || last(h.told()) {
 				t.Error("the node stays isolated although it has renewed its lease")
 			}
 		})
 	}
 }
+
+func last(all []bool) bool { return all[len(all)-1] }
 
 func TestANodeNotifiesTheOthersOfTheWorkThatItReleases(t *testing.T) {
 	authority, d := clustertest.NewAuthority(t), new(actorstest.Directory)
