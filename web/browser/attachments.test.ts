@@ -237,6 +237,7 @@ async function takeTwentyFiles(page: Page, account: Account): Promise<void> {
   await page.getByRole("form").locator('input[type="file"]').setInputFiles(files);
   await page.getByText("A message can have 20 files: 3 left out.").waitFor();
   await expect.poll(() => attached(page).locator("bdi").allInnerTexts()).toEqual(chosen.slice(0, 20));
+  await page.getByText("20 files uploaded.", { exact: true }).waitFor({ state: "attached" });
   const long = "The tide falls. ".repeat(300).trim();
   await pasteText(page, long);
   await expect.poll(() => composer(page).inputValue()).toBe(long);

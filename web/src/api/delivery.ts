@@ -51,6 +51,9 @@ export interface DeliveryDependencies {
   changed(key: string, message: OutboxMessage | null): void;
 }
 
+/** Ends a response whose body nobody reads. It may be read already. */
+const discard = (response: Response): void => void response.body?.cancel().catch(() => {});
+
 /** The refusal of a message whose key the service may have forgotten, so that its outcome cannot be determined. */
 const outcomeUnknown = new Refusal(0, "outcome_unknown", "", null, 0);
 
@@ -157,7 +160,7 @@ export class Delivery {
     });
     const refusal = response.ok ? null : await readRefusal(response);
     if (refusal !== null && !alreadyExists(refusal, fresh)) throw refusal;
-    if (fresh.project === undefined) void response.body?.cancel();
+    if (fresh.project === undefined) discard(response);
     else await this.#place(message, fresh, (refusal?.problem?.current ?? (await response.json())) as Created);
     const { newConversation: _, ...opened } = message;
     await this.#store(opened);
@@ -173,7 +176,7 @@ export class Delivery {
       headers: { "Content-Type": "application/json", ...request.header },
     });
     if (!response.ok) throw await readRefusal(response);
-    void response.body?.cancel();
+    discard(response);
   }
 
   /**
@@ -199,7 +202,7 @@ export class Delivery {
       if (refusal.status === 404 || (refusal.status === 409 && !cancelled)) return false;
       if (!cancelled) throw refusal;
     }
-    void response.body?.cancel().catch(() => {});
+    discard(response);
     await this.#store({ ...message, replaces: { followUpID, version, cancelled: true } });
     return true;
   }
@@ -222,7 +225,7 @@ export class Delivery {
       return { turnID: null, followUpID: item?.follow_up_id ?? null };
     }
     // The view of a turn opens an event stream of its own, so this body is not read.
-    void response.body?.cancel();
+    discard(response);
     return { turnID: response.headers.get("X-Turn-Id"), followUpID: null };
   }
 

@@ -2,17 +2,19 @@
 
 type Change = Readonly<Record<string, unknown>>;
 
-/** By conversation, in the order in which they were made. */
-const pending = new Map<string, readonly Change[]>();
+/** The changes of a conversation, in the order in which they were made, and the end of the last one, which is never rejected. */
+interface Pending {
+  readonly changes: Set<Change>;
+  last?: Promise<unknown>;
+}
+
+const pending = new Map<string, Pending>();
 
 /** Returns what a response says of a conversation, overridden by the changes that are being stored. */
 export function withPendingChanges<T extends { conversation_id: string }>(one: T): T {
-  const changes = pending.get(one.conversation_id);
-  return changes === undefined ? one : Object.assign({}, one, ...changes);
+  const own = pending.get(one.conversation_id);
+  return own ? Object.assign({}, one, ...own.changes) : one;
 }
-
-/** By conversation, the end of the last change. It is never rejected. */
-const ends = new Map<string, Promise<unknown>>();
 
 /**
  * Stores a change of a conversation, after the changes of it that were made before, so that the last one counts. Until it is
@@ -24,19 +26,14 @@ export async function whilePending<T extends { conversation_id: string }>(
   change: Change,
   store: () => Promise<T>,
 ): Promise<T> {
-  pending.set(id, [...(pending.get(id) ?? []), change]);
-  const earlier = ends.get(id);
-  const stored = earlier === undefined ? store() : earlier.then(store);
-  const end = stored.catch(() => undefined);
-  ends.set(id, end);
-  let response: T;
-  try {
-    response = await stored;
-  } finally {
-    const others = pending.get(id)!.filter((one) => one !== change);
-    if (others.length > 0) pending.set(id, others);
-    else pending.delete(id);
-    if (ends.get(id) === end) ends.delete(id);
-  }
+  const own: Pending = pending.get(id) ?? { changes: new Set() };
+  pending.set(id, own);
+  own.changes.add(change);
+  const stored = own.last ? own.last.then(store) : store();
+  own.last = stored.catch(() => {});
+  const response = await stored.finally(() => {
+    own.changes.delete(change);
+    if (own.changes.size === 0) pending.delete(id);
+  });
   return withPendingChanges(response);
 }

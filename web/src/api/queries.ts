@@ -63,13 +63,6 @@ export const settingsQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** The instructions of the account for all of its conversations. */
-export const instructionsQuery = queryOptions({
-  queryKey: ["instructions"],
-  queryFn: () => body(api.GET("/account/instructions")),
-  refetchOnWindowFocus: "always",
-});
-
 /** What the profiles can do, and with which models. */
 export const profilesQuery = queryOptions({
   queryKey: ["profiles"],
@@ -77,22 +70,12 @@ export const profilesQuery = queryOptions({
   staleTime: Infinity,
 });
 
-export const devicesQuery = pagedQuery(["devices"], 100, (query) => api.GET("/auth/sessions", { params: { query } }));
-
 /** The tool calls of all conversations that wait for the user's approval, newest first. */
 export const approvalsQuery = queryOptions({
   queryKey: ["approvals"],
   queryFn: () => body(api.GET("/approvals", { params: { query: { limit: 50 } } })),
   staleTime: Infinity, // the account feed reports changes
 });
-
-export const identitiesQuery = pagedQuery(["identities"], 100, (query) =>
-  api.GET("/account/identities", { params: { query } }),
-);
-
-export const securityLogQuery = pagedQuery(["security-log"], 10, (query) =>
-  api.GET("/account/security-log", { params: { query } }),
-);
 
 /** Fetches the newest conversations, or the page after a cursor. */
 async function newestConversations(cursor: string | null = null) {

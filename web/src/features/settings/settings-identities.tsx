@@ -2,7 +2,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { api, type Schemas } from "../../api/client";
-import { identitiesQuery, refetchInAllTabs } from "../../api/queries";
+import { refetchInAllTabs } from "../../api/queries";
+import { identitiesQuery } from "./queries";
 import { IconButton } from "../../controls/button";
 import { NotLoaded } from "../../controls/not-loaded";
 import { Icon } from "../../controls/icon";

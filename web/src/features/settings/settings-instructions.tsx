@@ -1,7 +1,8 @@
 // Settings: the instructions of the account, which the model gets in every turn.
 import { useQuery } from "@tanstack/react-query";
 import { api, body } from "../../api/client";
-import { instructionsQuery, refetchInAllTabs } from "../../api/queries";
+import { refetchInAllTabs } from "../../api/queries";
+import { instructionsQuery } from "./queries";
 import { Instructions } from "../../controls/instructions";
 import { NotLoaded } from "../../controls/not-loaded";
 import { instructionMessages } from "../../messages/instructions";

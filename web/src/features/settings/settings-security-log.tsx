@@ -1,7 +1,7 @@
 // Settings: the security log of the account, the newest events first.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { Schemas } from "../../api/client";
-import { securityLogQuery } from "../../api/queries";
+import { securityLogQuery } from "./queries";
 import { NotLoaded } from "../../controls/not-loaded";
 import { ShowMore } from "../../controls/show-more";
 import { settingsMessages } from "../../messages/settings";
