@@ -304,10 +304,11 @@ describe("the palette", () => {
   test("names the filters and proposes a query for a misspelled one, which can be chosen", async () => {
     const account = await Account.register();
     await account.chat("The lighthouse stands on a rock");
-    // The corrected words are looked up in the index, which has a new text after some seconds.
+    // The corrected words are looked up in the index, which has a new text after some seconds. The searches of an account are limited.
     await expect
       .poll(async () => (await (await account.request("GET", "/search?q=lihgthouse")).json()).did_you_mean, {
         timeout: 30_000,
+        interval: 1_000,
       })
       .toBe("lighthouse");
     const visit = await BrowserWindow.open("/", account);
