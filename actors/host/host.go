@@ -40,7 +40,7 @@ type Kind[C any] interface {
 	ClaimDue(ctx context.Context, limit int) ([]C, error)
 	// Owned lists the unfinished work that this node owns, for comparison with its actors.
 	Owned(ctx context.Context) ([]C, error)
-	// ClaimLost claims work again that this node owns and whose actor is gone; turnlog.ErrFenced when the work has
+	// ClaimLost claims work that this node owns already, because its actor is gone; turnlog.ErrFenced when the work has
 	// ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, claim C) (C, error)
 	// Continue reads claimed work and starts its actor with Host.Spawn. It runs in a goroutine of its own. If it starts none,
@@ -268,7 +268,7 @@ func (h *Host[ID, C, W]) Drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// Isolate implements node.Host for work whose readers read the store.
+// Isolate implements node.Host. It does nothing: readers of most kinds of work read the store, and end when they cannot.
 func (h *Host[ID, C, W]) Isolate(bool) {}
 
 // Each calls f for the work of every actor that runs, except those that only linger. f must not block.

@@ -20,8 +20,8 @@ type Host interface {
 	// Drain gives the work in progress until grace to end, and ends the rest at a persisted boundary. It returns the number
 	// of pieces of work that other nodes can take over now.
 	Drain(ctx context.Context, grace time.Duration) (released int, err error)
-	// Isolate tells the host whether the node is isolated (see Node.Isolated): then no reader waits here for work of this node. The
-	// node calls it after each renewal of its lease, and after each failed one, with the same goroutine as Round.
+	// Isolate notes whether the node is isolated (see Node.Isolated). While it is, the host sends the readers of its work to another
+	// node. The node calls it after each round, also after a failed one, from the same goroutine as Round.
 	Isolate(isolated bool)
 	// Abandon ends all work at once, because the node was declared dead.
 	Abandon()

@@ -62,8 +62,8 @@ func (h *fakeHost) Isolate(isolated bool) {
 	h.isolated = append(h.isolated, isolated)
 }
 
-// told returns the arguments of the calls of Isolate.
-func (h *fakeHost) told() []bool {
+// isolations returns the arguments of the calls of Isolate.
+func (h *fakeHost) isolations() []bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.isolated)
@@ -177,16 +177,16 @@ func TestANodeThatOthersMayHaveReplacedIsIsolated(t *testing.T) {
 			<-time.After(RenewInterval + 1)
 			d.away.Store(true)
 			<-time.After(deadAfter - RenewInterval)
-			if synctest.Wait(); n.Isolated() || slices.Contains(h.told(), true) {
+			if synctest.Wait(); n.Isolated() || slices.Contains(h.isolations(), true) {
 				t.Error("the node is isolated while its lease is valid")
 			}
 			<-time.After(2 * RenewInterval)
-			if synctest.Wait(); n.Isolated() == alone || last(h.told()) == alone {
-				t.Errorf("alone: %v; isolated is %v, and its host was told %v", alone, n.Isolated(), h.told())
+			if synctest.Wait(); n.Isolated() == alone || last(h.isolations()) == alone {
+				t.Errorf("alone: %v; isolated is %v, and its host got %v", alone, n.Isolated(), h.isolations())
 			}
 			d.away.Store(false)
 			<-time.After(2 * RenewInterval)
-			if synctest.Wait(); n.Isolated() || last(h.told()) {
+			if synctest.Wait(); n.Isolated() || last(h.isolations()) {
 				t.Error("the node stays isolated although it has renewed its lease")
 			}
 		})

@@ -76,7 +76,7 @@ type Ownership interface {
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
 	// Owned lists the unfinished turns that this node owns, for comparison with its running actors.
 	Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
-	// ClaimLost claims a turn again that this node owns and whose actor is gone; turnlog.ErrFenced when the
+	// ClaimLost claims a turn that this node owns already, because its actor is gone; turnlog.ErrFenced when the
 	// turn has ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
 	// ClaimAny claims an unfinished turn, whatever its owner.

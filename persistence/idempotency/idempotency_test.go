@@ -220,66 +220,75 @@ func TestAKeyOfADeadNodeIsFree(t *testing.T) {
 	}
 }
 
-// A request that fails because the database is away cannot release its key either.
-func TestAKeyWhoseReleaseFailedIsReleasedLater(t *testing.T) {
+// cutWorld is a store behind a Cutter, and a key.
+type cutWorld struct {
+	cut     *pgtest.Cutter
+	db      *persistence.Stores
+	account protocol.AccountID
+}
+
+func newCutWorld(t *testing.T) *cutWorld {
+	t.Helper()
 	cut := pgtest.NewCutter(t, pgtest.NewDatabase(t).URL)
 	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL, KeyWait: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	account, key := pgtest.Account(t, db), storetest.KeyOf("k", "body")
-	claim, _, err := db.Idempotency.ClaimKey(t.Context(), account, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const release = "delete from idempotency"
-	cut.CutRequest(release)
-	if err := claim.Release(t.Context()); err == nil {
-		t.Fatal("the release was not cut")
-	}
-	cut.CutRequest(release)
-	if err := db.Idempotency.ReleaseLeft(t.Context()); err == nil {
-		t.Fatal("the second release was not cut")
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if err := db.Idempotency.ReleaseLeft(ended); err == nil {
-		t.Error("keys are released although there is no time for it")
-	}
-	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
+	return &cutWorld{cut, db, pgtest.Account(t, db)}
+}
+
+func (w *cutWorld) claim(t *testing.T) (*idempotency.KeyClaim, *idempotency.StoredResponse, error) {
+	t.Helper()
+	return w.db.Idempotency.ClaimKey(t.Context(), w.account, storetest.KeyOf("k", "body"))
+}
+
+// wantReleasedByReleaseLeft checks that the key is busy until ReleaseLeft has run.
+func (w *cutWorld) wantReleasedByReleaseLeft(t *testing.T) {
+	t.Helper()
+	if _, _, err := w.claim(t); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
 		t.Fatalf("before the release: %v", err)
 	}
-	if err := db.Idempotency.ReleaseLeft(t.Context()); err != nil {
+	if err := w.db.Idempotency.ReleaseLeft(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
+	if next, _, err := w.claim(t); err != nil || next == nil {
 		t.Errorf("after the release: %v, %v", next, err)
 	}
 }
 
-// A claim whose reply is lost may be stored. Nothing else would release it.
-func TestAClaimWhoseReplyWasLostIsReleasedLater(t *testing.T) {
-	cut := pgtest.NewCutter(t, pgtest.NewDatabase(t).URL)
-	db, err := persistence.Open(t.Context(), persistence.Config{URL: cut.URL, KeyWait: 200 * time.Millisecond})
+// A request that fails because the database is away cannot release its key either.
+func TestAKeyWhoseReleaseFailedIsReleasedLater(t *testing.T) {
+	w := newCutWorld(t)
+	claim, _, err := w.claim(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(db.Close)
-	account, key := pgtest.Account(t, db), storetest.KeyOf("k", "body")
-	cut.Arm(pgtest.Statement)
-	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeUnavailable {
+	const release = "delete from idempotency"
+	w.cut.CutRequest(release)
+	if err := claim.Release(t.Context()); err == nil {
+		t.Fatal("the release was not cut")
+	}
+	w.cut.CutRequest(release)
+	if err := w.db.Idempotency.ReleaseLeft(t.Context()); err == nil {
+		t.Fatal("the second release was not cut")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := w.db.Idempotency.ReleaseLeft(ended); err == nil {
+		t.Error("keys are released although there is no time for it")
+	}
+	w.wantReleasedByReleaseLeft(t)
+}
+
+// A claim whose reply is lost may be stored. Nothing else would release it.
+func TestAClaimWhoseReplyWasLostIsReleasedLater(t *testing.T) {
+	w := newCutWorld(t)
+	w.cut.Arm(pgtest.Statement)
+	if _, _, err := w.claim(t); protocol.CodeOf(err) != protocol.CodeUnavailable {
 		t.Fatalf("the reply was not lost: %v", err)
 	}
-	if _, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); protocol.CodeOf(err) != protocol.CodeIdempotencyBusy {
-		t.Fatalf("before the release: %v", err)
-	}
-	if err := db.Idempotency.ReleaseLeft(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if next, _, err := db.Idempotency.ClaimKey(t.Context(), account, key); err != nil || next == nil {
-		t.Errorf("after the release: %v, %v", next, err)
-	}
+	w.wantReleasedByReleaseLeft(t)
 }
 
 // A client that disconnects while its key is claimed repeats its request at once, and must not find the key in use.

@@ -112,7 +112,7 @@ func TestTheLargestValidRequestsOfAnAccount(t *testing.T) {
 	a.knowsAll(operations)
 	a.random.Shuffle(len(operations), func(i, j int) { operations[i], operations[j] = operations[j], operations[i] })
 	attacked := map[*operation]bool{}
-	for _, op := range operations[:cmp.Or(*sample, len(operations))] {
+	for _, op := range operations[:min(cmp.Or(*sample, len(operations)), len(operations))] {
 		attacked[op] = true
 	}
 	slices.SortStableFunc(operations, func(a, b *operation) int { return cmp.Compare(a.order(), b.order()) })
