@@ -83,6 +83,27 @@ describe("45 on a phone, a menu is a sheet", () => {
     await visit.close();
   });
 
+  test("in a narrow window, the press that opens it at the place of the button selects no item", async () => {
+    const { visit, page } = await open({ viewport: phone });
+    const button = page.getByRole("button", { name: "Add files" });
+    const { x, y, width, height } = (await button.boundingBox())!;
+    await button.hover();
+    await page.mouse.down();
+    const isUnderPointer = () =>
+      page.evaluate(
+        ([left, top]) => Boolean(document.elementFromPoint(left!, top!)?.closest('[role="menu"]')),
+        [x + width / 2, y + height / 2],
+      );
+    await expect.poll(isUnderPointer).toBe(true);
+    await page.mouse.up();
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    await menu(page).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await page.getByRole("menuitem", { name: "Add from library" }).click();
+    await page.getByRole("dialog").waitFor();
+    await visit.close();
+  });
+
   test("an item acts, and an item that opens a dialog leaves nothing in front of it", async () => {
     const { visit, page } = await open(touch);
     await actions(page).tap();

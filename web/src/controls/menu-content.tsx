@@ -56,7 +56,7 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
   const [button, setButton] = useState<HTMLButtonElement | null>(null);
   const container = button?.closest('[role="dialog"]') ?? document.getElementById("main");
   const sheet = useMedia(handheld);
-  const pressed = useRef(false); // the backdrop, since the menu was opened
+  const pressed = useRef(false); // since the menu was opened, the backdrop or the menu
   const close = () => setOpen(false);
   useEffect(() => void (open && (pressed.current = false)), [open]);
   // Runs after Radix has returned the focus to the button. It does not if something outside had the focus for a moment, or if the
@@ -99,6 +99,9 @@ export function OpenMenu({ trigger, children, side = "bottom", align = "start", 
           onCloseAutoFocus={goBack}
           // Radix would not return the focus to the button.
           onPointerDownOutside={(event) => (event.preventDefault(), close())}
+          onPointerDownCapture={() => void (pressed.current = true)}
+          // A sheet may open under the pointer that has opened it; Radix would select the item where that press ends.
+          onPointerUpCapture={(event) => sheet && !pressed.current && event.preventDefault()}
           data-sheet={sheet ? "" : undefined}
           className={`z-50 overflow-y-auto border-line bg-raised shadow-float outline-none ${
             sheet
