@@ -414,7 +414,7 @@ func TestTheLongTestsExist(t *testing.T) {
 
 // TestPackagesWithoutTheRaceDetectorStartNoGoroutines checks the packages that make test tests without the race detector.
 func TestPackagesWithoutTheRaceDetectorStartNoGoroutines(t *testing.T) {
-	list := regexp.MustCompile(`(?m)^sequential=\(([a-z./ ]+)\)$`).FindStringSubmatch(readPage(t, "tools/test.sh"))
+	list := regexp.MustCompile(`(?m)^sequential=\(([a-z./\s]+)\)$`).FindStringSubmatch(readPage(t, "tools/test.sh"))
 	if list == nil {
 		t.Fatal("tools/test.sh has no list of sequential packages")
 	}

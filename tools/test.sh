@@ -25,11 +25,15 @@ clients=(
 )
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
-sequential=(./actors/turn/machine ./persistence/imports/source)
+sequential=(
+	./actors/passages ./actors/policy ./actors/prompt ./actors/research/evidence ./actors/research/machine ./actors/turn/machine
+	./actors/upload/machine ./http/markdown ./persistence/imports/source ./protocol/filetype ./protocol/foreign ./providers/charset
+	./providers/media
+)
 # These tests compute for long, or send many requests one after the other to routes that other tests use with the race detector on.
 # With it, they take three to ten times as much processor time. make nightly runs them with it.
-long='^(TestExamplesAreValid|TestThePublishedDocumentsMatchTheCode|TestEveryOperationIsDescribed|TestEveryReferenceInTheDocumentIsDefined|TestForeignTakesAsLongAsMissing|TestTheMemoryOfARefusalIsProportionalToTheBody|TestTheTextsOfAnAccountAreLimited|TestAPostWithAnOptionalBodyAcceptsNone|TestTheAuthorizationMatrix|TestNoAccountSeesDataOfAnother|TestAHostileBodyIsRefusedBriefly|TestEvery400And422NamesTheWrongFields|TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable|TestForeignIsAsMuchWorkAsMissing|TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce|TestPagesOfTheLargestResearchTasksAndSourcesAreBounded|TestPagesOfTheLargestConversationsAreBounded|TestAQueueOfTheLargestFollowUpsIsPagedAndTheConversationShowsItsBeginning|TestAnExportImportedAndExportedAgainIsTheSame|TestABodyWithTooManyElementsIsRefusedBriefly|TestWhatIsKeptOfALongTextIsBounded|TestLongTextsAreFoundInBoundedMemory|TestEveryMatchIsOnOnePage|TestEveryMatchInAProjectIsOnOnePage|TestATextWithManyPositionsIsIndexed|TestContentsAreRead|TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels|TestAnswersAreBounded|TestHostilePagesAreReadInBoundedTime|TestAFileOfHostileMarkdownIsPlain|TestNoTextIsSlowOrGrowsWithoutBounds|TestCodeThatUsesTooMuchFailsByItself)$'
-computing=(./http ./persistence/search ./providers/extract ./providers/outbound ./providers/web/page ./http/markdown ./providers/code)
+long='^(TestExamplesAreValid|TestThePublishedDocumentsMatchTheCode|TestEveryOperationIsDescribed|TestEveryReferenceInTheDocumentIsDefined|TestForeignTakesAsLongAsMissing|TestTheMemoryOfARefusalIsProportionalToTheBody|TestTheTextsOfAnAccountAreLimited|TestAPostWithAnOptionalBodyAcceptsNone|TestTheAuthorizationMatrix|TestNoAccountSeesDataOfAnother|TestAHostileBodyIsRefusedBriefly|TestEvery400And422NamesTheWrongFields|TestAConnectionThatEndsAtAnyByteLeavesTheSessionUsable|TestForeignIsAsMuchWorkAsMissing|TestPagesOfTheLargestMessagesAreBoundedAndHaveEachMessageOnce|TestPagesOfTheLargestResearchTasksAndSourcesAreBounded|TestPagesOfTheLargestConversationsAreBounded|TestAQueueOfTheLargestFollowUpsIsPagedAndTheConversationShowsItsBeginning|TestAnExportImportedAndExportedAgainIsTheSame|TestABodyWithTooManyElementsIsRefusedBriefly|TestWhatIsKeptOfALongTextIsBounded|TestLongTextsAreFoundInBoundedMemory|TestEveryMatchIsOnOnePage|TestEveryMatchInAProjectIsOnOnePage|TestATextWithManyPositionsIsIndexed|TestContentsAreRead|TestARenditionIsSmallAndHasNothingOfTheOriginalButItsPixels|TestAnswersAreBounded|TestHostilePagesAreReadInBoundedTime|TestCodeThatUsesTooMuchFailsByItself)$'
+computing=(./http ./persistence/search ./providers/extract ./providers/outbound ./providers/web/page ./providers/code)
 
 module=$(go list -m)
 others() { go list ./... | grep -vxF -f <(printf "$module%s\n" "${suites[@]#.}" "${clients[@]#.}" "${sequential[@]#.}"); }

@@ -45,11 +45,17 @@ func startPrepared(ctx context.Context, dir string) (*embedded.Postgres, error) 
 	if err := CopyFolder(prepared, dir); err != nil {
 		return nil, err
 	}
-	return embedded.StartPostgres(ctx, embedded.PostgresOptions{DataDir: dir})
+	return embedded.StartPostgres(ctx, options(dir))
+}
+
+// options are those of a server whose log is in memory: compressing it would only take processor time. Every new database is a
+// checkpoint, after which each page that changes is written to the log.
+func options(dir string) embedded.PostgresOptions {
+	return embedded.PostgresOptions{DataDir: dir, ExtraSettings: map[string]string{"wal_compression": "off"}}
 }
 
 func startAndPrepare(ctx context.Context, dir string) (*embedded.Postgres, error) {
-	server, err := embedded.StartPostgres(ctx, embedded.PostgresOptions{DataDir: dir})
+	server, err := embedded.StartPostgres(ctx, options(dir))
 	if err != nil || preparation.run == nil {
 		return server, err
 	}
