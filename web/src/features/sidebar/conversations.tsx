@@ -11,7 +11,7 @@ import { useMedia } from "../../controls/media";
 import { onMac } from "../../keys/keys";
 import { useLocalization } from "../../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
-import { linesOf, neighbour, type Group, type Line } from "./groups";
+import { haveSameKeys, linesOf, neighbour, type Group, type Line } from "./groups";
 import { useListedParts } from "./list";
 import { isStored } from "../../api/provisional";
 import { editTitle } from "./rename";
@@ -92,6 +92,17 @@ interface LinesProps {
   more: (() => void) | null;
 }
 
+/**
+ * Returns a function that returns the keys of lines. It is another one only when the keys change, because the virtualizer then
+ * computes the position of every line again.
+ */
+function useKeyOf(lines: readonly Line[]): (at: number) => string {
+  const known = useRef(lines);
+  if (!haveSameKeys(known.current, lines)) known.current = lines;
+  const { current } = known;
+  return useCallback((at) => current[at]!.key, [current]);
+}
+
 function Lines({ lines, current, onOpen, more }: LinesProps) {
   const { t } = useLocalization();
   const selected = useSelecting((selecting) => (selecting.list === "sidebar" ? selecting.selection.ids : null));
@@ -107,8 +118,7 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
     count: lines.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => lineHeight,
-    // The virtualizer computes the position of every line again when this function is another one.
-    getItemKey: useCallback((at: number) => lines[at]!.key, [lines]),
+    getItemKey: useKeyOf(lines),
     overscan: 8,
     // The row where Tab stops stays in the document at every scroll position; otherwise Tab would skip the list.
     rangeExtractor: useCallback(

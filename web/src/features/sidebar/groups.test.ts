@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../api/client";
-import { linesOf as linesOfParts, listedParts, neighbour, type Line } from "./groups";
+import { haveSameKeys, linesOf as linesOfParts, listedParts, neighbour, type Line } from "./groups";
 
 function conversation(id: string, at: string, pinned = false): Conversation {
   return {
@@ -45,6 +45,16 @@ function linesAsText(lines: readonly Line[]): string[] {
   }
   return groups;
 }
+
+test("lines have the same keys while only titles change", () => {
+  const now = new Date("2026-11-20T15:30:00Z");
+  const at = "2026-11-20T15:00:00Z";
+  const lines = linesOfParts([[conversation("a", at), conversation("b", at)]], now, "UTC");
+  const renamed = [{ ...conversation("a", at), title: "Tides" }, conversation("b", at)];
+  expect(haveSameKeys(lines, linesOfParts([renamed], now, "UTC"))).toBe(true);
+  for (const other of [renamed.slice(1), renamed.toReversed(), [...renamed, conversation("c", at)]])
+    expect(haveSameKeys(lines, linesOfParts([other], now, "UTC"))).toBe(false);
+});
 
 describe("grouping conversations by time", () => {
   test("a day starts at midnight in the reader's time zone", () => {

@@ -94,6 +94,10 @@ function linesOfPart(part: Part, today: number, dayOf: (time: Date) => number): 
   return { withHeading: lines, withoutHeading: lines.slice(1), first: groups[0] ?? "", last: groups.at(-1) ?? "" };
 }
 
+/** Reports whether two lists have lines with the same keys, in the same order. */
+export const haveSameKeys = (a: readonly Line[], b: readonly Line[]): boolean =>
+  a.length === b.length && a.every((line, at) => line.key === b[at]!.key);
+
 /** Returns the conversation to which a key moves from another one; null: none. */
 export function neighbour(lines: readonly Line[], from: string | null, key: string): string | null {
   const next = (at: number, step: 1 | -1): string | null => {
