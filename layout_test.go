@@ -84,7 +84,7 @@ var webLayers = []string{
 // context, no lock, no log and no store, so they decide the same from the same events.
 var machines = []string{"actors/turn/machine", "actors/upload/machine", "actors/research/machine", "actors/research/evidence"}
 
-// apart lists packages of which none may import another one: the kinds of durable work, and what must know none of them.
+// apart maps packages to those that they must not import: the kinds of durable work, and what must know none of them.
 var apart = map[string][]string{
 	"actors/turn":     {"actors/upload", "actors/research", "actors/node"},
 	"actors/upload":   {"actors/turn", "actors/research", "actors/node"},
@@ -92,6 +92,7 @@ var apart = map[string][]string{
 	"actors/shell":    {"actors/turn", "actors/upload", "actors/research"},
 	"actors/host":     {"actors/turn", "actors/upload", "actors/research"},
 	"actors/node":     {"actors/turn", "actors/upload", "actors/research"},
+	"http/sse":        {"actors/turn", "actors/upload", "actors/research"},
 }
 
 // alsoPure lists what some packages may import in addition to the list pure: more functions without state.

@@ -58,6 +58,10 @@ var processStart = time.Now()
 // ErrNone is the error of a reader that has found no events after its cursor in the log, and that does not wait for them there.
 var ErrNone = errors.New("there are no further events")
 
+// ErrMoved ends a reader on a node that drains or stops: another node continues the turn, and the client should
+// reconnect to it.
+var ErrMoved = errors.New("another node continues the turn")
+
 // Frames returns the events, one per line. Callers must not change them.
 func (c *Chunk) Frames() []byte { return c.frames }
 
@@ -223,7 +227,7 @@ const (
 	TakenNotInMemory
 	// TakenEnd means that the reader has reached the end of the turn: no event follows.
 	TakenEnd
-	// TakenMoved corresponds to ErrMoved of Next.
+	// TakenMoved means that the reader gets no more events on this node; see ErrMoved.
 	TakenMoved
 )
 

@@ -18,6 +18,7 @@ import (
 	"turnstone/actors/llm/llmtest"
 	"turnstone/actors/node"
 	"turnstone/actors/routing"
+	"turnstone/actors/tail"
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
@@ -585,7 +586,7 @@ func TestTurnsOfADrainedNodeAreAdopted(t *testing.T) {
 	if _, err := a.StartTurn(t.Context(), &turnlog.Start{AccountID: spec.AccountID}); protocol.CodeOf(err) != protocol.CodeUnavailable {
 		t.Errorf("StartTurn on a draining node returned %v", err)
 	}
-	if _, _, err := a.Follow(spec.AccountID, spec.TurnID, 0).Next(t.Context(), nil); !errors.Is(err, ErrMoved) {
+	if _, _, err := a.Follow(spec.AccountID, spec.TurnID, 0).Next(t.Context(), nil); !errors.Is(err, tail.ErrMoved) {
 		t.Errorf("a reader of a drained node got %v, want ErrMoved", err)
 	}
 	b := startNode(t, store, model, nil)

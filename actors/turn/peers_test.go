@@ -11,6 +11,7 @@ import (
 	"turnstone/actors/clustertest"
 	"turnstone/actors/llm"
 	"turnstone/actors/llm/llmtest"
+	"turnstone/actors/tail"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -204,7 +205,7 @@ func TestReadersOfADrainingNodeMove(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
-		if _, _, err := r.Next(ctx, nil); errors.Is(err, ErrMoved) {
+		if _, _, err := r.Next(ctx, nil); errors.Is(err, tail.ErrMoved) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

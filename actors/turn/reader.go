@@ -18,7 +18,7 @@ const logPage = 256 << 10
 //
 // Order: that of the sequences, without gaps. Resume: after any sequence. Loss: none; what the memory has no longer is read
 // from the durable log. Slow reader: it does not delay the turn or other readers. Close: after the last event, or with
-// TakenMoved, or ErrMoved of Next, when the node drains or stops. Concurrency: used by one goroutine at a time, which must
+// tail.TakenMoved, or tail.ErrMoved of Next, when the node drains or stops. Concurrency: used by one goroutine at a time, which must
 // call Leave once, at the end.
 type Reader struct {
 	host     *Host
@@ -30,10 +30,6 @@ type Reader struct {
 	relay    *cluster.Relay // the relay that publishes stream; nil if a turn of this node does
 	signal   tail.Signal    // of Next; nil before its first call
 }
-
-// ErrMoved ends a reader on a node that drains or stops: another node continues the turn, and the client should
-// reconnect to it.
-var ErrMoved = errors.New("another node continues the turn")
 
 // Take appends the events that follow the cursor and are in memory, without waiting. When there are none, the result
 // gives the reason. For TakenCaughtUp, the waker is notified once when that changes.
@@ -105,7 +101,7 @@ func (r *Reader) FollowsLocally() bool {
 
 // Next waits for events after the cursor and returns them, one per line, and whether the last of them ends the turn.
 // When beat fires first, it returns no frames, so that the caller can send a heartbeat. It returns ctx's error when ctx
-// is done, and ErrMoved when the client should reconnect. After the end it returns no frames and true.
+// is done, and tail.ErrMoved when the client should reconnect. After the end it returns no frames and true.
 func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error) {
 	if r.signal == nil {
 		r.signal = make(tail.Signal, 1)
@@ -119,7 +115,7 @@ func (r *Reader) Next(ctx context.Context, beat <-chan time.Time) (frames []byte
 		case tail.TakenEnd:
 			return nil, true, nil
 		case tail.TakenMoved:
-			return nil, false, ErrMoved
+			return nil, false, tail.ErrMoved
 		case tail.TakenNotInMemory:
 			frames, err = r.fromLog(ctx, beat)
 		case tail.TakenCaughtUp, tail.TakenSome:
@@ -190,7 +186,7 @@ func (r *Reader) fromLog(ctx context.Context, beat <-chan time.Time) ([]byte, er
 	return nil, wait(ctx, r, beat)
 }
 
-// wait waits until the reader is signalled. It returns errBeat when beat fires first, ErrMoved when the node stops, and
+// wait waits until the reader is signalled. It returns errBeat when beat fires first, tail.ErrMoved when the node stops, and
 // ctx's error when ctx is done.
 func wait(ctx context.Context, r *Reader, beat <-chan time.Time) error {
 	select {
@@ -199,7 +195,7 @@ func wait(ctx context.Context, r *Reader, beat <-chan time.Time) error {
 	case <-beat:
 		return errBeat
 	case <-r.host.Context().Done():
-		return ErrMoved
+		return tail.ErrMoved
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -84,13 +84,13 @@ func TestAReaderOfAnIsolatedNodeIsSentToAnother(t *testing.T) {
 		t.Fatalf("before: %+v", got)
 	}
 	h.Isolate(true)
-	if got := <-moved; !errors.Is(got.err, ErrMoved) {
+	if got := <-moved; !errors.Is(got.err, tail.ErrMoved) {
 		t.Errorf("a reader that waits got %+v", got)
 	}
 	if got := next(behind); len(got.frames) == 0 || got.err != nil {
 		t.Errorf("what is stored and in memory: %+v", got)
 	}
-	if got := next(behind); !errors.Is(got.err, ErrMoved) {
+	if got := next(behind); !errors.Is(got.err, tail.ErrMoved) {
 		t.Errorf("at the end of it, the reader got %+v", got)
 	}
 	h.Isolate(false)

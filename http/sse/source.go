@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"turnstone/actors/tail"
-	"turnstone/actors/turn"
 )
 
 // source decides what a reader gets next, for both transports.
@@ -75,7 +74,7 @@ func (s *source) next(waker tail.Waker, to *buffers, stop, beat bool) (b []byte,
 func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, p progress, err error) {
 	frames, ended, err := s.reader.Next(ctx, beat)
 	switch {
-	case errors.Is(err, turn.ErrMoved):
+	case errors.Is(err, tail.ErrMoved):
 		return s.appendMoved(nil), progressEnded, nil
 	case errors.Is(err, tail.ErrNone):
 		return nil, progressMore, nil
