@@ -24,7 +24,7 @@ func frameServer(t *testing.T, config Config, routes ...route.Route) *Server {
 		config.BaseURL = &url.URL{Scheme: "http", Host: "localhost:8080"}
 	}
 	config.Secrets = [][]byte{bytes.Repeat([]byte("k"), minSecret)}
-	s, err := newServer(config, func(*Server) []route.Route { return routes })
+	s, err := newServer(config, func(*Server) route.Table { return route.Table{Routes: routes} })
 	if err != nil {
 		t.Fatal(err)
 	}

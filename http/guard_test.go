@@ -47,8 +47,8 @@ func (s *blockingHandler) handle(ctx context.Context, in *echoInput) (*resource.
 func thingsWorld(t *testing.T) (*world, *blockingHandler) {
 	t.Helper()
 	w, handler := newWorld(t), &blockingHandler{}
-	server, err := newServer(w.Config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("POST", "/things", "createThing", "", route.Creates, handler.handle).WithStatus(201))
+	server, err := newServer(w.Config, func(s *Server) route.Table {
+		return s.table().With(route.Call("POST", "/things", "createThing", "", route.Creates, handler.handle).WithStatus(201))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,9 @@ func TestAResponseIsStoredInTheTransactionOfItsEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := idempotency.WithResponseStorer(t.Context(), &idempotency.ResponseStorer{Claim: claim, Build: func(made any) (*idempotency.StoredResponse, error) { return resource.StoredCreated(key.Path, made) }})
+	ctx := idempotency.WithResponseStorer(t.Context(), &idempotency.ResponseStorer{Claim: claim, Build: func(made any) (*idempotency.StoredResponse, error) {
+		return resource.StoredCreated(key.Path, 201, made)
+	}})
 	made, err := w.DB.Conversations.CreateConversation(ctx, c.account.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: "Kept",
 	})

@@ -129,12 +129,12 @@ func newIsolation(t *testing.T, planted ...func(*isolation) route.Route) *isolat
 		config = c.Config
 	})
 	if len(planted) > 0 {
-		if iso.Server, err = newServer(config, func(s *Server) []route.Route {
-			list := s.table()
+		if iso.Server, err = newServer(config, func(s *Server) route.Table {
+			table := s.table()
 			for _, plant := range planted {
-				list = append(list, plant(iso))
+				table = table.With(plant(iso))
 			}
-			return list
+			return table
 		}); err != nil {
 			t.Fatal(err)
 		}

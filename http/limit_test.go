@@ -179,7 +179,7 @@ func TestEveryLimitedRouteReportsItsLimit(t *testing.T) {
 	w := newWorld(t, func(c *testConfig) { liveOn(t, c) })
 	c := w.client().register("ada@example.com")
 	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
-	for _, r := range w.table() {
+	for _, r := range w.table().Routes {
 		if r.Policy.Bucket == "" || r.Policy.Public || r.Policy.Sudo || r.Path == "/auth/logout" {
 			continue
 		}

@@ -85,8 +85,8 @@ func TestReadersThatNeverReadAreDisconnected(t *testing.T) {
 	w := newWorld(t)
 	config := w.Config
 	config.Web = fstest.MapFS{"index.html": {Data: []byte("app")}, "assets/large.js": {Data: []byte(text)}}
-	server, err := newServer(config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/large", "getLarge", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
+	server, err := newServer(config, func(s *Server) route.Table {
+		return s.table().With(route.Call("GET", "/large", "getLarge", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
 			return resource.OK(echoOutput{Title: text}), nil
 		}))
 	})
@@ -184,8 +184,8 @@ func TestAnAccountsConcurrentRequestsAreLimited(t *testing.T) {
 	const most = 3
 	w := newWorld(t, func(c *testConfig) { c.MaxRequests = most })
 	began, proceed := make(chan struct{}), make(chan struct{})
-	server, err := newServer(w.Config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
+	server, err := newServer(w.Config, func(s *Server) route.Table {
+		return s.table().With(route.Call("GET", "/slow", "getSlow", "", route.Reads, func(context.Context, *resource.Nothing) (*resource.Body[echoOutput], error) {
 			began <- struct{}{}
 			<-proceed
 			return resource.OK(echoOutput{Title: "ok"}), nil

@@ -45,8 +45,8 @@ func TestHeavyRequestsOfAnAccountWaitForEachOther(t *testing.T) {
 	const requests = 24
 	w := newWorld(t)
 	held := &heldRoute{began: make(chan struct{}, requests), proceed: make(chan struct{})}
-	server, err := newServer(w.Config, func(s *Server) []route.Route {
-		return append(s.table(), route.Call("GET", "/heavy", "getHeavy", "", route.Lists, held.serve))
+	server, err := newServer(w.Config, func(s *Server) route.Table {
+		return s.table().With(route.Call("GET", "/heavy", "getHeavy", "", route.Lists, held.serve))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ type Server struct {
 // New returns a Server with its routes, the pages of the web app and the OpenAPI document.
 func New(config Config) (*Server, error) { return newServer(config, (*Server).table) }
 
-func newServer(config Config, table func(*Server) []route.Route) (*Server, error) {
+func newServer(config Config, table func(*Server) route.Table) (*Server, error) {
 	s := &Server{Config: config, log: config.Log, now: config.Now}
 	if s.now == nil {
 		s.now = time.Now
@@ -146,9 +146,7 @@ func newServer(config Config, table func(*Server) []route.Route) (*Server, error
 	}, s.log)
 	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
-		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays,
-		Owners: owners{s.DB.Conversations, s.DB.Passkeys, s.DB.Files, s.DB.Uploads, s.DB.Artifacts, s.DB.Research, s.DB.Prompts}, Readiness: s.readiness,
-		SessionEnds: s.sse, Log: s.log, Now: s.now,
+		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen,
 		AllowedOrigins: config.AllowedOrigins,
 		TrustedProxies: config.TrustedProxies,

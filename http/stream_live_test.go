@@ -81,8 +81,8 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 	s := &streamServer{t: t, model: model, logged: logged, caller: &auth.Caller{SessionID: protocol.NewSessionID()}}
 	server, err := newServer(Config{
 		Log: zap.New(core, zap.Hooks(func(zapcore.Entry) error { s.changes.Notify(); return nil })), Secrets: [][]byte{bytes.Repeat([]byte("k"), minSecret)}, BaseURL: &url.URL{Scheme: "https", Host: "turnstone.example"},
-	}, func(*Server) []route.Route {
-		return []route.Route{route.Stream("GET", "/turn", "followTurn", "", route.Policy{Public: true}, s.serve)}
+	}, func(*Server) route.Table {
+		return route.Table{}.With(route.Stream("GET", "/turn", "followTurn", "", route.Policy{Public: true}, s.serve))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,12 @@ import (
 	"turnstone/protocol"
 )
 
-// Routes returns the lines of the table of routes.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.exportRoutes(), h.importRoutes(), h.erasureRoutes())
+// Routes returns the routes of exports, imports and erasures.
+func (h *Handlers) Routes() route.Table {
+	return route.Table{
+		Params: []route.Param{route.Identifier[protocol.ImportID]("import_id", nil)},
+		Routes: slices.Concat(h.exportRoutes(), h.importRoutes(), h.erasureRoutes()),
+	}
 }
 
 func (h *Handlers) exportRoutes() []route.Route {
@@ -38,7 +41,7 @@ func (h *Handlers) importRoutes() []route.Route {
 		route.Stream("POST", path, "createImport", "Import an export", route.Imports, h.createImport).WithMaxBody(imports.MaxBytes).
 			DescribedAs(fmt.Sprintf(importDescription, imports.MaxBytes>>30)).
 			WithCodes(protocol.CodeConflict, protocol.CodeTooLarge, protocol.CodeUnsupportedMedia, protocol.CodeInvalidBody).
-			Documented(documentImport),
+			WithStatus(stdhttp.StatusAccepted).Documented(documentImport),
 		route.Call("GET", path, "listImports", "List imports", route.Lists, h.listImports).
 			DescribedAs("Lists the imports of the account, newest first."),
 		route.Call("GET", path+"/{import_id}", "getImport", "Get an import", route.Reads.Unstored(), h.getImport).

@@ -16,6 +16,11 @@ type Sessions interface {
 	ListSessions(ctx context.Context, account protocol.AccountID, query *accounts.SessionQuery) (page []protocol.Device, next *accounts.SessionPosition, err error)
 }
 
+// Passkeys reads who has a passkey; see package persistence/accounts.
+type Passkeys interface {
+	OwnsPasskey(ctx context.Context, account protocol.AccountID, id protocol.PasskeyID) error
+}
+
 // Settings stores the settings of accounts; see package persistence/accounts.
 type Settings interface {
 	Settings(ctx context.Context, account protocol.AccountID) (*protocol.Settings, error)
@@ -52,6 +57,7 @@ type Budget interface {
 type Handlers struct {
 	Auth         *auth.Service
 	Sessions     Sessions
+	Passkeys     Passkeys
 	Settings     Settings
 	Instructions Instructions
 	SecurityLog  SecurityLog

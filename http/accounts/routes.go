@@ -10,8 +10,20 @@ import (
 )
 
 // Routes returns the routes of sign-ins and of accounts.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.signInRoutes(), h.accountRoutes(), h.passkeyRoutes(), h.recoveryRoutes())
+func (h *Handlers) Routes() route.Table {
+	return route.Table{
+		Tags: []route.Tag{
+			{Name: "auth", Description: "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
+			{Name: "account", Description: "The preferences of the account, its export, imports and erasure."},
+		},
+		Params: []route.Param{
+			route.Identifier[protocol.SessionID]("session_id", nil),
+			route.Identifier[protocol.IdentityID]("identity_id", nil),
+			route.Identifier("passkey_id", h.Passkeys.OwnsPasskey),
+			route.Text("provider"),
+		},
+		Routes: slices.Concat(h.signInRoutes(), h.accountRoutes(), h.passkeyRoutes(), h.recoveryRoutes()),
+	}
 }
 
 func (h *Handlers) signInRoutes() []route.Route {

@@ -23,6 +23,7 @@ import (
 
 // Store stores artifacts; see package persistence/artifacts.
 type Store interface {
+	OwnsArtifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) error
 	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after *protocol.ArtifactID, limit int) (page []protocol.Artifact, next *protocol.ArtifactID, err error)
 	Artifact(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID) (*protocol.Artifact, error)
 	Versions(ctx context.Context, account protocol.AccountID, id protocol.ArtifactID, before *int64, limit int) (page []protocol.ArtifactVersion, next *int64, err error)

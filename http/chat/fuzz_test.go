@@ -44,7 +44,7 @@ func fuzzRouter(f *testing.F, of route.Route) *router.Router {
 	if err != nil {
 		f.Fatal(err)
 	}
-	rt, err := router.New(router.Config{Auth: service, Limits: noLimits, Readiness: ready.New(nil, "", zap.NewNop(), time.Now), Metrics: metrics, Log: zap.NewNop(), Now: time.Now, BaseURL: base}, []route.Route{of})
+	rt, err := router.New(router.Config{Auth: service, Limits: noLimits, Readiness: ready.New(nil, "", zap.NewNop(), time.Now), Metrics: metrics, Log: zap.NewNop(), Now: time.Now, BaseURL: base}, route.Table{}.With(of))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -40,9 +40,10 @@ type Store interface {
 	StoredStart(ctx context.Context, account protocol.AccountID, key protocol.IdempotencyKey) (*turnlog.StoredStart, error)
 }
 
-// Messages reads messages; see package persistence/conversations.
+// Messages reads messages, and who has an item of a queue; see package persistence/conversations.
 type Messages interface {
 	GetMessage(ctx context.Context, account protocol.AccountID, message protocol.MessageID) (*protocol.Message, error)
+	OwnsFollowUp(ctx context.Context, account protocol.AccountID, id protocol.FollowUpID) error
 }
 
 // Approvals reads approvals; see package persistence/approvals.

@@ -24,7 +24,16 @@ var changeFollowUpDescription string
 var promoteFollowUpDescription string
 
 // Routes returns the routes of turns and of follow-ups.
-func (h *Handlers) Routes() []route.Route { return append(h.turnRoutes(), h.followUpRoutes()...) }
+func (h *Handlers) Routes() route.Table {
+	return route.Table{
+		Tags: []route.Tag{{Name: "chat", Description: "Live turns: start, follow, steer and cancel them."}},
+		Params: []route.Param{
+			route.Identifier[protocol.TurnID]("turn_id", nil),
+			route.Identifier("follow_up_id", h.Messages.OwnsFollowUp),
+		},
+		Routes: append(h.turnRoutes(), h.followUpRoutes()...),
+	}
+}
 
 func (h *Handlers) turnRoutes() []route.Route {
 	const untilFinished = "The events of the turn. The stream ends after `turn.finished`. If the client disconnects, the turn continues."

@@ -11,6 +11,7 @@ import (
 
 // Store stores conversations; see package persistence/conversations.
 type Store interface {
+	OwnsConversation(ctx context.Context, account protocol.AccountID, id protocol.ConversationID) error
 	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
 	ListConversations(
 		ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int,
@@ -32,6 +33,7 @@ type Placements interface {
 
 // Branches stores the branches of conversations.
 type Branches interface {
+	OwnsBranch(ctx context.Context, account protocol.AccountID, id protocol.BranchID) error
 	CreateBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, request *protocol.BranchRequest, name string) (branch *protocol.Branch, err error)
 	ListBranches(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, after protocol.BranchID, limit int) (page []protocol.Branch, next *protocol.BranchID, err error)
 	GetBranch(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, branch protocol.BranchID) (*protocol.Branch, error)

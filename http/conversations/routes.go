@@ -9,8 +9,16 @@ import (
 )
 
 // Routes returns the routes of conversations and of what they contain.
-func (h *Handlers) Routes() []route.Route {
-	return slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.findRoutes(), h.draftRoutes(), h.branchRoutes())
+func (h *Handlers) Routes() route.Table {
+	return route.Table{
+		Tags: []route.Tag{{Name: "conversations", Description: "Conversations with their messages, branches, drafts, follow-ups and usage."}},
+		Params: []route.Param{
+			route.Identifier("conversation_id", h.Store.OwnsConversation),
+			route.Identifier("branch_id", h.Branches.OwnsBranch),
+			route.Identifier[protocol.MessageID]("message_id", nil),
+		},
+		Routes: slices.Concat(h.placementRoutes(), h.conversationRoutes(), h.messageRoutes(), h.findRoutes(), h.draftRoutes(), h.branchRoutes()),
+	}
 }
 
 // placementRoutes are the routes that change where the lists show a conversation.

@@ -25,8 +25,14 @@ type Uploads interface {
 	Follow(account protocol.AccountID, id protocol.UploadID, after int64) *upload.Reader
 }
 
+// StoredUploads reads who has an upload; see package persistence/files.
+type StoredUploads interface {
+	OwnsUpload(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error
+}
+
 // Store stores files; see package persistence/files.
 type Store interface {
+	OwnsFile(ctx context.Context, account protocol.AccountID, id protocol.FileID) error
 	References(ctx context.Context, account protocol.AccountID, id protocol.FileID, limit int) ([]protocol.FileReference, error)
 	File(ctx context.Context, account protocol.AccountID, id protocol.FileID) (*protocol.File, error)
 	Files(ctx context.Context, account protocol.AccountID, ids []protocol.FileID) (map[protocol.FileID]*protocol.File, error)
@@ -65,6 +71,7 @@ const (
 // Config has the dependencies and the limits of the handlers.
 type Config struct {
 	Uploads       Uploads
+	StoredUploads StoredUploads
 	Store         Store
 	Texts         Texts
 	Projects      Projects

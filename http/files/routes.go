@@ -3,6 +3,7 @@ package files
 import (
 	_ "embed" // the descriptions of operations
 	stdhttp "net/http"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,9 +17,16 @@ import (
 //go:embed receive_content.md
 var receiveDescription string
 
-// Routes returns the lines of the table of routes.
-func (h *Handlers) Routes() []route.Route {
-	return append(h.uploadRoutes(), append(h.fileRoutes(), h.projectRoutes()...)...)
+// Routes returns the routes of uploads and files.
+func (h *Handlers) Routes() route.Table {
+	return route.Table{
+		Tags: []route.Tag{{Name: "files", Description: "Uploads, and the files of the account: the library."}},
+		Params: []route.Param{
+			route.Identifier("upload_id", h.StoredUploads.OwnsUpload),
+			route.Identifier("file_id", h.Store.OwnsFile),
+		},
+		Routes: slices.Concat(h.uploadRoutes(), h.fileRoutes(), h.projectRoutes()),
+	}
 }
 
 func (h *Handlers) uploadRoutes() []route.Route {

@@ -33,8 +33,9 @@ type Texts interface {
 	PutInstructions(ctx context.Context, account protocol.AccountID, change *projects.Change, content string) (stored *protocol.Instructions, err error)
 }
 
-// Conversations stores conversations; see package persistence/conversations.
+// Conversations stores conversations, and reads who has their project; see package persistence/conversations.
 type Conversations interface {
+	OwnsProject(ctx context.Context, account protocol.AccountID, id protocol.ProjectID) error
 	CreateConversation(ctx context.Context, account protocol.AccountID, conversation *conversations.NewConversation) (created *protocol.Conversation, err error)
 	ListConversations(
 		ctx context.Context, account protocol.AccountID, filter *conversations.ConversationFilter, after *conversations.ConversationPosition, limit int,

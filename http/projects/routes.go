@@ -8,10 +8,18 @@ import (
 )
 
 // Routes returns the routes of projects.
-func (h *Handlers) Routes() []route.Route {
+func (h *Handlers) Routes() route.Table {
 	const path = "/projects/{project_id}"
+	return route.Table{
+		Tags:   []route.Tag{{Name: "projects", Description: "Projects: groups of conversations with common settings and instructions."}},
+		Params: []route.Param{route.Identifier("project_id", h.Conversations.OwnsProject)},
+		Routes: append(h.textRoutes(path), h.projectRoutes(path)...),
+	}
+}
+
+func (h *Handlers) projectRoutes(path string) []route.Route {
 	const version = " Requires the current version of the project in If-Match or in `version`."
-	return append(h.textRoutes(path),
+	return []route.Route{
 		route.Call("GET", "/projects", "listProjects", "List projects", route.Lists, h.list).
 			DescribedAs("Lists the projects of the account in a state, the newest first."),
 		route.Call("POST", "/projects", "createProject", "Create a project", route.Creates, h.create).
@@ -43,7 +51,7 @@ func (h *Handlers) Routes() []route.Route {
 			WithExample(route.Object{"version": 4}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("GET", path+"/work-history", "listWorkHistory", "List the work history of a project", route.Lists, h.listWork).
-			DescribedAs("Lists who did what in the project and when, the newest first: turns, conversations that were created, moved or deleted, and "+
+			DescribedAs("Lists who did what in the project and when, the newest first: turns, conversations that were created, moved or deleted, and " +
 				"changes of the project, its settings and its instructions."),
 		route.Call("GET", path+"/conversations", "listProjectConversations", "List the conversations of a project", route.Lists, h.listConversations).
 			DescribedAs("Lists the conversations of a project in the order of the account's list. The list of a deleted project is empty."),
@@ -59,7 +67,7 @@ func (h *Handlers) Routes() []route.Route {
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
 		route.Call("GET", "/conversations/{conversation_id}/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Lists, h.listMoveTargets).
 			DescribedAs("Lists the active projects into which the conversation can be moved, the newest first. A temporary conversation has none."),
-	)
+	}
 }
 
 func (h *Handlers) textRoutes(path string) []route.Route {

@@ -22,6 +22,7 @@ var createDescription string
 
 // Store stores prompts; see package persistence/prompts.
 type Store interface {
+	OwnsPrompt(ctx context.Context, account protocol.AccountID, id protocol.PromptID) error
 	List(ctx context.Context, account protocol.AccountID, filter *prompts.Filter, after *prompts.Position, limit int) (page []protocol.Prompt, next *prompts.Position, err error)
 	Create(ctx context.Context, account protocol.AccountID, prompt *protocol.Prompt) (made *protocol.Prompt, err error)
 	Get(ctx context.Context, account protocol.AccountID, id protocol.PromptID) (*protocol.Prompt, error)

@@ -27,6 +27,7 @@ type Tasks interface {
 
 // Store reads tasks; see package persistence/research.
 type Store interface {
+	OwnsTask(ctx context.Context, account protocol.AccountID, id protocol.TaskID) error
 	Task(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error)
 	List(ctx context.Context, account protocol.AccountID, conversation protocol.ConversationID, report string, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)
 	ListAll(ctx context.Context, account protocol.AccountID, open bool, after *protocol.TaskID, limit int) ([]*protocol.ResearchTask, *protocol.TaskID, error)

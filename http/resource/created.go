@@ -7,7 +7,6 @@ import (
 
 	"turnstone/http/response"
 	"turnstone/persistence/idempotency"
-	"turnstone/protocol"
 )
 
 // Addressed is a resource with a path of its own, as in Location. A path without a slash at its beginning follows that of
@@ -55,26 +54,20 @@ func locationAt(path, location string) string {
 	return path + "/" + location
 }
 
-// StoredCreated returns the 201 response to a request with an idempotency key; for an import and a research task, the 202 response; for
-// a file that was added to a project, the 200 response. Its Location is the address of the resource or, for a resource without one, the
-// path of the request; the file has none.
-func StoredCreated(path string, made any) (*idempotency.StoredResponse, error) {
-	stored := &idempotency.StoredResponse{
-		Status: stdhttp.StatusCreated, Headers: map[string]string{"Content-Type": "application/json", "Location": path},
-	}
-	switch made := made.(type) {
-	case *protocol.Import, *protocol.ResearchTask: // what the request asks for is done later
-		stored.Status = stdhttp.StatusAccepted
-	case *protocol.File: // it existed before
-		stored.Status = stdhttp.StatusOK
-		stored.Headers = map[string]string{"Content-Type": "application/json", "ETag": response.ETagOf(made.Version)}
-	}
+// StoredCreated returns the response to a request with an idempotency key, with the status of its route. Its Location is the
+// address of the resource or, for a resource without one, the path of the request. With status 200 the resource existed
+// before, and there is no Location.
+func StoredCreated(path string, status int, made any) (*idempotency.StoredResponse, error) {
+	stored := &idempotency.StoredResponse{Status: status, Headers: map[string]string{"Content-Type": "application/json"}}
 	if addressed, is := made.(Addressed); is {
 		location, version := addressed.Address()
-		stored.Headers["Location"] = locationAt(path, location)
+		path = locationAt(path, location)
 		if version != 0 {
 			stored.Headers["ETag"] = response.ETagOf(version)
 		}
+	}
+	if status != stdhttp.StatusOK {
+		stored.Headers["Location"] = path
 	}
 	var body bytes.Buffer
 	err := response.WriteJSON(&body, made)

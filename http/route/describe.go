@@ -13,32 +13,8 @@ import (
 )
 
 // This file adds to the OpenAPI document what it has beyond the schemas: servers, tags, descriptions, examples, the
-// headers of responses, and the codes of each error. Descriptions and examples of requests are next to the routes
-// (DescribedAs, WithExample, WithCodes); everything in this file follows from the table of routes.
-
-// tags describe the groups of routes, in the order of the document.
-var tags = []struct{ name, description string }{
-	{"system", "Health, readiness and version of the service."},
-	{"auth", "Registration, sign-in, sign-out, and the sessions (devices) of an account."},
-	{"account", "The preferences of the account, its export, imports and erasure."},
-	{"chat", "Live turns: start, follow, steer and cancel them."},
-	{"profiles", "What each profile can do."},
-	{"conversations", "Conversations with their messages, branches, drafts, follow-ups and usage."},
-	{"projects", "Projects: groups of conversations with common settings and instructions."},
-	{"prompts", "Texts that the user has saved for messages."},
-	{"files", "Uploads, and the files of the account: the library."},
-	{"transcriptions", "Speech as text."},
-	{"usage", "Usage of the account."},
-	{"search", "Search in titles and messages."},
-	{"events", "The changes of the account, as a stream."},
-	{"shares", "The shares of the account."},
-	{"approvals", "Tool calls that wait for a decision of the user, or were decided."},
-	{"artifacts", "Documents, code, pages and tables that the model and the user write together."},
-	{"research-tasks", "Work that finds and reads sources, and writes a report with citations."},
-	{"tools", "The tools that turns can use."},
-	{"memory-sources", "What the user allows models to use beyond a conversation."},
-	{"shared", "Shares, as everybody who has their address can read them."},
-}
+// headers of responses, and the codes of each error. Tags, descriptions and examples of requests are next to the routes
+// (Table, DescribedAs, WithExample, WithCodes); everything in this file follows from the table of routes.
 
 // headerDoc describes a response header. A required one is part of every response under which the document lists it.
 type headerDoc struct {
@@ -67,11 +43,11 @@ var headerDocs = map[string]headerDoc{
 }
 
 // describe adds to the document what applies to all routes, and what the table states about each route.
-func describe(tree map[string]any, routes []Route) {
+func describe(tree map[string]any, table Table) {
 	tree["servers"] = []any{map[string]any{"url": "/", "description": "The origin of the installation (TURNSTONE_BASE_URL)."}}
 	var groups []any
-	for _, tag := range tags {
-		groups = append(groups, map[string]any{"name": tag.name, "description": tag.description})
+	for _, tag := range table.Tags {
+		groups = append(groups, map[string]any{"name": tag.Name, "description": tag.Description})
 	}
 	tree["tags"] = groups
 	components := asMap(tree["components"])
@@ -89,7 +65,7 @@ func describe(tree map[string]any, routes []Route) {
 	}
 	components["headers"] = headers
 	sample := sampler{schemas: asMap(components["schemas"])}
-	for _, r := range routes {
+	for _, r := range table.Routes {
 		r.describeIn(asMap(asMap(asMap(tree["paths"])[r.Path])[strings.ToLower(r.Method)]), sample)
 	}
 }
@@ -207,8 +183,8 @@ func (t Route) describeHeaders(op, response map[string]any, status int) {
 	add("Retry-After", status == stdhttp.StatusTooManyRequests || status == stdhttp.StatusServiceUnavailable)
 	add("Idempotent-Replayed", status < stdhttp.StatusMultipleChoices && t.takesKey())
 	add("X-Accel-Buffering", streams)
-	add("X-Turn-Id", streams && t.tag() == "chat")
-	add("Location", streams && t.tag() == "chat")
+	add("X-Turn-Id", streams && t.tag == "chat")
+	add("Location", streams && t.tag == "chat")
 	add("Content-Range", status == stdhttp.StatusRequestedRangeNotSatisfiable)
 	add("Set-Cookie", slices.Contains(t.cookies, status) || status == stdhttp.StatusUnauthorized && !t.Policy.Public)
 	headers := asMap(response["headers"])

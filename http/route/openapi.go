@@ -38,8 +38,8 @@ the header Allow.
 A JSON body has at most 10,000 values, which are nested at most 32 deep, names of at most 1,024 bytes and numbers of at
 most 128 bytes. The description of 413 states the limit of its size.`
 
-// Document returns the OpenAPI document of an API and its routes as a tree of JSON values.
-func Document(api *huma.OpenAPI, routes []Route) (map[string]any, error) {
+// Document returns the OpenAPI document of an API and its table of routes as a tree of JSON values.
+func Document(api *huma.OpenAPI, table Table) (map[string]any, error) {
 	describeEvents(api)
 	DescribeIdentifiers(api)
 	describeService(api)
@@ -53,7 +53,7 @@ func Document(api *huma.OpenAPI, routes []Route) (map[string]any, error) {
 	}
 	fixSchemas(tree)
 	allowNullObjects(tree, api.Components.Schemas)
-	describe(tree, routes)
+	describe(tree, table)
 	return tree, nil
 }
 

@@ -20,6 +20,7 @@ import (
 type Route struct {
 	Method, Path string
 	id           string // operationId
+	tag          string // the group of the route in the document
 	summary      string
 	description  string
 	example      Object          // of the request body
@@ -40,7 +41,7 @@ type Route struct {
 // fields.
 func Call[I, O any](method, path, id, summary string, policy Policy, handler func(context.Context, *I) (*O, error)) Route {
 	return Route{
-		Method: method, Path: path, id: id, summary: summary, Policy: policy,
+		Method: method, Path: path, id: id, tag: firstSegment(path), summary: summary, Policy: policy,
 		Register: func(api huma.API, op huma.Operation, _ func(stdhttp.ResponseWriter, *stdhttp.Request, error)) {
 			register(api, op, handler)
 		},
@@ -52,7 +53,7 @@ func Call[I, O any](method, path, id, summary string, policy Policy, handler fun
 // after the first byte, an error can only end the connection.
 func Stream[I any](method, path, id, summary string, policy Policy, handler func(stdhttp.ResponseWriter, *stdhttp.Request, *I) error) Route {
 	return Route{
-		Method: method, Path: path, id: id, summary: summary, Policy: policy, Streams: true,
+		Method: method, Path: path, id: id, tag: firstSegment(path), summary: summary, Policy: policy, Streams: true,
 		Register: func(api huma.API, op huma.Operation, fail func(stdhttp.ResponseWriter, *stdhttp.Request, error)) {
 			register(api, op, func(_ context.Context, in *I) (*huma.StreamResponse, error) {
 				return &huma.StreamResponse{Body: func(ctx huma.Context) {
@@ -165,19 +166,18 @@ func (t Route) Documented(change func(huma.API, *huma.Operation)) Route {
 	return t
 }
 
-// tag returns the tag that groups the route in the document: the first segment of its path, or system.
-func (t Route) tag() string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(t.Path, "/"), "/")
-	if slices.Contains([]string{"health", "ready", "version"}, first) {
-		return "system"
-	}
+// WithTag sets the group of the route in the document. Without it, that is the first segment of the path.
+func (t Route) WithTag(name string) Route { t.tag = name; return t }
+
+func firstSegment(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return first
 }
 
 // Operation returns the description of the route for the OpenAPI document.
 func (t Route) Operation(api huma.API) huma.Operation {
 	op := huma.Operation{
-		Method: t.Method, Path: t.Path, OperationID: t.id, Summary: t.summary, Tags: []string{t.tag()},
+		Method: t.Method, Path: t.Path, OperationID: t.id, Summary: t.summary, Tags: []string{t.tag},
 		DefaultStatus:   t.success,
 		MaxBodyBytes:    t.BodyLimit() + 1,
 		BodyReadTimeout: -1, // package router has read the body; a deadline left on the connection would end a stream

@@ -27,6 +27,7 @@ type Exchange struct {
 	bodyTook        time.Duration                       // the time that reading the body took
 	unlimited       context.Context                     // the context of the request, without the timeout of its policy
 	public          bool                                // the route needs no session
+	success         int                                 // the status of a successful response
 	restore         func(stored []byte) ([]byte, error) // see route.Route.Restoring
 	hasSlot         bool                                // the request has one of the account's request slots
 	hasReservedSlot bool                                // the slot is reserved for cancels

@@ -31,6 +31,16 @@ func (noLimits) Take(context.Context, string, string) (limits.Decision, error) {
 // bareRouter returns a Router without routes and stores.
 func bareRouter(t testing.TB) *Router {
 	t.Helper()
+	rt, err := routerOf(t, route.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+// routerOf returns a Router without stores for a table.
+func routerOf(t testing.TB, table route.Table) (*Router, error) {
+	t.Helper()
 	base := &url.URL{Scheme: "https", Host: "turnstone.example"}
 	metrics, err := NewMetrics(nil)
 	if err != nil {
@@ -41,13 +51,9 @@ func bareRouter(t testing.TB) *Router {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := New(Config{
+	return New(Config{
 		Auth: service, Limits: allowAll, Metrics: metrics, Log: zap.NewNop(), Now: time.Now, BaseURL: base, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rt
+	}, table)
 }
 
 // FuzzIdempotencyKey checks that a key of 1 to 128 visible ASCII characters is accepted and that every other key is

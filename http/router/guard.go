@@ -29,7 +29,7 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 	restore, _ := op.Metadata["restore"].(func([]byte) ([]byte, error))
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 		ex := ExchangeOf(r.Context())
-		ex.pattern, ex.public, ex.unlimited, ex.restore, ex.maxBody = op.Path, policy.Public, r.Context(), restore, maxBody
+		ex.pattern, ex.public, ex.unlimited, ex.success, ex.restore, ex.maxBody = op.Path, policy.Public, r.Context(), op.DefaultStatus, restore, maxBody
 		w.Header().Set("Cache-Control", policy.CacheControl())
 		if !streams {
 			bounded, cancel := withTimeout(r, policy)

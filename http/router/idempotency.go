@@ -49,7 +49,7 @@ func idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, 
 // replays runs requests with an idempotency key once, and repeats their responses.
 type replays struct {
 	store   Idempotency
-	created func(path string, resource any) (*idempotency.StoredResponse, error) // builds the response of a store method
+	created func(path string, status int, resource any) (*idempotency.StoredResponse, error) // see Config.Created
 	log     *zap.Logger
 }
 
@@ -129,7 +129,7 @@ func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exc
 		if key.Streamed { // the body was read to its end
 			claim.Bind([sha256.Size]byte(hash.Sum(nil)))
 		}
-		return re.created(r.URL.Path, resource)
+		return re.created(r.URL.Path, ex.success, resource)
 	}
 	buffered := &bufferedResponse{ResponseWriter: w}
 	defer re.settle(r.Context(), ex, claim, buffered)

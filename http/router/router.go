@@ -34,16 +34,15 @@ type Config struct {
 	Keys        *auth.Keys
 	Limits      *RateLimits
 	Idempotency Idempotency
-	Owners      Owners
 	Readiness   *ready.Checker
 	SessionEnds Sessions
 	Log         *zap.Logger
 	Now         func() time.Time
 	Metrics     *Metrics
 	Tracer      trace.Tracer // nil: no traces
-	// Created returns the response to a request that has created a resource, for the path of the request. It is stored in
-	// the transaction of the effect if the request has an Idempotency-Key.
-	Created     func(path string, resource any) (*idempotency.StoredResponse, error)
+	// Created returns the response to a request that has created a resource, for the path of the request and the status that
+	// its route has. It is stored in the transaction of the effect if the request has an Idempotency-Key.
+	Created     func(path string, status int, resource any) (*idempotency.StoredResponse, error)
 	MaxRequests int // limit of concurrent requests per account on this node; 0: 32
 
 	BaseURL        *url.URL       // the address at which browsers reach the service
@@ -66,13 +65,18 @@ type Router struct {
 	heavy    map[route.Bucket]*Queues
 	replays  replays
 	hosts    listener.Hosts
-	routes   []route.Route
-	hidden   map[string]bool // methods and patterns of hideParameters
+	table    route.Table
+	params   map[string]route.Param // of table
+	hidden   map[string]bool        // methods and patterns of hideParameters
 }
 
 // New returns a Router for a table of routes.
-func New(config Config, routes []route.Route) (*Router, error) {
-	rt := &Router{Config: config, mux: chi.NewMux(), heavy: heavyQueues(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), routes: routes}
+func New(config Config, table route.Table) (*Router, error) {
+	params, err := paramsOf(table)
+	if err != nil {
+		return nil, err
+	}
+	rt := &Router{Config: config, mux: chi.NewMux(), heavy: heavyQueues(), hosts: listener.NewHosts(config.Listen, config.BaseURL.Host), table: table, params: params}
 	rt.requests.limit = cmp.Or(config.MaxRequests, defaultRequests)
 	rt.replays = replays{config.Idempotency, config.Created, config.Log}
 	rt.mux.Use(rt.frameRequest, rt.checkHost, rt.cors(), rt.checkForm, middleware.GetHead)
@@ -80,12 +84,12 @@ func New(config Config, routes []route.Route) (*Router, error) {
 	rt.mux.MethodNotAllowed(rt.unknownMethod)
 	rt.api = huma.NewAPI(apiConfig(), adapter{rt})
 	rt.api.UseMiddleware(rt.checkPath, rt.readBody, rt.enterQueue)
-	for _, t := range routes {
+	for _, t := range table.Routes {
 		t.Register(rt.api, t.Operation(rt.api), rt.failStream)
 	}
 	rt.hideParameters()
 	route.DescribeIdentifiers(rt.api.OpenAPI())
-	return rt, checkTable(routes, rt.api.OpenAPI())
+	return rt, rt.checkTable()
 }
 
 // AddPage adds a public page. It is not in the OpenAPI document.
@@ -98,10 +102,10 @@ func (rt *Router) AddPage(pattern string, handler stdhttp.HandlerFunc) {
 }
 
 // Document returns the OpenAPI document of the routes as a tree of JSON values.
-func (rt *Router) Document() (map[string]any, error) { return route.Document(rt.OpenAPI(), rt.routes) }
+func (rt *Router) Document() (map[string]any, error) { return route.Document(rt.OpenAPI(), rt.table) }
 
 // Routes returns the table of routes, without the pages.
-func (rt *Router) Routes() []route.Route { return rt.routes }
+func (rt *Router) Routes() []route.Route { return rt.table.Routes }
 
 // OpenAPI returns the registered API. Document returns the form that is published.
 func (rt *Router) OpenAPI() *huma.OpenAPI { return rt.api.OpenAPI() }
