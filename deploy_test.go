@@ -329,7 +329,7 @@ func TestProxiesDoNotBuffer(t *testing.T) {
 // TestProxiesWaitLongerThanHeartbeats checks the timeouts of silence, which must be longer than the pause between two heartbeats, and
 // those of idle connections to nodes, which must be shorter than the node's own.
 func TestProxiesWaitLongerThanHeartbeats(t *testing.T) {
-	heartbeat := regexp.MustCompile(`heartbeat\s+= (\d+) \* time\.Second`).FindStringSubmatch(readPage(t, "http/sse/server.go"))
+	heartbeat := regexp.MustCompile(`heartbeat\s+= (\d+) \* time\.Second`).FindStringSubmatch(readPage(t, "http/sse/heartbeat.go"))
 	idle := regexp.MustCompile(`idleTimeout\s+= (\d+) \* time\.Minute`).FindStringSubmatch(readPage(t, "http/listener/listener.go"))
 	if heartbeat == nil || idle == nil {
 		t.Fatal("the heartbeat or the idle timeout was not found")

@@ -89,7 +89,7 @@ type Server struct {
 	log       *zap.Logger
 	now       func() time.Time
 	keys      *auth.Keys
-	limits    *router.RateLimits
+	limits    *router.Limits
 	auth      *auth.Service
 	readiness *ready.Checker
 	sse       *sse.Server

@@ -60,7 +60,7 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	if err := transfer.CheckUncompressed(r); err != nil {
 		return err
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Upload) error {
+	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
 		made, err := h.Imports.Receive(ctx, router.CallerOf(ctx).AccountID, body, r.ContentLength)
 		if err != nil {
 			return err

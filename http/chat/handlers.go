@@ -67,7 +67,7 @@ type Handlers struct {
 	Approvals Approvals
 	Tools     *toolbox.Catalogue
 	Streams   *router.Streams
-	Limits    *router.RateLimits
+	Limits    *router.Limits
 	Keys      *auth.Keys
 	Now       func() time.Time
 }

@@ -123,7 +123,7 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	if err := checkHeader(r, upload); err != nil {
 		return err
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Upload) error {
+	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
 		received, err := h.Uploads.Receive(ctx, caller.AccountID, in.UploadID, body)
 		if err != nil {
 			return err

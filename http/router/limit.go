@@ -24,22 +24,22 @@ type Limiter interface {
 
 var _ Limiter = (*limits.Limiter)(nil)
 
-// RateLimits draws requests from the buckets of a Limiter, and counts those over a limit. It implements auth.RateLimits.
-type RateLimits struct {
+// Limits draws requests from the buckets of a Limiter, and counts those over a limit. It implements auth.Limits.
+type Limits struct {
 	limiter Limiter
 	metrics *Metrics
 }
 
 // NewLimits returns the limits that a limiter decides.
-func NewLimits(limiter Limiter, metrics *Metrics) *RateLimits { return &RateLimits{limiter, metrics} }
+func NewLimits(limiter Limiter, metrics *Metrics) *Limits { return &Limits{limiter, metrics} }
 
 // Draw implements auth.Limits.
-func (l *RateLimits) Draw(ctx context.Context, header stdhttp.Header, from auth.Bucket, key string) error {
+func (l *Limits) Draw(ctx context.Context, header stdhttp.Header, from auth.Bucket, key string) error {
 	return l.draw(ctx, header, route.Bucket(from), key)
 }
 
 // DrawRefusal implements auth.Limits. The bucket is in the process, so it can always decide.
-func (l *RateLimits) DrawRefusal(ctx context.Context, header stdhttp.Header, key string) error {
+func (l *Limits) DrawRefusal(ctx context.Context, header stdhttp.Header, key string) error {
 	decision, err := l.limiter.Take(ctx, string(route.BucketRefusals), key)
 	if err != nil {
 		return &protocol.Error{Code: protocol.CodeUnavailable, Err: fmt.Errorf("drawing from the limit %s: %w", route.BucketRefusals, err)}
@@ -52,7 +52,7 @@ func (l *RateLimits) DrawRefusal(ctx context.Context, header stdhttp.Header, key
 }
 
 // draw draws one request from a bucket, and reports the state of the limit in the headers of the response.
-func (l *RateLimits) draw(ctx context.Context, header stdhttp.Header, from route.Bucket, key string) error {
+func (l *Limits) draw(ctx context.Context, header stdhttp.Header, from route.Bucket, key string) error {
 	ctx, cancel := context.WithDeadline(ctx, limiterDeadline(ExchangeOf(ctx).waitingSince(), time.Now()))
 	defer cancel()
 	decision, err := l.limiter.Take(ctx, string(from), key)
@@ -67,7 +67,7 @@ func (l *RateLimits) draw(ctx context.Context, header stdhttp.Header, from route
 }
 
 // over counts a request that is over a limit, and returns its error.
-func (l *RateLimits) over(from route.Bucket, decision limits.Decision) error {
+func (l *Limits) over(from route.Bucket, decision limits.Decision) error {
 	l.metrics.limit(string(from))
 	return &protocol.Error{Code: protocol.CodeRateLimited, Detail: "Too many requests. Try again later.", RetryAfter: wholeSeconds(decision.RetryAfter)}
 }
@@ -93,7 +93,7 @@ func (rt *Router) limit(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchan
 }
 
 // DrawAlso draws from a further bucket of the caller's account, for handlers that learn from the body what a request does.
-func (l *RateLimits) DrawAlso(ctx context.Context, from route.Bucket) error {
+func (l *Limits) DrawAlso(ctx context.Context, from route.Bucket) error {
 	ex := ExchangeOf(ctx)
 	return l.draw(ctx, ex.Header, from, ex.Caller.AccountID.String())
 }

@@ -32,7 +32,7 @@ type Sessions interface {
 type Config struct {
 	Auth        *auth.Service
 	Keys        *auth.Keys
-	Limits      *RateLimits
+	Limits      *Limits
 	Idempotency Idempotency
 	Readiness   *ready.Checker
 	SessionEnds Sessions

@@ -164,9 +164,9 @@ func (l *liveStream) end(cause int32) {
 
 func (l *liveStream) sessionEnded() { l.end(causeRevoked) }
 
-// checkHeartbeat requests a heartbeat comment if nothing was written for about as long as heartbeat.
+// checkHeartbeat requests a heartbeat comment if one is due.
 func (l *liveStream) checkHeartbeat(now time.Duration) {
-	if now-time.Duration(l.lastWrite.Load()) >= heartbeat-sweepInterval {
+	if heartbeatIsDue(time.Duration(l.lastWrite.Load()), now) {
 		l.heartbeatDue.Store(true)
 		l.Wake()
 	}

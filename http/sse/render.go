@@ -15,7 +15,6 @@ import (
 // the chunk only.
 
 const (
-	comment   = ": \n\n"
 	chunkHead = len("00000000\r\n")
 	chunkTail = "\r\n"
 	lastChunk = "0\r\n\r\n"

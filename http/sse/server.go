@@ -15,7 +15,6 @@ const (
 	// ContentType is the media type of a stream.
 	ContentType = "text/event-stream"
 
-	heartbeat              = 10 * time.Second // the longest time without output; then a comment is sent
 	flushDeadline          = 10 * time.Second // for one flush; a slower reader is disconnected, and resumes
 	minFlushTime           = 7 * time.Second  // minimum for a flush: moving the deadline each time costs as much as the write
 	retryMillis            = 2000             // the reconnection time of an EventSource

@@ -8,9 +8,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// sweepInterval is the interval at which the streams are checked for a due heartbeat comment.
-const sweepInterval = time.Second
-
 // liveStreams are the streams whose connections were taken over; net/http no longer tracks these connections. Its zero
 // value is ready to use.
 type liveStreams struct {
@@ -69,7 +66,7 @@ func (s *liveStreams) begin(log *zap.Logger) {
 		log.Error("connections cannot be watched; only a write to a connection detects a disconnect", zap.Error(err))
 	}
 	s.stop = make(chan struct{})
-	go s.sweep(s.stop)
+	go sweep(s.stop, s.each)
 }
 
 func (s *liveStreams) remove(slot streamSlot) {
@@ -99,21 +96,6 @@ func (s *liveStreams) clientDisconnected(slot streamSlot) {
 	}
 	if open := s.slots[slot.index]; open.watchedStream != nil && open.generation == slot.generation {
 		open.end(causeDisconnected)
-	}
-}
-
-// sweep requests the heartbeat comments that are due, until stop is closed.
-func (s *liveStreams) sweep(stop <-chan struct{}) {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			now := time.Since(processStart)
-			s.each(func(open watchedStream) { open.checkHeartbeat(now) })
-		}
 	}
 }
 

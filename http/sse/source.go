@@ -56,7 +56,7 @@ func (s *source) next(waker tail.Waker, to *buffers, stop, beat bool) (b []byte,
 	case tail.TakenCaughtUp:
 		p = progressCaughtUp
 		if beat && len(b) == 0 {
-			b = s.appendComment(b)
+			b = s.append(b, appendComment)
 		}
 	case tail.TakenNotInMemory:
 		p = progressInLog
@@ -83,7 +83,7 @@ func (s *source) fromLog(ctx context.Context, beat <-chan time.Time) (b []byte, 
 	case ended:
 		return s.appendEnd(s.appendFrames(nil, frames)), progressEnded, nil
 	case len(frames) == 0:
-		return s.appendComment(nil), progressMore, nil
+		return s.append(nil, appendComment), progressMore, nil
 	}
 	return s.appendFrames(nil, frames), progressMore, nil
 }
@@ -101,10 +101,6 @@ func (s *source) appendRun(b []byte, run tail.Run) []byte {
 
 func (s *source) appendFrames(b, frames []byte) []byte {
 	return s.append(b, func(b []byte) []byte { return s.render(b, frames) })
-}
-
-func (s *source) appendComment(b []byte) []byte {
-	return s.append(b, func(b []byte) []byte { return append(b, comment...) })
 }
 
 // appendMoved appends a short reconnection time and the end of the body: another node continues the turn.

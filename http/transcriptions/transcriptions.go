@@ -67,7 +67,7 @@ func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *crea
 	if r.ContentLength > MaxBytes {
 		return errTooLarge()
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Upload) error {
+	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
 		recording := &recording{from: body}
 		text, err := h.Transcriber.Transcribe(ctx, recording, r.ContentLength, extension, in.Language)
 		if err != nil {

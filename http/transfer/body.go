@@ -30,10 +30,10 @@ func CheckUncompressed(r *stdhttp.Request) error {
 
 // Receive calls read with the body of a request. If the session of the caller ends, the body ends with an error. After an
 // error of read, the rest of the body is not processed: the connection ends with the response.
-func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions, read func(ctx context.Context, body *Upload) error) error {
+func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions, read func(ctx context.Context, body *Body) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	body := &Upload{from: r.Body, control: stdhttp.NewResponseController(w)}
+	body := &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
 	caller := router.CallerOf(ctx)
 	var ended atomic.Bool // the request's own context also ends when a read fails
 	defer sessions.Watch(caller.AccountID, caller.SessionID, func() {
@@ -55,10 +55,10 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessi
 	return err
 }
 
-// Upload is the body of one request. A client that does not send readStep bytes within readStall, or the rest of the
+// Body is the body of one request. A client that does not send readStep bytes within readStall, or the rest of the
 // body, gets an error. Only the time in which a Read waits counts: between two of them, the stores process what was read.
 // Stop may be called from any goroutine.
-type Upload struct {
+type Body struct {
 	from    io.Reader
 	control *stdhttp.ResponseController
 
@@ -74,43 +74,43 @@ type Upload struct {
 var errStopped = errors.New("the transfer was stopped")
 
 // Read implements io.Reader.
-func (u *Upload) Read(p []byte) (int, error) {
-	if u.left == 0 {
-		u.left, u.rest = readStep, readStall
+func (b *Body) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.left, b.rest = readStep, readStall
 	}
 	began := time.Now()
-	if !u.setDeadline(began.Add(u.rest)) {
+	if !b.setDeadline(began.Add(b.rest)) {
 		return 0, errStopped
 	}
-	n, err := u.from.Read(p[:min(len(p), u.left)])
-	u.left -= n
-	u.rest -= time.Since(began)
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	b.rest -= time.Since(began)
 	// The deadline is removed between reads: over HTTP/2, one that passes ends the body even if no read waits.
-	if u.setDeadline(time.Time{}) && errors.Is(err, io.EOF) {
-		u.mu.Lock()
-		u.complete = true
-		u.mu.Unlock()
+	if b.setDeadline(time.Time{}) && errors.Is(err, io.EOF) {
+		b.mu.Lock()
+		b.complete = true
+		b.mu.Unlock()
 	}
 	return n, err
 }
 
 // Stop ends reads, those that wait included. After the end of the body it does nothing.
-func (u *Upload) Stop() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stopped || u.complete {
+func (b *Body) Stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped || b.complete {
 		return
 	}
-	u.stopped = true
-	_ = u.control.SetReadDeadline(time.Now()) // the writers of some tests support no deadlines
+	b.stopped = true
+	_ = b.control.SetReadDeadline(time.Now()) // the writers of some tests support no deadlines
 }
 
 // setDeadline returns false, and sets none, after Stop.
-func (u *Upload) setDeadline(at time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !u.stopped {
-		_ = u.control.SetReadDeadline(at)
+func (b *Body) setDeadline(at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.stopped {
+		_ = b.control.SetReadDeadline(at)
 	}
-	return !u.stopped
+	return !b.stopped
 }

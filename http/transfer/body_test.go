@@ -27,9 +27,9 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-func newUpload(content []byte) (*Upload, *deadlines) {
+func newBody(content []byte) (*Body, *deadlines) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	return &Upload{from: iotest.OneByteReader(bytes.NewReader(content)), control: stdhttp.NewResponseController(w)}, w
+	return &Body{from: iotest.OneByteReader(bytes.NewReader(content)), control: stdhttp.NewResponseController(w)}, w
 }
 
 // connection is a response writer that sets the read deadline of a connection.
@@ -41,7 +41,7 @@ type connection struct {
 func (c connection) SetReadDeadline(at time.Time) error { return c.from.SetReadDeadline(at) }
 
 // receiveFrom returns the body that send sends, in a bubble of package synctest.
-func receiveFrom(t *testing.T, send func(to net.Conn)) *Upload {
+func receiveFrom(t *testing.T, send func(to net.Conn)) *Body {
 	t.Helper()
 	client, server := net.Pipe()
 	sent := make(chan struct{})
@@ -54,7 +54,7 @@ func receiveFrom(t *testing.T, send func(to net.Conn)) *Upload {
 		_ = server.Close() // ends a Write that still waits
 		<-sent
 	})
-	return &Upload{from: server, control: stdhttp.NewResponseController(connection{httptest.NewRecorder(), server})}
+	return &Body{from: server, control: stdhttp.NewResponseController(connection{httptest.NewRecorder(), server})}
 }
 
 func TestAClientGetsNewTimeWithEachStep(t *testing.T) {
@@ -109,7 +109,7 @@ func TestTheTimeBetweenTwoReadsIsNotThatOfTheClient(t *testing.T) {
 
 // While nothing reads, the body has no deadline: HTTP/2 would end it.
 func TestThereIsADeadlineOnlyDuringARead(t *testing.T) {
-	u, w := newUpload([]byte("abc"))
+	u, w := newBody([]byte("abc"))
 	for range 4 { // the last one reads the end
 		_, _ = u.Read(make([]byte, 1))
 		during, after := w.set[len(w.set)-2], w.set[len(w.set)-1]
@@ -120,7 +120,7 @@ func TestThereIsADeadlineOnlyDuringARead(t *testing.T) {
 }
 
 func TestAfterStopNothingIsRead(t *testing.T) {
-	u, w := newUpload(make([]byte, 3*readStep))
+	u, w := newBody(make([]byte, 3*readStep))
 	if _, err := io.ReadFull(u, make([]byte, readStep)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAfterStopNothingIsRead(t *testing.T) {
 
 // After the end of the body, the connection serves other requests: Stop must not touch it.
 func TestStopAfterTheEndChangesNothing(t *testing.T) {
-	u, w := newUpload([]byte("abc"))
+	u, w := newBody([]byte("abc"))
 	if _, err := io.Copy(io.Discard, u); err != nil {
 		t.Fatal(err)
 	}
