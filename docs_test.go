@@ -58,6 +58,24 @@ func TestTheWalkthroughsOfTheArchitecturePageAreCorrect(t *testing.T) {
 	t.Logf("the first walkthrough has %d lines in %d files", lines, len(files))
 }
 
+// TestTheArchitecturePageListsEveryPackage checks that the table of folders in docs/architecture.md names every package, at
+// least by the end of its path.
+func TestTheArchitecturePageListsEveryPackage(t *testing.T) {
+	rows := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.*$").FindAllStringSubmatch(readPage(t, "docs/architecture.md"), -1) {
+		for _, name := range quoted.FindAllStringSubmatch(row[0], -1) {
+			rows[row[1]] = append(rows[row[1]], name[1])
+		}
+	}
+	for _, top := range []string{"protocol", "actors", "persistence", "providers", "http", "cmd"} {
+		for _, folder := range layers[top] {
+			if !slices.ContainsFunc(rows[top], func(name string) bool { return folder == name || strings.HasSuffix(folder, "/"+name) }) {
+				t.Errorf("the table of folders does not list %s", folder)
+			}
+		}
+	}
+}
+
 // sizesIn returns the number of lines of each function, constant and variable of a file, by name.
 func sizesIn(t *testing.T, path string) map[string]int {
 	t.Helper()

@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,4 +209,96 @@ func aliasOf(aliases map[string]string, variable, value ast.Expr) {
 	if isName && isField {
 		aliases[name.Name] = section.Sel.Name
 	}
+}
+
+var (
+	// qualified matches a name of a package, in a comment: as upload.ErrStopped or retry.storePause. File names, events and members of
+	// JSON have no upper-case letter.
+	qualified = regexp.MustCompile(`(?:^|[^\w./"-])([a-z][a-z0-9]*)\.([a-z]*[A-Z]\w*)`)
+	// preformatted matches a line of a comment that is a diagram or code.
+	preformatted = regexp.MustCompile(`(?m)^//\t.*$`)
+)
+
+// TestNamesOfPackagesInCommentsExist checks the names in comments that begin with the name of a package. A first word that the
+// file uses as a variable or a field, or that names a library, is no package of this module.
+func TestNamesOfPackagesInCommentsExist(t *testing.T) {
+	declared, libraries, checked := declaredNames(t)
+	found := 0
+	for at, file := range checked {
+		imported, used := map[string]string{}, map[string]bool{}
+		for _, of := range importsOf(t, file) {
+			if ours, is := strings.CutPrefix(of, module); is {
+				imported[path.Base(ours)] = ours
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if name, is := n.(*ast.Ident); is {
+				used[name.Name] = true
+			}
+			return true
+		})
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				for _, name := range qualified.FindAllStringSubmatch(preformatted.ReplaceAllString(comment.Text, ""), -1) {
+					from := imported[name[1]]
+					if from == "" && (used[name[1]] || libraries[name[1]]) {
+						continue
+					}
+					found++
+					if !slices.ContainsFunc(slices.Collect(maps.Keys(declared)), func(folder string) bool {
+						return (folder == from || from == "" && path.Base(folder) == name[1]) && declared[folder][name[2]]
+					}) {
+						t.Errorf("%s: a comment names %s.%s, which does not exist", at, name[1], name[2])
+					}
+				}
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d names were checked", found)
+	}
+}
+
+// declaredNames returns the names that each package declares at its top level, the names of the libraries that the code imports, and
+// the files that run in production, with their comments.
+func declaredNames(t *testing.T) (declared map[string]map[string]bool, libraries map[string]bool, production map[string]*ast.File) {
+	t.Helper()
+	declared, libraries, production = map[string]map[string]bool{}, map[string]bool{}, map[string]*ast.File{}
+	walkAll(t, func(at string, imports []string) {
+		for _, of := range imports {
+			if !strings.HasPrefix(of, module) {
+				libraries[path.Base(of)] = true
+			}
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), at, nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(at, "_test.go") && !strings.HasSuffix(path.Dir(at), "test") {
+			production[at] = file
+		}
+		names := declared[path.Dir(at)]
+		if names == nil {
+			names = map[string]bool{}
+			declared[path.Dir(at)] = names
+		}
+		for _, declaration := range file.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				names[d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						names[spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							names[name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	})
+	return declared, libraries, production
 }

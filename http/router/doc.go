@@ -3,6 +3,6 @@
 // of an idempotent request, rate limit, identifiers of the path, ownership, body. It also writes the errors of all of
 // them, and logs and measures every request.
 //
-// It knows no resource: the routes, their handlers and what they store belong to the packages of the nouns
-// and to package http. It is the only package that imports chi and cors.
+// It knows no resource: the routes, the parameters of their paths, their handlers and what they store belong to the packages
+// of the nouns. It is the only package that imports chi and cors.
 package router

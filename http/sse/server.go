@@ -32,7 +32,8 @@ type Server struct {
 // NewServer returns a server without streams.
 func NewServer(log *zap.Logger) *Server { return &Server{log: log} }
 
-// Reader reads the events of a stream; turn.Reader implements it for a turn and documents its methods.
+// Reader reads the events of a stream. The Reader of package turn documents its methods; those of the packages follow and feed
+// implement it too.
 type Reader interface {
 	Take(waker tail.Waker, into []tail.Run) ([]tail.Run, tail.Taken)
 	Next(ctx context.Context, beat <-chan time.Time) (frames []byte, ended bool, err error)

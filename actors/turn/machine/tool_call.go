@@ -132,8 +132,8 @@ func (m *Batch) afterStarts() {
 	m.continueTools()
 }
 
-// firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: at most
-// attachment.maxFiles of messages, and then those of the project.
+// firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: the files of messages, of
+// which a request has at most 50, and then those of the project.
 const firstSource = 200
 
 // run returns the effect that starts the call.
