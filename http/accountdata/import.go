@@ -73,17 +73,10 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 type listImportsInput struct{ resource.PageInput }
 
 func (h *Handlers) listImports(ctx context.Context, in *listImportsInput) (*resource.Body[protocol.List[protocol.Import]], error) {
-	const scope = "imports"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.ImportID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Imports.ListImports(ctx, caller.AccountID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	return resource.List(caller, h.Keys, in.PageInput, "imports", func(after *protocol.ImportID) ([]protocol.Import, *protocol.ImportID, error) {
+		return h.Imports.ListImports(ctx, caller.AccountID, after, in.Limit)
+	})
 }
 
 type importPath struct {

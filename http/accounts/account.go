@@ -69,17 +69,10 @@ func (h *Handlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resour
 type securityLogInput struct{ resource.PageInput }
 
 func (h *Handlers) listSecurityLog(ctx context.Context, in *securityLogInput) (*resource.Body[protocol.List[protocol.SecurityLogEntry]], error) {
-	const scope = "security log"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[audit.Position](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.SecurityLog.ListEntries(ctx, caller.AccountID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	return resource.List(caller, h.Keys, in.PageInput, "security log", func(after *audit.Position) ([]protocol.SecurityLogEntry, *audit.Position, error) {
+		return h.SecurityLog.ListEntries(ctx, caller.AccountID, after, in.Limit)
+	})
 }
 
 type emailInput struct {

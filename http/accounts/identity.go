@@ -12,17 +12,10 @@ import (
 type listIdentitiesInput struct{ resource.PageInput }
 
 func (h *Handlers) listIdentities(ctx context.Context, in *listIdentitiesInput) (*resource.Body[protocol.List[protocol.Identity]], error) {
-	const scope = "identities"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[accounts.IdentityPosition](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	return resource.List(caller, h.Keys, in.PageInput, "identities", func(after *accounts.IdentityPosition) ([]protocol.Identity, *accounts.IdentityPosition, error) {
+		return h.Auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
+	})
 }
 
 type identityPath struct {

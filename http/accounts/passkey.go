@@ -34,26 +34,21 @@ func (p *passkeyPosition) precedes(passkey *protocol.Passkey) bool {
 
 // listPasskeys returns a page of the passkeys of the account, which has at most 20 of them.
 func (h *Handlers) listPasskeys(ctx context.Context, in *listPasskeysInput) (*resource.Body[protocol.List[protocol.Passkey]], error) {
-	const scope = "passkeys"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[passkeyPosition](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, err := h.Auth.Passkeys.List(ctx, router.AuthOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	if after != nil {
-		page = slices.DeleteFunc(page, func(passkey protocol.Passkey) bool { return !after.precedes(&passkey) })
-	}
-	var next *passkeyPosition
-	if len(page) > in.Limit {
-		page = page[:in.Limit]
-		last := page[in.Limit-1]
-		next = &passkeyPosition{last.CreatedAt, last.PasskeyID}
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	return resource.List(caller, h.Keys, in.PageInput, "passkeys", func(after *passkeyPosition) (page []protocol.Passkey, next *passkeyPosition, err error) {
+		if page, err = h.Auth.Passkeys.List(ctx, router.AuthOf(ctx)); err != nil {
+			return nil, nil, err
+		}
+		if after != nil {
+			page = slices.DeleteFunc(page, func(passkey protocol.Passkey) bool { return !after.precedes(&passkey) })
+		}
+		if len(page) > in.Limit {
+			page = page[:in.Limit]
+			last := page[in.Limit-1]
+			next = &passkeyPosition{last.CreatedAt, last.PasskeyID}
+		}
+		return page, next, nil
+	})
 }
 
 type renamePasskeyInput struct {

@@ -31,19 +31,12 @@ func (h *Handlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut,
 type listSessionsInput struct{ resource.PageInput }
 
 func (h *Handlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
-	const scope = "sessions"
-	after, err := resource.OpenCursor[accounts.SessionPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
 	caller, now := router.CallerOf(ctx), h.Now()
-	page, next, err := h.Sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
-		Current: caller.SessionID, Now: now, IdleSince: now.Add(-auth.SessionIdle), After: after, Limit: in.Limit,
+	return resource.List(caller, h.Keys, in.PageInput, "sessions", func(after *accounts.SessionPosition) ([]protocol.Device, *accounts.SessionPosition, error) {
+		return h.Sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
+			Current: caller.SessionID, Now: now, IdleSince: now.Add(-auth.SessionIdle), After: after, Limit: in.Limit,
+		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
 }
 
 type sessionPath struct {

@@ -31,16 +31,10 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Approval]], error) {
-	scope, caller := "approvals "+in.State, router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.ApprovalID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, in.State, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "approvals "+in.State, func(after *protocol.ApprovalID) ([]protocol.Approval, *protocol.ApprovalID, error) {
+		return h.Store.List(ctx, caller.AccountID, in.State, after, in.Limit)
+	})
 }
 
 type getInput struct {

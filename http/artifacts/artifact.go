@@ -52,16 +52,10 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Artifact]], error) {
-	caller, scope := router.CallerOf(ctx), "artifacts "+in.ConversationID.String()
-	after, err := resource.OpenCursor[protocol.ArtifactID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "artifacts "+in.ConversationID.String(), func(after *protocol.ArtifactID) ([]protocol.Artifact, *protocol.ArtifactID, error) {
+		return h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	})
 }
 
 func (h *Handlers) get(ctx context.Context, in *InArtifact) (*resource.Versioned[protocol.Artifact], error) {
@@ -81,16 +75,10 @@ type versionsInput struct {
 }
 
 func (h *Handlers) versions(ctx context.Context, in *versionsInput) (*resource.Body[protocol.List[protocol.ArtifactVersion]], error) {
-	caller, scope := router.CallerOf(ctx), "versions "+in.ArtifactID.String()
-	before, err := resource.OpenCursor[int64](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.Versions(ctx, caller.AccountID, in.ArtifactID, before, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "versions "+in.ArtifactID.String(), func(before *int64) ([]protocol.ArtifactVersion, *int64, error) {
+		return h.Store.Versions(ctx, caller.AccountID, in.ArtifactID, before, in.Limit)
+	})
 }
 
 type diffInput struct {

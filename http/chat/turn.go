@@ -18,16 +18,10 @@ type listTurnsInput struct {
 }
 
 func (h *Handlers) listTurns(ctx context.Context, in *listTurnsInput) (*resource.Body[protocol.List[protocol.Turn]], error) {
-	scope, caller := "turns "+in.ConversationID.String(), router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.TurnID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.ListTurns(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "turns "+in.ConversationID.String(), func(after *protocol.TurnID) ([]protocol.Turn, *protocol.TurnID, error) {
+		return h.Store.ListTurns(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	})
 }
 
 // TurnInput is embedded by inputs of routes of one turn. It is exported because huma ignores unexported embedded

@@ -119,19 +119,13 @@ type listBranchesInput struct {
 }
 
 func (h *Handlers) listBranches(ctx context.Context, in *listBranchesInput) (*resource.Body[protocol.List[protocol.Branch]], error) {
-	scope := "branches " + in.ConversationID.String()
-	after, err := resource.OpenCursor[protocol.BranchID](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	if after == nil {
-		after = new(protocol.BranchID)
-	}
-	page, next, err := h.Branches.ListBranches(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, *after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "branches "+in.ConversationID.String(), func(after *protocol.BranchID) ([]protocol.Branch, *protocol.BranchID, error) {
+		if after == nil {
+			after = new(protocol.BranchID)
+		}
+		return h.Branches.ListBranches(ctx, caller.AccountID, in.ConversationID, *after, in.Limit)
+	})
 }
 
 type setActiveBranchInput struct {

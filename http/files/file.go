@@ -29,21 +29,14 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
-	scope := fmt.Sprintf("files %q %s %s %s", query, in.Kind, in.ProjectID, in.Sort)
-	after, err := resource.OpenCursor[files.Position](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
 	filter := &files.Filter{Query: query, Kind: protocol.FileKind(in.Kind), Sort: files.Sort(in.Sort)}
 	if in.ProjectID != (protocol.ProjectID{}) {
 		filter.ProjectID = &in.ProjectID
 	}
-	page, next, err := h.Store.ListFiles(ctx, caller.AccountID, filter, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, fmt.Sprintf("files %q %s %s %s", query, in.Kind, in.ProjectID, in.Sort), func(after *files.Position) ([]protocol.File, *files.Position, error) {
+		return h.Store.ListFiles(ctx, caller.AccountID, filter, after, in.Limit)
+	})
 }
 
 // checkProject returns protocol.CodeNotFound unless the caller has the project, and it is not deleted.

@@ -79,14 +79,8 @@ type listMoveTargetsInput struct {
 }
 
 func (h *Handlers) listMoveTargets(ctx context.Context, in *listMoveTargetsInput) (*resource.Body[protocol.List[protocol.Project]], error) {
-	caller, scope := router.CallerOf(ctx), "move targets of "+in.ConversationID.String()
-	after, err := resource.OpenCursor[protocol.ProjectID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Placements.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "move targets of "+in.ConversationID.String(), func(after *protocol.ProjectID) ([]protocol.Project, *protocol.ProjectID, error) {
+		return h.Placements.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	})
 }

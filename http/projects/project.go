@@ -16,20 +16,14 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Project]], error) {
-	caller, scope := router.CallerOf(ctx), "projects "+in.State
-	after, err := resource.OpenCursor[protocol.ProjectID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
 	state := protocol.ProjectState(in.State)
 	if in.State == "any" {
 		state = ""
 	}
-	page, next, err := h.Store.ListProjects(ctx, caller.AccountID, state, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "projects "+in.State, func(after *protocol.ProjectID) ([]protocol.Project, *protocol.ProjectID, error) {
+		return h.Store.ListProjects(ctx, caller.AccountID, state, after, in.Limit)
+	})
 }
 
 type createProjectInput struct {
@@ -173,14 +167,8 @@ type listWorkInput struct {
 }
 
 func (h *Handlers) listWork(ctx context.Context, in *listWorkInput) (*resource.Body[protocol.List[protocol.Work]], error) {
-	caller, scope := router.CallerOf(ctx), "work of "+in.ProjectID.String()
-	after, err := resource.OpenCursor[protocol.WorkID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.ListWork(ctx, caller.AccountID, in.ProjectID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "work of "+in.ProjectID.String(), func(after *protocol.WorkID) ([]protocol.Work, *protocol.WorkID, error) {
+		return h.Store.ListWork(ctx, caller.AccountID, in.ProjectID, after, in.Limit)
+	})
 }

@@ -51,20 +51,14 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	if utf8.RuneCountInString(query) > maxQuery {
 		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have at most %d characters", maxQuery))
 	}
-	caller, scope := router.CallerOf(ctx), fmt.Sprintf("prompts %q %s %s", query, in.ProjectID, in.Scope)
-	after, err := resource.OpenCursor[prompts.Position](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
 	filter := &prompts.Filter{Query: query, Account: in.Scope == "account"}
 	if !in.ProjectID.IsZero() {
 		filter.ProjectID = &in.ProjectID
 	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, filter, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, fmt.Sprintf("prompts %q %s %s", query, in.ProjectID, in.Scope), func(after *prompts.Position) ([]protocol.Prompt, *prompts.Position, error) {
+		return h.Store.List(ctx, caller.AccountID, filter, after, in.Limit)
+	})
 }
 
 type createPromptInput struct {

@@ -114,16 +114,10 @@ type listTasksInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
-	scope, caller := "research "+in.ConversationID.String()+in.Report, router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.TaskID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, in.ConversationID, in.Report, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "research "+in.ConversationID.String()+in.Report, func(after *protocol.TaskID) ([]*protocol.ResearchTask, *protocol.TaskID, error) {
+		return h.Store.List(ctx, caller.AccountID, in.ConversationID, in.Report, after, in.Limit)
+	})
 }
 
 type listAllTasksInput struct {
@@ -132,16 +126,10 @@ type listAllTasksInput struct {
 }
 
 func (h *Handlers) listAll(ctx context.Context, in *listAllTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
-	scope, caller := "research "+in.State, router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.TaskID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.ListAll(ctx, caller.AccountID, in.State == "open", after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "research "+in.State, func(after *protocol.TaskID) ([]*protocol.ResearchTask, *protocol.TaskID, error) {
+		return h.Store.ListAll(ctx, caller.AccountID, in.State == "open", after, in.Limit)
+	})
 }
 
 func (h *Handlers) get(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {
@@ -158,20 +146,14 @@ type listTaskSourcesInput struct {
 }
 
 func (h *Handlers) sources(ctx context.Context, in *listTaskSourcesInput) (*resource.Body[protocol.List[protocol.ResearchKeptSource]], error) {
-	scope, caller := "research sources "+in.TaskID.String(), router.CallerOf(ctx)
-	from := -1
-	after, err := resource.OpenCursor[int](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	if after != nil {
-		from = *after
-	}
-	page, next, err := h.Store.Sources(ctx, caller.AccountID, in.TaskID, from, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "research sources "+in.TaskID.String(), func(after *int) ([]protocol.ResearchKeptSource, *int, error) {
+		from := -1
+		if after != nil {
+			from = *after
+		}
+		return h.Store.Sources(ctx, caller.AccountID, in.TaskID, from, in.Limit)
+	})
 }
 
 func (h *Handlers) cancel(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {

@@ -88,15 +88,9 @@ func ListConversations(ctx context.Context, store ConversationLister, keys *auth
 		return nil, err
 	}
 	scope := fmt.Sprintf("conversations %s %s %s %q %q", in.Archived, in.Pinned, inProject, in.Metadata, []string{in.CreatedFrom, in.CreatedTo, in.UpdatedFrom, in.UpdatedTo})
-	after, err := OpenCursor[conversations.ConversationPosition](caller, keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := store.ListConversations(ctx, caller.AccountID, filter, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return Listed(caller, keys, scope, page, next), nil
+	return List(caller, keys, in.PageInput, scope, func(after *conversations.ConversationPosition) ([]protocol.Conversation, *conversations.ConversationPosition, error) {
+		return store.ListConversations(ctx, caller.AccountID, filter, after, in.Limit)
+	})
 }
 
 // flag converts a filter with three values; nil is any.

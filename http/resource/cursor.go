@@ -10,6 +10,20 @@ import (
 // A cursor is an encrypted position in a list. A client can neither read nor create one, and it is valid only for the
 // account, the list and the filter for which it was created.
 
+// List returns the page of a list that a request asks for. scope names the list and its filter. read returns the items after a
+// position, nil for the start, and the position after which the next page starts; nil at the end.
+func List[T, P any](caller *auth.Caller, keys *auth.Keys, in PageInput, scope string, read func(after *P) (page []T, next *P, err error)) (*Body[protocol.List[T]], error) {
+	after, err := OpenCursor[P](caller, keys, in.Cursor, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := read(after)
+	if err != nil {
+		return nil, err
+	}
+	return Listed(caller, keys, scope, page, next), nil
+}
+
 // Listed returns a page of a list. next is the position after which the next page starts; nil at the end.
 func Listed[T, P any](caller *auth.Caller, keys *auth.Keys, scope string, page []T, next *P) *Body[protocol.List[T]] {
 	list := protocol.List[T]{Data: page}

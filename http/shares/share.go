@@ -180,32 +180,19 @@ type listOfConversationInput struct {
 }
 
 func (h *Handlers) listOfConversation(ctx context.Context, in *listOfConversationInput) (*resource.Body[protocol.List[protocol.Share]], error) {
-	scope, caller := "shares "+in.ConversationID.String(), router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.ShareID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.ListOfConversation(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "shares "+in.ConversationID.String(), func(after *protocol.ShareID) ([]protocol.Share, *protocol.ShareID, error) {
+		return h.Store.ListOfConversation(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	})
 }
 
 type listInput struct{ resource.PageInput }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Share]], error) {
-	const scope = "shares"
 	caller := router.CallerOf(ctx)
-	after, err := resource.OpenCursor[protocol.ShareID](caller, h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.List(ctx, caller.AccountID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(caller, h.Keys, scope, page, next), nil
+	return resource.List(caller, h.Keys, in.PageInput, "shares", func(after *protocol.ShareID) ([]protocol.Share, *protocol.ShareID, error) {
+		return h.Store.List(ctx, caller.AccountID, after, in.Limit)
+	})
 }
 
 type sharePath struct {

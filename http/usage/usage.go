@@ -50,16 +50,10 @@ type listUsageInput struct {
 }
 
 func (h *Handlers) listUsage(ctx context.Context, in *listUsageInput) (*resource.Body[protocol.List[protocol.UsageRecord]], error) {
-	scope := "usage " + in.ConversationID.String()
-	after, err := resource.OpenCursor[usage.Position](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := h.Store.ListUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, next), nil
+	caller := router.CallerOf(ctx)
+	return resource.List(caller, h.Keys, in.PageInput, "usage "+in.ConversationID.String(), func(after *usage.Position) ([]protocol.UsageRecord, *usage.Position, error) {
+		return h.Store.ListUsage(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
+	})
 }
 
 type usagePath struct {
