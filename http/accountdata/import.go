@@ -52,7 +52,7 @@ func documentImport(api huma.API, op *huma.Operation) {
 	op.Responses[strconv.Itoa(stdhttp.StatusAccepted)].Headers = route.Headers("Location")
 }
 
-func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
+func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) (err error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(importMedia, media) {
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The Content-Type must be application/zip, application/json or application/octet-stream.")
@@ -60,14 +60,14 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	if err := transfer.CheckUncompressed(r); err != nil {
 		return err
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
-		made, err := h.Imports.Receive(ctx, router.CallerOf(ctx).AccountID, body, r.ContentLength)
-		if err != nil {
-			return err
-		}
-		w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
-		return response.SendJSON(w, stdhttp.StatusAccepted, made)
-	})
+	ctx, body, end := transfer.Receive(w, r, h.Sessions)
+	defer end(&err)
+	made, err := h.Imports.Receive(ctx, router.CallerOf(ctx).AccountID, body, r.ContentLength)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/account/imports/"+made.ImportID.String())
+	return response.SendJSON(w, stdhttp.StatusAccepted, made)
 }
 
 type listImportsInput struct{ resource.PageInput }

@@ -105,7 +105,7 @@ func (h *Handlers) getUpload(w stdhttp.ResponseWriter, r *stdhttp.Request, in *g
 
 // putContent receives the content of an upload. What the header of the request already shows is refused before the body
 // is read.
-func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InUpload) error {
+func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InUpload) (err error) {
 	caller := router.CallerOf(r.Context())
 	if err := transfer.CheckUncompressed(r); err != nil {
 		return err
@@ -123,17 +123,17 @@ func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 	if err := checkHeader(r, upload); err != nil {
 		return err
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
-		received, err := h.Uploads.Receive(ctx, caller.AccountID, in.UploadID, body)
-		if err != nil {
-			return err
-		}
-		status := stdhttp.StatusOK
-		if !received.State.Terminal() {
-			status = stdhttp.StatusAccepted
-		}
-		return response.SendJSON(w, status, received)
-	})
+	ctx, body, end := transfer.Receive(w, r, h.Sessions)
+	defer end(&err)
+	received, err := h.Uploads.Receive(ctx, caller.AccountID, in.UploadID, body)
+	if err != nil {
+		return err
+	}
+	status := stdhttp.StatusOK
+	if !received.State.Terminal() {
+		status = stdhttp.StatusAccepted
+	}
+	return response.SendJSON(w, status, received)
 }
 
 // checkHeader compares the header of a request with content with the upload.

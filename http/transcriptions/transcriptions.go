@@ -52,7 +52,7 @@ type createInput struct {
 	Language string `query:"language" pattern:"^[a-z]{2,3}$" doc:"The language of the speaker (ISO 639). Absent: it is recognized."`
 }
 
-func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *createInput) error {
+func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *createInput) (err error) {
 	if h.Transcriber == nil {
 		return protocol.Errorf(protocol.CodeTranscriptionNotConfigured, "This service does not turn speech into text. Ask its operator for it.")
 	}
@@ -67,14 +67,13 @@ func (h *Handlers) create(w stdhttp.ResponseWriter, r *stdhttp.Request, in *crea
 	if r.ContentLength > MaxBytes {
 		return errTooLarge()
 	}
-	return transfer.Receive(w, r, h.Sessions, func(ctx context.Context, body *transfer.Body) error {
-		recording := &recording{from: body}
-		text, err := h.Transcriber.Transcribe(ctx, recording, r.ContentLength, extension, in.Language)
-		if err != nil {
-			return err
-		}
-		return response.SendJSON(w, stdhttp.StatusOK, protocol.Transcription{Text: text})
-	})
+	ctx, body, end := transfer.Receive(w, r, h.Sessions)
+	defer end(&err)
+	text, err := h.Transcriber.Transcribe(ctx, &recording{from: body}, r.ContentLength, extension, in.Language)
+	if err != nil {
+		return err
+	}
+	return response.SendJSON(w, stdhttp.StatusOK, protocol.Transcription{Text: text})
 }
 
 // recording is the body of a request. It has an error if it is empty or too large.

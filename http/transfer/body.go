@@ -28,31 +28,32 @@ func CheckUncompressed(r *stdhttp.Request) error {
 	return nil
 }
 
-// Receive calls read with the body of a request. If the session of the caller ends, the body ends with an error. After an
-// error of read, the rest of the body is not processed: the connection ends with the response.
-func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions, read func(ctx context.Context, body *Body) error) error {
+// Receive returns the body of a request. If the session of the caller ends, the body and ctx end. The caller defers end with the
+// error that it returns. After an error, the rest of the body is not processed: the connection ends with the response.
+func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions) (ctx context.Context, body *Body, end func(err *error)) {
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	body := &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
+	body = &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
 	caller := router.CallerOf(ctx)
 	var ended atomic.Bool // the request's own context also ends when a read fails
-	defer sessions.Watch(caller.AccountID, caller.SessionID, func() {
+	stop := sessions.Watch(caller.AccountID, caller.SessionID, func() {
 		ended.Store(true)
 		cancel()
 		body.Stop()
-	})()
-	err := read(ctx, body)
-	if err == nil {
-		return nil
+	})
+	return ctx, body, func(err *error) {
+		defer cancel()
+		defer stop()
+		if *err == nil {
+			return
+		}
+		body.Stop()
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
+		}
+		if ended.Load() {
+			*err = router.ErrSessionEnded()
+		}
 	}
-	body.Stop()
-	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
-	}
-	if ended.Load() {
-		return router.ErrSessionEnded()
-	}
-	return err
 }
 
 // Body is the body of one request. A client that does not send readStep bytes within readStall, or the rest of the
