@@ -58,7 +58,7 @@ var layers = map[string][]string{
 		"providers/charset", "providers/media", "providers/outbound", "providers/web/page", "providers/web/search", "providers/web/corpus", "providers/scanner", "providers/scanner/clamd", "providers/scanner/signatures", "providers/mail", "providers/transcription", "providers/embedded/process", "providers/child", "providers/code", "providers/tool", "providers/embedded", "providers/extract",
 	},
 	"http": {
-		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/router", "http/markdown", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/prompts", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/research", "http/memory", "http/transcriptions", "http/sandbox", "http/manual", "http",
+		"http/sse", "http/auth", "http/ready", "http/response", "http/listener", "http/route", "http/exchange", "http/markdown", "http/transfer", "http/resource", "http/tools", "http/approvals", "http/chat", "http/conversations", "http/usage", "http/accounts", "http/system", "http/projects", "http/prompts", "http/search", "http/webapp", "http/feed", "http/accountdata", "http/feedback", "http/shares", "http/files", "http/artifacts", "http/research", "http/memory", "http/transcriptions", "http/sandbox", "http/manual", "http/router", "http",
 	},
 	"cmd": {
 		"cmd/loadtest/console", "cmd/loadtest/figures", "cmd/loadtest/load", "cmd/loadtest/server", "cmd/loadtest/site",

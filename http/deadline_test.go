@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
@@ -124,7 +124,7 @@ func TestARequestIsRefusedInTimeWhateverDoesNotRespond(t *testing.T) {
 						return resource.OK(""), respondAfter(ctx, c.handler)
 					}),
 					route.Stream("GET", "/stream", "stream", "Calls a store.", policy, func(_ stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
-						ctx, cancel := router.UntilFirstByte(r.Context())
+						ctx, cancel := exchange.UntilFirstByte(r.Context())
 						defer cancel()
 						return respondAfter(ctx, c.handler)
 					}))

@@ -379,7 +379,7 @@ func (l *switchLimiter) Take(ctx context.Context, bucket, key string) (limits.De
 func limiterWith(t *testing.T, url string, limit limits.Limit) *limits.Limiter {
 	t.Helper()
 	shared := map[string]limits.Limit{}
-	for _, b := range []route.Bucket{"writes", route.BucketShares, route.BucketShared, route.BucketChat, "search", "cancel", "uploads", route.Bucket(auth.BucketSignIn), route.Bucket(auth.BucketSignInAccount), route.Bucket(auth.BucketSignInReserve)} {
+	for _, b := range []route.Bucket{"writes", route.BucketShares, route.BucketShared, route.BucketChat, "search", "cancel", "uploads", auth.BucketSignIn, auth.BucketSignInAccount, auth.BucketSignInReserve} {
 		shared[string(b)] = limit
 	}
 	limiter, err := limits.NewLimiter(limits.LimiterConfig{URL: url, Shared: shared, Local: map[string]limits.Limit{

@@ -14,9 +14,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -119,7 +119,7 @@ func TestEveryListIsHeavy(t *testing.T) {
 
 func TestAQueueRefusesWhatWaitsTooLongAndForgetsAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queues := router.NewQueues()
+		queues := exchange.NewQueues()
 		ada, eve := protocol.NewAccountID(), protocol.NewAccountID()
 		leave, err := queues.Enter(t.Context(), ada)
 		if err != nil {
@@ -150,7 +150,7 @@ func (s *slowReader) Write(content []byte) (int, error) {
 
 func TestAnExportWhoseReaderIsSlowHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queues, account := router.NewQueues(), protocol.NewAccountID()
+		queues, account := exchange.NewQueues(), protocol.NewAccountID()
 		slow := &slowReader{make(chan struct{})}
 		written := func(to io.Writer) error { _, err := io.WriteString(to, "an export"); return err }
 		first := make(chan error, 1)
@@ -173,7 +173,7 @@ func TestAnExportWhoseReaderIsSlowHoldsUpNoOther(t *testing.T) {
 // account are in the queue.
 func TestAnExportThatHasBegunWaitsAsLongAsItHasTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queues, account := router.NewQueues(), protocol.NewAccountID()
+		queues, account := exchange.NewQueues(), protocol.NewAccountID()
 		var leave func()
 		written := 0
 		between := func(content []byte) (int, error) { // another export takes the place, and keeps it for an hour

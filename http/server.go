@@ -15,6 +15,7 @@ import (
 	"turnstone/actors/toolbox"
 	"turnstone/http/auth"
 	"turnstone/http/chat"
+	"turnstone/http/exchange"
 	"turnstone/http/feed"
 	"turnstone/http/files"
 	"turnstone/http/ready"
@@ -37,7 +38,7 @@ type Config struct {
 	DB        *persistence.Stores // nil: the routes can be described, but not used
 	Sessions  Sessions            // nil: those of DB
 	Secrets   [][]byte            // one secret; during a rotation two, the new one first
-	Limiter   router.Limiter
+	Limiter   exchange.Limiter
 	Turns     chat.Turns
 	TurnStore TurnStore
 	Uploads   files.Uploads
@@ -89,11 +90,11 @@ type Server struct {
 	log       *zap.Logger
 	now       func() time.Time
 	keys      *auth.Keys
-	limits    *router.Limits
+	limits    *exchange.Limits
 	auth      *auth.Service
 	readiness *ready.Checker
 	sse       *sse.Server
-	streams   *router.Streams
+	streams   *exchange.Streams
 	hub       *feed.Hub
 	replays   *idempotency.Store
 	shares    *shares.Handlers
@@ -117,13 +118,13 @@ func newServer(config Config, table func(*Server) route.Table) (*Server, error) 
 		s.Sessions = s.DB.Accounts
 	}
 	s.sse = sse.NewServer(s.log)
-	s.streams = router.NewStreams(s.sse, s.MaxStreams)
 	s.readiness = ready.New(config.Ready, config.Scanner, s.log, s.now)
 	metrics, err := router.NewMetrics(config.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	s.limits = router.NewLimits(config.Limiter, metrics)
+	s.limits = exchange.NewLimits(config.Limiter, metrics.Limited)
+	s.streams = exchange.NewStreams(s.sse, s.limits, router.BeginStream, s.MaxStreams)
 	s.keys, err = auth.NewKeys(config.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("deriving keys from the secrets: %w", err)
@@ -144,7 +145,7 @@ func newServer(config Config, table func(*Server) route.Table) (*Server, error) 
 	s.hub = feed.NewHub(s.DB.Feed, func() bool {
 		return s.Draining != nil && s.Draining() || s.Isolated != nil && s.Isolated()
 	}, s.log)
-	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
+	s.shares = shares.New(shares.Config{Store: s.DB.Shares, Files: s.DB.Files, Limits: s.limits, Keys: s.keys, BaseURL: s.BaseURL, Now: s.now, Log: s.log, App: config.Web})
 	s.Router, err = router.New(router.Config{
 		Auth: s.auth, Keys: s.keys, Limits: s.limits, Idempotency: s.replays, Readiness: s.readiness, SessionEnds: s.sse, Log: s.log, Now: s.now,
 		Created: resource.StoredCreated, Metrics: metrics, Tracer: config.Tracer, MaxRequests: config.MaxRequests, BaseURL: config.BaseURL, Listen: config.Listen,

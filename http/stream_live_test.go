@@ -24,9 +24,9 @@ import (
 	"turnstone/actors/routing"
 	"turnstone/actors/turn"
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
@@ -113,7 +113,7 @@ func newStreamServer(t *testing.T, change func(*httptest.Server)) *streamServer 
 
 // serve streams the turn to the caller, with headers of its own.
 func (s *streamServer) serve(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
-	router.ExchangeOf(r.Context()).Caller = s.caller
+	exchange.Of(r.Context()).Caller = s.caller
 	if err := s.server.streams.Acquire(s.caller.AccountID); err != nil {
 		return err
 	}

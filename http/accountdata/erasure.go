@@ -5,8 +5,8 @@ import (
 	_ "embed"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
@@ -32,7 +32,7 @@ type erased struct {
 }
 
 func (h *Handlers) eraseAccount(ctx context.Context, in *eraseInput) (*erased, error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	counts, err := h.Erasures.Count(ctx, caller.AccountID)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (h *Handlers) eraseAccount(ctx context.Context, in *eraseInput) (*erased, e
 		return nil, err
 	}
 	now := h.Now()
-	id, err := h.Erasures.Begin(ctx, caller.AccountID, now, &caller.SessionID, router.ExchangeOf(ctx).Requester())
+	id, err := h.Erasures.Begin(ctx, caller.AccountID, now, &caller.SessionID, exchange.Of(ctx).Requester())
 	if err != nil {
 		return nil, err
 	}

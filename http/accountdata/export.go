@@ -9,10 +9,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/exports"
@@ -51,13 +51,13 @@ func documentConversation(api huma.API, op *huma.Operation) {
 func (h *Handlers) exportAccount(w stdhttp.ResponseWriter, r *stdhttp.Request, _ *resource.Nothing) error {
 	name := response.Attachment("turnstone-export-"+h.Now().UTC().Format("2006-01-02"), "turnstone-export", ".zip")
 	return transfer.Send(w, r, transfer.OfSession(r, h.Sessions), h.Log, name, "application/zip", func(ctx context.Context, to *transfer.Download) error {
-		caller := router.CallerOf(ctx)
+		caller := exchange.CallerOf(ctx)
 		export, err := h.Exports.Begin(ctx, caller.AccountID)
 		if err != nil {
 			return err
 		}
 		defer export.Close()
-		by := router.ExchangeOf(ctx).Requester()
+		by := exchange.Of(ctx).Requester()
 		if r.Method == stdhttp.MethodHead {
 			return to.Headers()
 		}
@@ -76,7 +76,7 @@ type exportConversationInput struct {
 }
 
 func (h *Handlers) exportConversation(w stdhttp.ResponseWriter, r *stdhttp.Request, in *exportConversationInput) error {
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	document, err := h.Exports.Conversation(r.Context(), account, in.ConversationID)
 	if err != nil {
 		return err

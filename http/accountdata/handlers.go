@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
@@ -28,7 +28,7 @@ type Audit interface {
 // Config has the dependencies of the handlers.
 type Config struct {
 	Stores
-	Sessions router.Sessions
+	Sessions exchange.Sessions
 	Keys     *auth.Keys
 	// ExpiredCookie returns the cookie that removes the session cookie from the browser.
 	ExpiredCookie func() string
@@ -39,8 +39,8 @@ type Config struct {
 // Handlers handle the requests for exports, imports and erasures.
 type Handlers struct {
 	Config
-	exports *router.Queues // one export of an account at a time reads and encodes
+	exports *exchange.Queues // one export of an account at a time reads and encodes
 }
 
 // New returns handlers.
-func New(config Config) *Handlers { return &Handlers{config, router.NewQueues()} }
+func New(config Config) *Handlers { return &Handlers{config, exchange.NewQueues()} }

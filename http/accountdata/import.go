@@ -11,10 +11,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/protocol"
 )
@@ -62,7 +62,7 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 	}
 	ctx, body, end := transfer.Receive(w, r, h.Sessions)
 	defer end(&err)
-	made, err := h.Imports.Receive(ctx, router.CallerOf(ctx).AccountID, body, r.ContentLength)
+	made, err := h.Imports.Receive(ctx, exchange.CallerOf(ctx).AccountID, body, r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (h *Handlers) createImport(w stdhttp.ResponseWriter, r *stdhttp.Request, _ 
 type listImportsInput struct{ resource.PageInput }
 
 func (h *Handlers) listImports(ctx context.Context, in *listImportsInput) (*resource.Body[protocol.List[protocol.Import]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "imports", func(after *protocol.ImportID) ([]protocol.Import, *protocol.ImportID, error) {
 		return h.Imports.ListImports(ctx, caller.AccountID, after, in.Limit)
 	})
@@ -84,7 +84,7 @@ type importPath struct {
 }
 
 func (h *Handlers) getImport(ctx context.Context, in *importPath) (*resource.Body[*protocol.Import], error) {
-	found, err := h.Imports.Import(ctx, router.CallerOf(ctx).AccountID, in.ImportID)
+	found, err := h.Imports.Import(ctx, exchange.CallerOf(ctx).AccountID, in.ImportID)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (h *Handlers) getImport(ctx context.Context, in *importPath) (*resource.Bod
 }
 
 func (h *Handlers) cancelImport(ctx context.Context, in *importPath) (*resource.Body[*protocol.Import], error) {
-	cancelled, err := h.Imports.Cancel(ctx, router.CallerOf(ctx).AccountID, in.ImportID)
+	cancelled, err := h.Imports.Cancel(ctx, exchange.CallerOf(ctx).AccountID, in.ImportID)
 	if err != nil {
 		return nil, err
 	}

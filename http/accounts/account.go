@@ -4,8 +4,8 @@ import (
 	"context"
 	_ "embed"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/protocol"
 )
@@ -58,7 +58,7 @@ func (h *Handlers) limits(ctx context.Context, account protocol.AccountID) (limi
 }
 
 func (h *Handlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[accountState], error) {
-	account := router.CallerOf(ctx).Account
+	account := exchange.CallerOf(ctx).Account
 	limits, err := h.limits(ctx, account.AccountID)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (h *Handlers) getAccount(ctx context.Context, _ *resource.Nothing) (*resour
 type securityLogInput struct{ resource.PageInput }
 
 func (h *Handlers) listSecurityLog(ctx context.Context, in *securityLogInput) (*resource.Body[protocol.List[protocol.SecurityLogEntry]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "security log", func(after *audit.Position) ([]protocol.SecurityLogEntry, *audit.Position, error) {
 		return h.SecurityLog.ListEntries(ctx, caller.AccountID, after, in.Limit)
 	})
@@ -88,7 +88,7 @@ func (h *Handlers) changeEmail(ctx context.Context, in *emailInput) (*resource.V
 	if err != nil {
 		return nil, err
 	}
-	account, err := h.Auth.ChangeEmail(ctx, router.AuthOf(ctx), in.Body.Email, version)
+	account, err := h.Auth.ChangeEmail(ctx, exchange.AuthOf(ctx), in.Body.Email, version)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (h *Handlers) changeName(ctx context.Context, in *nameInput) (*resource.Ver
 	if err != nil {
 		return nil, err
 	}
-	account, err := h.Auth.ChangeName(ctx, router.AuthOf(ctx), in.Body.DisplayName, version)
+	account, err := h.Auth.ChangeName(ctx, exchange.AuthOf(ctx), in.Body.DisplayName, version)
 	if err != nil {
 		return nil, err
 	}

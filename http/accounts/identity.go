@@ -3,8 +3,8 @@ package accounts
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/accounts"
 	"turnstone/protocol"
 )
@@ -12,9 +12,9 @@ import (
 type listIdentitiesInput struct{ resource.PageInput }
 
 func (h *Handlers) listIdentities(ctx context.Context, in *listIdentitiesInput) (*resource.Body[protocol.List[protocol.Identity]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "identities", func(after *accounts.IdentityPosition) ([]protocol.Identity, *accounts.IdentityPosition, error) {
-		return h.Auth.OIDC.List(ctx, router.AuthOf(ctx), after, in.Limit)
+		return h.Auth.OIDC.List(ctx, exchange.AuthOf(ctx), after, in.Limit)
 	})
 }
 
@@ -23,5 +23,5 @@ type identityPath struct {
 }
 
 func (h *Handlers) unlinkIdentity(ctx context.Context, in *identityPath) (*resource.Nothing, error) {
-	return nil, h.Auth.OIDC.Unlink(ctx, router.AuthOf(ctx), in.IdentityID)
+	return nil, h.Auth.OIDC.Unlink(ctx, exchange.AuthOf(ctx), in.IdentityID)
 }

@@ -3,13 +3,13 @@ package accounts
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
 func (h *Handlers) getInstructions(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[protocol.Instructions], error) {
-	return resource.InstructionsOf(h.Instructions.Instructions(ctx, router.CallerOf(ctx).AccountID))
+	return resource.InstructionsOf(h.Instructions.Instructions(ctx, exchange.CallerOf(ctx).AccountID))
 }
 
 type instructionsInput struct {
@@ -25,5 +25,5 @@ func (h *Handlers) putInstructions(ctx context.Context, in *instructionsInput) (
 	if err := in.Body.Check(); err != nil {
 		return nil, err
 	}
-	return resource.InstructionsOf(h.Instructions.PutInstructions(ctx, router.CallerOf(ctx).AccountID, version, in.Body.Content))
+	return resource.InstructionsOf(h.Instructions.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, version, in.Body.Content))
 }

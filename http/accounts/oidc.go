@@ -4,8 +4,8 @@ import (
 	stdhttp "net/http"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/response"
-	"turnstone/http/router"
 )
 
 type oidcStartInput struct {
@@ -24,7 +24,7 @@ func (h *Handlers) oidcStart(w stdhttp.ResponseWriter, r *stdhttp.Request, in *o
 		response.Redirect(w, target)
 		return nil
 	}
-	target, err := h.Auth.OIDC.Start(r.Context(), r, router.AuthOf(r.Context()), in.Provider, in.ReturnTo, in.Link)
+	target, err := h.Auth.OIDC.Start(r.Context(), r, exchange.AuthOf(r.Context()), in.Provider, in.ReturnTo, in.Link)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (h *Handlers) oidcCallback(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 		return nil
 	}
 	callback := auth.Callback(*in)
-	target, err := h.Auth.OIDC.Finish(r.Context(), r, router.AuthOf(r.Context()), &callback)
+	target, err := h.Auth.OIDC.Finish(r.Context(), r, exchange.AuthOf(r.Context()), &callback)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/persistence/accounts"
 	"turnstone/protocol"
 )
@@ -34,9 +34,9 @@ func (p *passkeyPosition) precedes(passkey *protocol.Passkey) bool {
 
 // listPasskeys returns a page of the passkeys of the account, which has at most 20 of them.
 func (h *Handlers) listPasskeys(ctx context.Context, in *listPasskeysInput) (*resource.Body[protocol.List[protocol.Passkey]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "passkeys", func(after *passkeyPosition) (page []protocol.Passkey, next *passkeyPosition, err error) {
-		if page, err = h.Auth.Passkeys.List(ctx, router.AuthOf(ctx)); err != nil {
+		if page, err = h.Auth.Passkeys.List(ctx, exchange.AuthOf(ctx)); err != nil {
 			return nil, nil, err
 		}
 		if after != nil {
@@ -65,7 +65,7 @@ func (h *Handlers) renamePasskey(ctx context.Context, in *renamePasskeyInput) (*
 	if err != nil {
 		return nil, err
 	}
-	passkey, err := h.Auth.Passkeys.Rename(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
+	passkey, err := h.Auth.Passkeys.Rename(ctx, exchange.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version}, in.Body.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (h *Handlers) deletePasskey(ctx context.Context, in *deletePasskeyInput) (*
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.Auth.Passkeys.Delete(ctx, router.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version})
+	return nil, h.Auth.Passkeys.Delete(ctx, exchange.AuthOf(ctx), &accounts.PasskeyChange{PasskeyID: in.PasskeyID, Version: version})
 }
 
 // challenged is a request to an authenticator, with the cookie that package auth sets.
@@ -96,7 +96,7 @@ func challengedWith[T any](request *T, err error) (*challenged[T], error) {
 }
 
 func (h *Handlers) startRegistration(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyCreation], error) {
-	return challengedWith(h.Auth.Passkeys.StartRegistration(ctx, router.AuthOf(ctx)))
+	return challengedWith(h.Auth.Passkeys.StartRegistration(ctx, exchange.AuthOf(ctx)))
 }
 
 type finishRegistrationInput struct {
@@ -110,7 +110,7 @@ type finishRegistrationInput struct {
 type passkeyAdded struct{ Body *protocol.AddedPasskey }
 
 func (h *Handlers) finishRegistration(ctx context.Context, in *finishRegistrationInput) (*passkeyAdded, error) {
-	added, err := h.Auth.Passkeys.FinishRegistration(ctx, router.AuthOf(ctx), in.Body.Name, &in.Body.Credential)
+	added, err := h.Auth.Passkeys.FinishRegistration(ctx, exchange.AuthOf(ctx), in.Body.Name, &in.Body.Credential)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (h *Handlers) finishRegistration(ctx context.Context, in *finishRegistratio
 }
 
 func (h *Handlers) startSignIn(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
-	return challengedWith(h.Auth.Passkeys.StartSignIn(ctx, router.AuthOf(ctx)))
+	return challengedWith(h.Auth.Passkeys.StartSignIn(ctx, exchange.AuthOf(ctx)))
 }
 
 type assertionInput struct {
@@ -128,13 +128,13 @@ type assertionInput struct {
 }
 
 func (h *Handlers) finishSignIn(ctx context.Context, in *assertionInput) (*signedIn, error) {
-	return signedInAs(h.Auth.Passkeys.FinishSignIn(ctx, router.AuthOf(ctx), &in.Body.Credential))
+	return signedInAs(h.Auth.Passkeys.FinishSignIn(ctx, exchange.AuthOf(ctx), &in.Body.Credential))
 }
 
 func (h *Handlers) startReauthentication(ctx context.Context, _ *resource.Nothing) (*challenged[protocol.PasskeyRequest], error) {
-	return challengedWith(h.Auth.Passkeys.StartReauthentication(ctx, router.AuthOf(ctx)))
+	return challengedWith(h.Auth.Passkeys.StartReauthentication(ctx, exchange.AuthOf(ctx)))
 }
 
 func (h *Handlers) finishReauthentication(ctx context.Context, in *assertionInput) (*signedIn, error) {
-	return signedInAs(h.Auth.Passkeys.FinishReauthentication(ctx, router.AuthOf(ctx), &in.Body.Credential))
+	return signedInAs(h.Auth.Passkeys.FinishReauthentication(ctx, exchange.AuthOf(ctx), &in.Body.Credential))
 }

@@ -3,8 +3,8 @@ package accounts
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -15,7 +15,7 @@ type forgotInput struct {
 }
 
 func (h *Handlers) forgotPassword(ctx context.Context, in *forgotInput) (*resource.Nothing, error) {
-	return nil, h.Auth.Recovery.Forgot(ctx, router.AuthOf(ctx), in.Body.Email)
+	return nil, h.Auth.Recovery.Forgot(ctx, exchange.AuthOf(ctx), in.Body.Email)
 }
 
 type resetInput struct {
@@ -26,7 +26,7 @@ type resetInput struct {
 }
 
 func (h *Handlers) resetPassword(ctx context.Context, in *resetInput) (*resource.Nothing, error) {
-	return nil, h.Auth.Recovery.Reset(ctx, router.AuthOf(ctx), in.Body.Token, in.Body.Password)
+	return nil, h.Auth.Recovery.Reset(ctx, exchange.AuthOf(ctx), in.Body.Token, in.Body.Password)
 }
 
 type verifyInput struct {
@@ -41,7 +41,7 @@ type confirmedEmail struct {
 }
 
 func (h *Handlers) verifyEmail(ctx context.Context, in *verifyInput) (*resource.Body[confirmedEmail], error) {
-	email, err := h.Auth.Recovery.ConfirmEmail(ctx, router.AuthOf(ctx), in.Body.Token)
+	email, err := h.Auth.Recovery.ConfirmEmail(ctx, exchange.AuthOf(ctx), in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (h *Handlers) verifyEmail(ctx context.Context, in *verifyInput) (*resource.
 }
 
 func (h *Handlers) resendEmail(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Account], error) {
-	account, err := h.Auth.Recovery.ResendEmail(ctx, router.AuthOf(ctx))
+	account, err := h.Auth.Recovery.ResendEmail(ctx, exchange.AuthOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -63,5 +63,5 @@ func (h *Handlers) cancelEmail(ctx context.Context, in *cancelEmailInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.Auth.Recovery.CancelEmail(ctx, router.AuthOf(ctx), version)
+	return nil, h.Auth.Recovery.CancelEmail(ctx, exchange.AuthOf(ctx), version)
 }

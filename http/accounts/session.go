@@ -4,15 +4,15 @@ import (
 	"context"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/accounts"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
 
 func (h *Handlers) getSession(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.SessionInfo], error) {
-	return resource.OK(h.Auth.SessionInfo(router.CallerOf(ctx))), nil
+	return resource.OK(h.Auth.SessionInfo(exchange.CallerOf(ctx))), nil
 }
 
 // signedOut is a response that clears the session cookie, the cache and the storage of the browser.
@@ -22,7 +22,7 @@ type signedOut struct {
 }
 
 func (h *Handlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut, error) {
-	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.SignOut(ctx, router.AuthOf(ctx))); err != nil {
+	if err := failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.SignOut(ctx, exchange.AuthOf(ctx))); err != nil {
 		return nil, err
 	}
 	return &signedOut{Cookie: h.Auth.ExpiredCookie(), Clear: `"cache","storage"`}, nil
@@ -31,7 +31,7 @@ func (h *Handlers) logout(ctx context.Context, _ *resource.Nothing) (*signedOut,
 type listSessionsInput struct{ resource.PageInput }
 
 func (h *Handlers) listSessions(ctx context.Context, in *listSessionsInput) (*resource.Body[protocol.List[protocol.Device]], error) {
-	caller, now := router.CallerOf(ctx), h.Now()
+	caller, now := exchange.CallerOf(ctx), h.Now()
 	return resource.List(caller, h.Keys, in.PageInput, "sessions", func(after *accounts.SessionPosition) ([]protocol.Device, *accounts.SessionPosition, error) {
 		return h.Sessions.ListSessions(ctx, caller.AccountID, &accounts.SessionQuery{
 			Current: caller.SessionID, Now: now, IdleSince: now.Add(-auth.SessionIdle), After: after, Limit: in.Limit,
@@ -44,9 +44,9 @@ type sessionPath struct {
 }
 
 func (h *Handlers) endSession(ctx context.Context, in *sessionPath) (*resource.Nothing, error) {
-	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.EndSession(ctx, router.AuthOf(ctx), in.SessionID))
+	return nil, failpoint.Respond(failpoint.SessionAfterRevoke, h.Auth.EndSession(ctx, exchange.AuthOf(ctx), in.SessionID))
 }
 
 func (h *Handlers) endOtherSessions(ctx context.Context, _ *resource.Nothing) (*resource.Nothing, error) {
-	return nil, h.Auth.EndOtherSessions(ctx, router.AuthOf(ctx))
+	return nil, h.Auth.EndOtherSessions(ctx, exchange.AuthOf(ctx))
 }

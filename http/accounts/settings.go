@@ -6,13 +6,13 @@ import (
 
 	"golang.org/x/text/language"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
 func (h *Handlers) getSettings(ctx context.Context, _ *resource.Nothing) (*resource.Versioned[*protocol.Settings], error) {
-	settings, err := h.Settings.Settings(ctx, router.CallerOf(ctx).AccountID)
+	settings, err := h.Settings.Settings(ctx, exchange.CallerOf(ctx).AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (h *Handlers) putSettings(ctx context.Context, in *settingsInput) (*resourc
 	if err != nil {
 		return nil, protocol.Invalid("body.language", "must be a BCP 47 language tag, for example en or pt-BR")
 	}
-	stored, err := h.Settings.PutSettings(ctx, router.CallerOf(ctx).AccountID, &protocol.Settings{
+	stored, err := h.Settings.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, &protocol.Settings{
 		Language: tag.String(), Theme: in.Body.Theme, SendKey: in.Body.SendKey, BusyAction: in.Body.BusyAction,
 		SteeringDelivery: cmp.Or(in.Body.SteeringDelivery, protocol.DeliverNextStep), DefaultProfile: in.Body.DefaultProfile,
 	}, version)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/protocol"
 )
 
@@ -31,7 +31,7 @@ func signedInAs(info protocol.SessionInfo, err error) (*signedIn, error) {
 }
 
 func (h *Handlers) register(ctx context.Context, in *registerInput) (*signedIn, error) {
-	return signedInAs(h.Auth.Register(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password, in.Body.DisplayName))
+	return signedInAs(h.Auth.Register(ctx, exchange.AuthOf(ctx), in.Body.Email, in.Body.Password, in.Body.DisplayName))
 }
 
 type loginInput struct {
@@ -42,7 +42,7 @@ type loginInput struct {
 }
 
 func (h *Handlers) login(ctx context.Context, in *loginInput) (*signedIn, error) {
-	return signedInAs(h.Auth.SignIn(ctx, router.AuthOf(ctx), in.Body.Email, in.Body.Password))
+	return signedInAs(h.Auth.SignIn(ctx, exchange.AuthOf(ctx), in.Body.Email, in.Body.Password))
 }
 
 // mayReturnUnauthorized documents that a route that needs no session can respond 401.
@@ -57,7 +57,7 @@ type reauthenticateInput struct {
 }
 
 func (h *Handlers) reauthenticate(ctx context.Context, in *reauthenticateInput) (*signedIn, error) {
-	return signedInAs(h.Auth.Reauthenticate(ctx, router.AuthOf(ctx), in.Body.Password))
+	return signedInAs(h.Auth.Reauthenticate(ctx, exchange.AuthOf(ctx), in.Body.Password))
 }
 
 type passwordInput struct {
@@ -68,5 +68,5 @@ type passwordInput struct {
 }
 
 func (h *Handlers) changePassword(ctx context.Context, in *passwordInput) (*signedIn, error) {
-	return signedInAs(h.Auth.ChangePassword(ctx, router.AuthOf(ctx), in.Body.CurrentPassword, in.Body.NewPassword))
+	return signedInAs(h.Auth.ChangePassword(ctx, exchange.AuthOf(ctx), in.Body.CurrentPassword, in.Body.NewPassword))
 }

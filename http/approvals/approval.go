@@ -8,8 +8,8 @@ import (
 	"context"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -31,7 +31,7 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Approval]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "approvals "+in.State, func(after *protocol.ApprovalID) ([]protocol.Approval, *protocol.ApprovalID, error) {
 		return h.Store.List(ctx, caller.AccountID, in.State, after, in.Limit)
 	})
@@ -42,7 +42,7 @@ type getInput struct {
 }
 
 func (h *Handlers) get(ctx context.Context, in *getInput) (*resource.Body[protocol.Approval], error) {
-	approval, err := h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.ApprovalID)
+	approval, err := h.Store.Get(ctx, exchange.CallerOf(ctx).AccountID, in.ApprovalID)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/persistence/artifacts"
 	"turnstone/protocol"
@@ -36,7 +36,7 @@ type Store interface {
 // Handlers handle the requests for artifacts.
 type Handlers struct {
 	Store    Store
-	Sessions router.Sessions
+	Sessions exchange.Sessions
 	Keys     *auth.Keys
 	Log      *zap.Logger
 }
@@ -52,14 +52,14 @@ type listInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Artifact]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "artifacts "+in.ConversationID.String(), func(after *protocol.ArtifactID) ([]protocol.Artifact, *protocol.ArtifactID, error) {
 		return h.Store.List(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	})
 }
 
 func (h *Handlers) get(ctx context.Context, in *InArtifact) (*resource.Versioned[protocol.Artifact], error) {
-	return versioned(h.Store.Artifact(ctx, router.CallerOf(ctx).AccountID, in.ArtifactID))
+	return versioned(h.Store.Artifact(ctx, exchange.CallerOf(ctx).AccountID, in.ArtifactID))
 }
 
 func versioned(a *protocol.Artifact, err error) (*resource.Versioned[protocol.Artifact], error) {
@@ -75,7 +75,7 @@ type versionsInput struct {
 }
 
 func (h *Handlers) versions(ctx context.Context, in *versionsInput) (*resource.Body[protocol.List[protocol.ArtifactVersion]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "versions "+in.ArtifactID.String(), func(before *int64) ([]protocol.ArtifactVersion, *int64, error) {
 		return h.Store.Versions(ctx, caller.AccountID, in.ArtifactID, before, in.Limit)
 	})
@@ -88,7 +88,7 @@ type diffInput struct {
 }
 
 func (h *Handlers) diff(ctx context.Context, in *diffInput) (*resource.Body[protocol.ArtifactDiff], error) {
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	if in.To == 0 {
 		current, err := h.Store.Artifact(ctx, account, in.ArtifactID)
 		if err != nil {
@@ -125,7 +125,7 @@ func (h *Handlers) put(ctx context.Context, in *putArtifactInput) (*resource.Ver
 	if err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Put(ctx, router.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: version}, title, in.Body.Content))
+	return versioned(h.Store.Put(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: version}, title, in.Body.Content))
 }
 
 type restoreArtifactInput struct {
@@ -142,7 +142,7 @@ func (h *Handlers) restore(ctx context.Context, in *restoreArtifactInput) (*reso
 	if err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Restore(ctx, router.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: base}, in.Body.Version))
+	return versioned(h.Store.Restore(ctx, exchange.CallerOf(ctx).AccountID, &artifacts.Change{ArtifactID: in.ArtifactID, Version: base}, in.Body.Version))
 }
 
 type contentInput struct {
@@ -153,13 +153,13 @@ type contentInput struct {
 
 // content sends the content of a version. It is never a page: the web app runs contents only on the sandbox origin.
 func (h *Handlers) content(w stdhttp.ResponseWriter, r *stdhttp.Request, in *contentInput) error {
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	var version *int64
 	if in.Version != 0 {
 		version = &in.Version
 	}
-	found, err := h.Store.Content(bounded, router.CallerOf(r.Context()).AccountID, in.ArtifactID, version)
+	found, err := h.Store.Content(bounded, exchange.CallerOf(r.Context()).AccountID, in.ArtifactID, version)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (r *Recovery) Forgot(ctx context.Context, req *Request, email string) error
 	if err := checkEmail("body.email", email); err != nil {
 		return err
 	}
-	if err := r.limits.Draw(ctx, req.Header, BucketSignIn, networkKey(req.Address)+":forgot"); err != nil {
+	if err := r.limits.Draw(ctx, BucketSignIn, networkKey(req.Address)+":forgot"); err != nil {
 		return err
 	}
 	name := EmailKey(email)
@@ -89,14 +89,14 @@ func (r *Recovery) drawReset(ctx context.Context, req *Request, name string) err
 	if req.Device.knows(r.keys, name) {
 		by = req.Device.key()
 	}
-	return r.limits.Draw(ctx, req.Header, BucketSignIn, by+":"+mailDigest(name))
+	return r.limits.Draw(ctx, BucketSignIn, by+":"+mailDigest(name))
 }
 
 // drawConfirmation draws for a link that confirms an address: from the limit of the account, and from that of the address. No
 // device has a limit of its own, because an address that is to be confirmed may be anyone's.
 func (r *Recovery) drawConfirmation(ctx context.Context, req *Request, name string) error {
 	for _, by := range []string{req.Caller.AccountID.String(), mailDigest(name)} {
-		if err := r.limits.Draw(ctx, req.Header, BucketSignIn, "confirm:"+by); err != nil {
+		if err := r.limits.Draw(ctx, BucketSignIn, "confirm:"+by); err != nil {
 			return err
 		}
 	}

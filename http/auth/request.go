@@ -59,7 +59,7 @@ func (s *Service) DrawRefusal(ctx context.Context, req *Request) error {
 		return nil
 	}
 	req.refusalDrawn = true
-	return s.limits.DrawRefusal(ctx, req.Header, AddressKey(req.Address))
+	return s.limits.DrawRefusal(ctx, AddressKey(req.Address))
 }
 
 // AddressKey returns the form of a client's address that limits and audit entries use: an IPv4 address, or the /64

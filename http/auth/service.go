@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdhttp "net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -75,13 +74,13 @@ type Audit interface {
 
 // Limits draws from the rate limits.
 type Limits interface {
-	// Draw draws once from the bucket of a key and sets the headers of the limit.
-	Draw(ctx context.Context, header stdhttp.Header, bucket Bucket, key string) error
-	// DrawRefusal draws for a request that is being refused; an error replaces the refusal.
-	DrawRefusal(ctx context.Context, header stdhttp.Header, key string) error
+	// Draw draws the request of ctx from the bucket of a key, and sets the headers of the limit in its response.
+	Draw(ctx context.Context, bucket Bucket, key string) error
+	// DrawRefusal draws for the request of ctx, which is being refused; an error replaces the refusal.
+	DrawRefusal(ctx context.Context, key string) error
 }
 
-// Bucket names a limit of sign-ins; see attempt.
+// Bucket names a limit of requests. Those of sign-ins are here; see attempt. Package route has the others.
 type Bucket string
 
 // The buckets of sign-ins.

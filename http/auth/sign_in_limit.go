@@ -55,14 +55,14 @@ func (l signInLimits) draw(ctx context.Context, req *Request, try attempt) error
 	digest := sha256.Sum256([]byte(try.name)) // an email address is user content, which must not be stored in Redis
 	const digestBytes = 16
 	name := hex.EncodeToString(digest[:digestBytes])
-	if err := l.limits.Draw(ctx, req.Header, BucketSignIn, try.key+":"+name); err != nil || try.known {
+	if err := l.limits.Draw(ctx, BucketSignIn, try.key+":"+name); err != nil || try.known {
 		return err
 	}
-	over := l.limits.Draw(ctx, req.Header, BucketSignInAccount, name)
+	over := l.limits.Draw(ctx, BucketSignInAccount, name)
 	if protocol.CodeOf(over) != protocol.CodeRateLimited {
 		return over
 	}
-	err := l.limits.Draw(ctx, req.Header, BucketSignInReserve, try.key+":"+name)
+	err := l.limits.Draw(ctx, BucketSignInReserve, try.key+":"+name)
 	if protocol.CodeOf(err) == protocol.CodeRateLimited && retryAfter(over) < retryAfter(err) {
 		return over
 	}
@@ -82,7 +82,7 @@ func retryAfter(err error) int {
 // taken. The limit is that of the network, whatever the address, and it is the same one for both: else a client could
 // ask about twice as many addresses.
 func (l signInLimits) drawAddress(ctx context.Context, req *Request) error {
-	return l.limits.Draw(ctx, req.Header, BucketSignIn, networkKey(req.Address)+":register")
+	return l.limits.Draw(ctx, BucketSignIn, networkKey(req.Address)+":register")
 }
 
 // networkKey returns the form of a client's address that the sign-in limits use: an IPv4 address, or the /48 prefix of

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"turnstone/actors/turn"
+	"turnstone/http/exchange"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/http/tools"
 	"turnstone/protocol"
@@ -69,7 +69,7 @@ func (o optionalMessageID) expected() *turnlog.ExpectedHead {
 // postChat starts a turn and streams it. The user's message, the turn and its first transition are committed before the
 // first byte. After that the client may disconnect; the turn continues.
 func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *chatInput) error {
-	ctx, account := r.Context(), router.CallerOf(r.Context()).AccountID
+	ctx, account := r.Context(), exchange.CallerOf(r.Context()).AccountID
 	text, attachments, err := readInput(in.Body.Input, protocol.MaxInputRunes)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 		return protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
 	key := in.key(r)
-	bounded, cancel := router.UntilFirstByte(ctx)
+	bounded, cancel := exchange.UntilFirstByte(ctx)
 	defer cancel()
 	stored, err := h.storedStart(bounded, account, key)
 	if err != nil {
@@ -95,14 +95,14 @@ func (h *Handlers) postChat(w stdhttp.ResponseWriter, r *stdhttp.Request, in *ch
 	}
 	defer h.Streams.Release(ctx, account)
 	if stored != nil {
-		w.Header().Set(router.ReplayedHeader, "true")
+		w.Header().Set(exchange.ReplayedHeader, "true")
 		return h.streamTurn(w, r, *stored.TurnID, 0)
 	}
-	if err := router.DrawBucket(w, r, route.BucketChat, account.String()); err != nil {
+	if err := h.Limits.Draw(r.Context(), route.BucketChat, account.String()); err != nil {
 		return err
 	}
 	start := in.Body.start(account, text, attachments, key, h.Now())
-	start.RequestID, start.SessionID = router.RequestIDOf(ctx), &router.CallerOf(ctx).SessionID
+	start.RequestID, start.SessionID = exchange.RequestIDOf(ctx), &exchange.CallerOf(ctx).SessionID
 	return h.startTurn(bounded, w, r, start)
 }
 
@@ -120,7 +120,7 @@ func (h *Handlers) startTurn(ctx context.Context, w stdhttp.ResponseWriter, r *s
 		return h.respondAccepted(w, result.Replayed, result.FollowUp, result.Receipt)
 	}
 	if result.Replayed {
-		w.Header().Set(router.ReplayedHeader, "true")
+		w.Header().Set(exchange.ReplayedHeader, "true")
 	}
 	return h.streamTurn(w, r, result.Spec.TurnID, 0)
 }
@@ -131,7 +131,7 @@ func (in *chatInput) key(r *stdhttp.Request) *protocol.IdempotencyKey {
 		return nil
 	}
 	return &protocol.IdempotencyKey{
-		Method: r.Method, Path: r.URL.Path, Key: in.IdempotencyKey, BodyHash: sha256.Sum256(router.ExchangeOf(r.Context()).Body),
+		Method: r.Method, Path: r.URL.Path, Key: in.IdempotencyKey, BodyHash: sha256.Sum256(exchange.Of(r.Context()).Body),
 	}
 }
 
@@ -151,7 +151,7 @@ func (c *chatRequest) start(account protocol.AccountID, text string, attachments
 
 // streamTurn responds with the events of a turn of the caller after a sequence.
 func (h *Handlers) streamTurn(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, after int64) error {
-	return h.streamReader(w, r, turn, h.Turns.Follow(router.CallerOf(r.Context()).AccountID, turn, after))
+	return h.streamReader(w, r, turn, h.Turns.Follow(exchange.CallerOf(r.Context()).AccountID, turn, after))
 }
 
 func (h *Handlers) streamReader(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {

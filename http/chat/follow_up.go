@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/tools"
 	"turnstone/persistence/followups/queues"
 	"turnstone/protocol"
@@ -23,11 +23,11 @@ type listFollowUpsInput struct {
 
 func (h *Handlers) listFollowUps(ctx context.Context, in *listFollowUpsInput) (*resource.Body[protocol.FollowUpList], error) {
 	scope := "follow-ups " + in.State + " " + in.ConversationID.String()
-	after, err := resource.OpenCursor[queues.Position](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
+	after, err := resource.OpenCursor[queues.Position](exchange.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	page, err := h.FollowUps.ListFollowUps(ctx, caller.AccountID, in.ConversationID, in.State == "any", after, in.Limit)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ type followUpPath struct {
 }
 
 func (h *Handlers) getFollowUp(ctx context.Context, in *followUpPath) (*resource.Versioned[protocol.FollowUp], error) {
-	return followUpOf(h.FollowUps.GetFollowUp(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.FollowUpID))
+	return followUpOf(h.FollowUps.GetFollowUp(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.FollowUpID))
 }
 
 type createFollowUpInput struct {
@@ -92,7 +92,7 @@ func (h *Handlers) orderFollowUps(ctx context.Context, in *orderFollowUpsInput) 
 		}
 		seen[id] = true
 	}
-	queue, err := h.FollowUps.OrderFollowUps(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Order, in.Body.QueueVersion)
+	queue, err := h.FollowUps.OrderFollowUps(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Order, in.Body.QueueVersion)
 	if err = failpoint.Respond(failpoint.FollowUpAfterCommit, err); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (h *Handlers) changeFollowUp(ctx context.Context, in *changeFollowUpInput) 
 		attachments = &distinct
 	}
 	if in.Body.State == protocol.FollowUpQueued { // it may start a turn
-		if err := h.Limits.DrawAlso(ctx, route.BucketChat); err != nil {
+		if err := h.Limits.Draw(ctx, route.BucketChat, exchange.CallerOf(ctx).AccountID.String()); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +156,7 @@ func (h *Handlers) promoteFollowUp(ctx context.Context, in *promoteFollowUpInput
 }
 
 func (h *Handlers) queue(ctx context.Context, conversation protocol.ConversationID) turnlog.Queue {
-	return turnlog.Queue{AccountID: router.CallerOf(ctx).AccountID, ConversationID: conversation, At: h.Now()}
+	return turnlog.Queue{AccountID: exchange.CallerOf(ctx).AccountID, ConversationID: conversation, At: h.Now()}
 }
 
 // checkFollowUp checks the text of a follow-up.

@@ -16,6 +16,7 @@ import (
 
 	"turnstone/actors/turn/machine"
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/ready"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -39,7 +40,7 @@ func fuzzRouter(f *testing.F, of route.Route) *router.Router {
 	if err != nil {
 		f.Fatal(err)
 	}
-	noLimits := router.NewLimits(allowAll{}, metrics)
+	noLimits := exchange.NewLimits(allowAll{}, metrics.Limited)
 	service, err := auth.New(auth.Config{BaseURL: base, Limits: noLimits, Log: zap.NewNop(), Now: time.Now})
 	if err != nil {
 		f.Fatal(err)

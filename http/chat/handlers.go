@@ -9,8 +9,8 @@ import (
 	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/persistence/followups"
 	"turnstone/persistence/followups/queues"
 	"turnstone/protocol"
@@ -66,17 +66,19 @@ type Handlers struct {
 	FollowUps FollowUps
 	Approvals Approvals
 	Tools     *toolbox.Catalogue
-	Streams   *router.Streams
-	Limits    *router.Limits
+	Streams   *exchange.Streams
+	Limits    *exchange.Limits
 	Keys      *auth.Keys
 	Now       func() time.Time
+	// CheckReservedSlot refuses the request of ctx if it has one of the slots that are reserved for cancels, and is not a cancel.
+	CheckReservedSlot func(ctx context.Context, cancels bool) error
 }
 
 // respondAccepted responds to a start that became an item of the queue, or an input for the live turn. A repeated request gets the 202
 // of the first one.
 func (h *Handlers) respondAccepted(w stdhttp.ResponseWriter, replayed bool, item *protocol.FollowUp, receipt *protocol.SteeringReceipt) error {
 	if replayed {
-		w.Header().Set(router.ReplayedHeader, "true")
+		w.Header().Set(exchange.ReplayedHeader, "true")
 	}
 	if receipt != nil {
 		return response.SendJSON(w, stdhttp.StatusAccepted, receipt)

@@ -6,9 +6,9 @@ import (
 
 	"turnstone/actors/turn"
 	"turnstone/actors/turn/machine"
+	"turnstone/http/exchange"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
@@ -34,19 +34,19 @@ type steeringInput struct{ Body steeringRequest }
 
 // postSteering sends a command to the owner of the turn, and responds 202 once the command is durable.
 func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in *steeringInput) error {
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	command, err := in.Body.command()
 	if err != nil {
 		return err
 	}
-	if err := router.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
+	if err := h.CheckReservedSlot(r.Context(), cancels(command)); err != nil {
 		return err
 	}
-	if err := h.drawCommand(w, r, command, account); err != nil {
+	if err := h.drawCommand(r, command, account); err != nil {
 		return err
 	}
 	if command.Kind == machine.CommandDecide {
-		command.Session = router.CallerOf(r.Context()).SessionID
+		command.Session = exchange.CallerOf(r.Context()).SessionID
 		// An approval of a deleted conversation cannot be decided any more, also if its turn is still ending.
 		if _, err := h.Approvals.Get(r.Context(), account, command.ApprovalID); err != nil {
 			return err
@@ -57,21 +57,21 @@ func (h *Handlers) postSteering(w stdhttp.ResponseWriter, r *stdhttp.Request, in
 
 // drawCommand draws from the chat bucket. A cancel first draws from its reserve: neither an exhausted chat quota nor
 // many cancels prevent an account from stopping a turn, as long as the other bucket is not exhausted.
-func (h *Handlers) drawCommand(w stdhttp.ResponseWriter, r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
+func (h *Handlers) drawCommand(r *stdhttp.Request, command *machine.Command, account protocol.AccountID) error {
 	if cancels(command) {
-		if err := router.DrawBucket(w, r, route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
+		if err := h.Limits.Draw(r.Context(), route.BucketCancel, account.String()); protocol.CodeOf(err) != protocol.CodeRateLimited || err == nil {
 			return err
 		}
 	}
-	return router.DrawBucket(w, r, route.BucketChat, account.String())
+	return h.Limits.Draw(r.Context(), route.BucketChat, account.String())
 }
 
 // cancels reports whether a command is a cancel.
 func cancels(command *machine.Command) bool { return command.Kind == machine.CommandCancel }
 
 func (h *Handlers) command(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, command *machine.Command) error {
-	command.RequestID = router.RequestIDOf(r.Context())
-	receipt, err := h.Turns.Command(r.Context(), router.CallerOf(r.Context()).AccountID, turn, command)
+	command.RequestID = exchange.RequestIDOf(r.Context())
+	receipt, err := h.Turns.Command(r.Context(), exchange.CallerOf(r.Context()).AccountID, turn, command)
 	if err = failpoint.Respond(acceptedPoint(command), err); err != nil {
 		return err
 	}

@@ -5,9 +5,9 @@ import (
 	stdhttp "net/http"
 
 	"turnstone/actors/turn"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/protocol"
 )
@@ -18,7 +18,7 @@ type listTurnsInput struct {
 }
 
 func (h *Handlers) listTurns(ctx context.Context, in *listTurnsInput) (*resource.Body[protocol.List[protocol.Turn]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "turns "+in.ConversationID.String(), func(after *protocol.TurnID) ([]protocol.Turn, *protocol.TurnID, error) {
 		return h.Store.ListTurns(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	})
@@ -31,7 +31,7 @@ type TurnInput struct {
 }
 
 func (h *Handlers) getTurn(ctx context.Context, in *TurnInput) (*resource.Body[protocol.Turn], error) {
-	turn, err := h.Store.GetTurn(ctx, router.CallerOf(ctx).AccountID, in.TurnID)
+	turn, err := h.Store.GetTurn(ctx, exchange.CallerOf(ctx).AccountID, in.TurnID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,24 +50,24 @@ func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, i
 	if err != nil {
 		return err
 	}
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	reader := h.Turns.Follow(account, in.TurnID, after)
 	if in.Mode != "snapshot" && reader.FollowsLocally() { // the turn runs on this node: no lookup is needed
 		return h.streamLive(w, r, in.TurnID, reader)
 	}
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	turn, err := h.Store.GetTurn(bounded, account, in.TurnID)
 	if err != nil {
 		return err
 	}
 	if turn.State.Terminal() { // resuming a live turn is not limited
-		if err := router.DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+		if err := h.Limits.Draw(r.Context(), route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 		defer func() {
 			if err != nil { // an error, which a live turn has too, reports no limit
-				router.HideLimit(w)
+				exchange.HideLimit(w)
 			}
 		}()
 	}
@@ -90,7 +90,7 @@ func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, i
 
 // streamLive responds with the events of a turn that runs on this node, without a lookup.
 func (h *Handlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn protocol.TurnID, reader *turn.Reader) error {
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	if err := h.Streams.Acquire(account); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (h *Handlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn
 // streamSnapshot streams the message so far and then the events that follow. turn.finished is always sent as an event,
 // so the snapshot of a finished turn covers all events but that one.
 func (h *Handlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	message, err := h.Messages.GetMessage(r.Context(), account, turn.MessageID)
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -50,9 +50,9 @@ func (h *Handlers) createBranch(ctx context.Context, in *createBranchInput) (*br
 	if err != nil {
 		return nil, err
 	}
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	if in.Body.Mode == protocol.BranchFork {
-		fork, err := h.Branches.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name, &router.CallerOf(ctx).SessionID)
+		fork, err := h.Branches.ForkConversation(ctx, account, in.ConversationID, in.Body.MessageID, name, &exchange.CallerOf(ctx).SessionID)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (h *Handlers) renameBranch(ctx context.Context, in *renameBranchInput) (*re
 	if err != nil {
 		return nil, err
 	}
-	branch, err := h.Branches.RenameBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
+	branch, err := h.Branches.RenameBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID, name, version)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ type branchPath struct {
 }
 
 func (h *Handlers) getBranch(ctx context.Context, in *branchPath) (*resource.Versioned[protocol.Branch], error) {
-	branch, err := h.Branches.GetBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
+	branch, err := h.Branches.GetBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.BranchID)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ type listBranchesInput struct {
 }
 
 func (h *Handlers) listBranches(ctx context.Context, in *listBranchesInput) (*resource.Body[protocol.List[protocol.Branch]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "branches "+in.ConversationID.String(), func(after *protocol.BranchID) ([]protocol.Branch, *protocol.BranchID, error) {
 		if after == nil {
 			after = new(protocol.BranchID)
@@ -142,5 +142,5 @@ func (h *Handlers) setActiveBranch(ctx context.Context, in *setActiveBranchInput
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Branches.SetActiveBranch(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
+	return conversationChanged(h.Branches.SetActiveBranch(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.BranchID, version))
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -61,7 +61,7 @@ func (h *Handlers) createConversation(ctx context.Context, in *createConversatio
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	conversation, err := h.Store.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, Temporary: in.Body.Temporary,
 		ProjectID: in.Body.ProjectID, SessionID: &caller.SessionID,
@@ -73,7 +73,7 @@ func (h *Handlers) createConversation(ctx context.Context, in *createConversatio
 }
 
 func (h *Handlers) getConversation(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.ConversationPage], error) {
-	page, err := h.Store.ConversationPage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
+	page, err := h.Store.ConversationPage(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (h *Handlers) putConversation(ctx context.Context, in *putConversationInput
 		return nil, err
 	}
 	write := &conversations.ConversationWrite{Title: title, Profile: in.Body.Profile, Metadata: in.Body.Metadata, Temporary: in.Body.Temporary}
-	conversation, isNew, err := h.Store.PutConversation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, write, version)
+	conversation, isNew, err := h.Store.PutConversation(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, write, version)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (h *Handlers) setTitle(ctx context.Context, in *setTitleInput) (*resource.V
 	if err != nil {
 		return nil, err
 	}
-	return conversationChanged(h.Store.SetTitle(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, title, version))
+	return conversationChanged(h.Store.SetTitle(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, title, version))
 }
 
 // conversationChanged returns the response with the changed conversation.
@@ -173,5 +173,5 @@ type markReadInput struct {
 }
 
 func (h *Handlers) markRead(ctx context.Context, in *markReadInput) (*resource.Versioned[protocol.Conversation], error) {
-	return conversationChanged(h.Store.MarkRead(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
+	return conversationChanged(h.Store.MarkRead(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID))
 }

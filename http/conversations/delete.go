@@ -3,8 +3,8 @@ package conversations
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -26,9 +26,9 @@ func (h *Handlers) deleteConversation(ctx context.Context, in *deleteConversatio
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	deletion := &conversations.Deletion{
-		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: router.ExchangeOf(ctx).Requester(),
+		ConversationID: in.ConversationID, Version: version, SessionID: &caller.SessionID, By: exchange.Of(ctx).Requester(),
 	}
 	for range deleteAttempts {
 		live, err := h.Store.DeleteConversation(ctx, caller.AccountID, deletion)
@@ -52,5 +52,5 @@ func (h *Handlers) deleteConversation(ctx context.Context, in *deleteConversatio
 }
 
 func (h *Handlers) confirmDeletion(ctx context.Context, in *deleteConversationInput, live *conversations.LiveWork) error {
-	return h.Confirmations.Confirm(router.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete, resource.Irreversible)
+	return h.Confirmations.Confirm(exchange.CallerOf(ctx), in.Confirm, in.ConversationID.String(), live.Version, live.WillDelete, resource.Irreversible)
 }

@@ -3,13 +3,13 @@ package conversations
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
 func (h *Handlers) getDraft(ctx context.Context, in *resource.InConversation) (*resource.Versioned[protocol.Draft], error) {
-	return draftOf(h.Drafts.Draft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))
+	return draftOf(h.Drafts.Draft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID))
 }
 
 func draftOf(draft *protocol.Draft, err error) (*resource.Versioned[protocol.Draft], error) {
@@ -34,5 +34,5 @@ func (h *Handlers) putDraft(ctx context.Context, in *putDraftInput) (*resource.V
 	if err != nil {
 		return nil, err
 	}
-	return draftOf(h.Drafts.PutDraft(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
+	return draftOf(h.Drafts.PutDraft(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Content, in.Body.Attachments, version))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -34,7 +34,7 @@ type findPosition struct {
 }
 
 func (h *Handlers) findText(ctx context.Context, in *findInput) (*resource.Body[foundList], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	query := &conversations.FindQuery{ConversationID: in.ConversationID, Text: strings.TrimSpace(in.Query), Limit: in.Limit}
 	if n := utf8.RuneCountInString(query.Text); n == 0 || n > protocol.MaxQueryRunes {
 		return nil, protocol.Invalid("query.q", fmt.Sprintf("must have 1 to %d characters", protocol.MaxQueryRunes))

@@ -3,8 +3,8 @@ package conversations
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -15,7 +15,7 @@ type messagePath struct {
 }
 
 func (h *Handlers) getMessage(ctx context.Context, in *messagePath) (*resource.Body[*protocol.Message], error) {
-	message, err := h.Messages.GetMessage(ctx, router.CallerOf(ctx).AccountID, in.MessageID)
+	message, err := h.Messages.GetMessage(ctx, exchange.CallerOf(ctx).AccountID, in.MessageID)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (h *Handlers) listMessages(ctx context.Context, in *listMessagesInput) (*re
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.Messages.Messages(ctx, router.CallerOf(ctx).AccountID, query)
+	page, err := h.Messages.Messages(ctx, exchange.CallerOf(ctx).AccountID, query)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (h *Handlers) messageQuery(ctx context.Context, in *listMessagesInput) (*co
 	if !in.Around.IsZero() {
 		query.Around = &in.Around
 	}
-	at, err := resource.OpenCursor[messagePosition](router.CallerOf(ctx), h.Keys, in.Cursor, in.scope())
+	at, err := resource.OpenCursor[messagePosition](exchange.CallerOf(ctx), h.Keys, in.Cursor, in.scope())
 	if err != nil || at == nil {
 		return query, err
 	}
@@ -113,5 +113,5 @@ func (h *Handlers) messageQuery(ctx context.Context, in *listMessagesInput) (*co
 func (in *listMessagesInput) scope() string { return "messages " + in.ConversationID.String() }
 
 func (h *Handlers) messageCursor(ctx context.Context, in *listMessagesInput, at messagePosition) *string {
-	return resource.SealCursor(router.CallerOf(ctx), h.Keys, in.scope(), &at)
+	return resource.SealCursor(exchange.CallerOf(ctx), h.Keys, in.scope(), &at)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/http/sse"
 	"turnstone/persistence/feed"
 	"turnstone/protocol"
@@ -19,7 +19,7 @@ type Handlers struct {
 	Hub     *Hub
 	Store   Store
 	Keys    *auth.Keys
-	Streams *router.Streams
+	Streams *exchange.Streams
 }
 
 func description() string {
@@ -44,7 +44,7 @@ type eventsInput struct {
 // getEvents streams the feed of the caller's account. It reads the store once before the first byte, so while the store is
 // away, the response is 503.
 func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *eventsInput) error {
-	account := router.CallerOf(r.Context()).AccountID
+	account := exchange.CallerOf(r.Context()).AccountID
 	after, err := h.position(account, in)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *e
 		return err
 	}
 	defer h.Streams.Release(r.Context(), account)
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	page, err := h.Store.Read(bounded, account, after, 0)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"context"
 	"strings"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -38,7 +38,7 @@ func (h *Handlers) put(ctx context.Context, in *putInput) (*resource.Body[protoc
 	if reason, unfit := feedback.Unfit(); unfit {
 		return nil, protocol.Invalid("body.reasons", string(reason)+" is not a reason for the rating "+string(feedback.Rating))
 	}
-	stored, err := h.Store.Set(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID, feedback)
+	stored, err := h.Store.Set(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.MessageID, feedback)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,6 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Nothi
 	if !in.MessageID.IsZero() {
 		message = &in.MessageID
 	}
-	_, err := h.Store.Set(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, message, nil)
+	_, err := h.Store.Set(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, message, nil)
 	return nil, err
 }

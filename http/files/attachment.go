@@ -9,9 +9,9 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/prompt"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/turnlog"
@@ -76,7 +76,7 @@ func (h *Handlers) awaitTexts(ctx context.Context, account protocol.AccountID, i
 
 // prepared says what a model will get of the files of a message, if it is the only one with files in its conversation.
 func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFiles, error) {
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	found, err := h.Store.Files(ctx, account, in.Body.FileIDs)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"turnstone/http/exchange"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/protocol/turnlog"
 )
@@ -20,8 +20,8 @@ type downloadInput struct {
 
 // getContent sends the content of a file, or one range of it.
 func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *downloadInput) error {
-	account := router.CallerOf(r.Context()).AccountID
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	account := exchange.CallerOf(r.Context()).AccountID
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	file, err := h.Store.File(bounded, account, in.FileID)
 	if err != nil {
@@ -37,9 +37,9 @@ func (h *Handlers) getContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *
 
 // getThumbnail sends the small version of a picture. It is never a part of the content.
 func (h *Handlers) getThumbnail(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InFile) error {
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
-	picture, err := h.Texts.Thumbnail(bounded, router.CallerOf(r.Context()).AccountID, in.FileID)
+	picture, err := h.Texts.Thumbnail(bounded, exchange.CallerOf(r.Context()).AccountID, in.FileID)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
 	"turnstone/protocol/filetype"
@@ -33,7 +33,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	if in.ProjectID != (protocol.ProjectID{}) {
 		filter.ProjectID = &in.ProjectID
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, fmt.Sprintf("files %q %s %s %s", query, in.Kind, in.ProjectID, in.Sort), func(after *files.Position) ([]protocol.File, *files.Position, error) {
 		return h.Store.ListFiles(ctx, caller.AccountID, filter, after, in.Limit)
 	})
@@ -41,7 +41,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 
 // checkProject returns protocol.CodeNotFound unless the caller has the project, and it is not deleted.
 func (h *Handlers) checkProject(ctx context.Context, id protocol.ProjectID) error {
-	project, err := h.ProjectReader.Project(ctx, router.CallerOf(ctx).AccountID, id)
+	project, err := h.ProjectReader.Project(ctx, exchange.CallerOf(ctx).AccountID, id)
 	if err == nil && project.State == protocol.ProjectDeleted {
 		err = &protocol.Error{Code: protocol.CodeNotFound}
 	}
@@ -60,7 +60,7 @@ func (h *Handlers) pick(ctx context.Context, in *pickInput) (*resource.Body[prot
 	if err != nil {
 		return nil, err
 	}
-	picked, err := h.Store.PickFiles(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, query, in.Limit)
+	picked, err := h.Store.PickFiles(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, query, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ type fileStates struct {
 }
 
 func (h *Handlers) states(ctx context.Context, in *statesInput) (*resource.Body[fileStates], error) {
-	found, err := h.Store.Files(ctx, router.CallerOf(ctx).AccountID, in.Body.FileIDs)
+	found, err := h.Store.Files(ctx, exchange.CallerOf(ctx).AccountID, in.Body.FileIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ type InFile struct {
 const maxReferences = 20
 
 func (h *Handlers) get(ctx context.Context, in *InFile) (*resource.Versioned[protocol.FileDetails], error) {
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	file, err := h.Store.File(ctx, account, in.FileID)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ type textInput struct {
 }
 
 func (h *Handlers) getText(ctx context.Context, in *textInput) (*resource.Body[*protocol.TextRange], error) {
-	text, err := h.Texts.Text(ctx, router.CallerOf(ctx).AccountID, in.FileID, in.Offset, in.Limit)
+	text, err := h.Texts.Text(ctx, exchange.CallerOf(ctx).AccountID, in.FileID, in.Offset, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (h *Handlers) change(ctx context.Context, in *changeInput) (*resource.Versi
 	case !in.Body.Kept:
 		return nil, protocol.Invalid("body", "must have a filename, or kept: true")
 	}
-	return versioned(h.Store.Change(ctx, router.CallerOf(ctx).AccountID, change))
+	return versioned(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
 }
 
 type deleteInput struct {
@@ -190,7 +190,7 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Nothi
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return nil, h.Store.Delete(ctx, caller.AccountID, in.FileID, version, &caller.SessionID)
 }
 
@@ -219,7 +219,7 @@ type addInput struct {
 }
 
 func (h *Handlers) addToProject(ctx context.Context, in *addInput) (*resource.Versioned[protocol.File], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return versioned(h.Projects.AddToProject(ctx, caller.AccountID, in.ProjectID, in.Body.FileID, &caller.SessionID))
 }
 
@@ -229,6 +229,6 @@ type removeInput struct {
 }
 
 func (h *Handlers) removeFromProject(ctx context.Context, in *removeInput) (*resource.Nothing, error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return nil, h.Projects.RemoveFromProject(ctx, caller.AccountID, in.ProjectID, in.FileID, &caller.SessionID)
 }

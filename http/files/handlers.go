@@ -9,7 +9,7 @@ import (
 
 	"turnstone/actors/upload"
 	"turnstone/http/auth"
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -76,8 +76,8 @@ type Config struct {
 	Texts         Texts
 	Projects      Projects
 	ProjectReader ProjectReader
-	Streams       *router.Streams
-	Sessions      router.Sessions
+	Streams       *exchange.Streams
+	Sessions      exchange.Sessions
 	Keys          *auth.Keys
 	Log           *zap.Logger
 	Now           func() time.Time

@@ -8,9 +8,9 @@ import (
 	stdhttp "net/http"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/http/transfer"
 	"turnstone/protocol"
@@ -62,8 +62,8 @@ func (h *Handlers) spec(ctx context.Context, in *createUploadInput) (*uploadlog.
 		return nil, protocol.Errorf(protocol.CodeUnsupportedMedia, "Files of the type %s are not accepted.", media)
 	}
 	spec := &uploadlog.Spec{
-		AccountID: router.CallerOf(ctx).AccountID, UploadID: protocol.NewUploadID(), Filename: name, MediaType: media, Size: body.Size,
-		Purpose: body.Purpose, ConversationID: body.ConversationID, ProjectID: body.ProjectID, SessionID: &router.CallerOf(ctx).SessionID,
+		AccountID: exchange.CallerOf(ctx).AccountID, UploadID: protocol.NewUploadID(), Filename: name, MediaType: media, Size: body.Size,
+		Purpose: body.Purpose, ConversationID: body.ConversationID, ProjectID: body.ProjectID, SessionID: &exchange.CallerOf(ctx).SessionID,
 		ObjectName: uploadlog.NewObjectName(), CreatedAt: h.Now(),
 	}
 	spec.ExpiresAt = spec.CreatedAt.Add(h.Lifetime)
@@ -96,7 +96,7 @@ func (h *Handlers) getUpload(w stdhttp.ResponseWriter, r *stdhttp.Request, in *g
 			return protocol.Invalid("query.wait", "must be a duration from 0s to 30s, for example 20s")
 		}
 	}
-	upload, err := h.Uploads.Upload(r.Context(), router.CallerOf(r.Context()).AccountID, in.UploadID, wait)
+	upload, err := h.Uploads.Upload(r.Context(), exchange.CallerOf(r.Context()).AccountID, in.UploadID, wait)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (h *Handlers) getUpload(w stdhttp.ResponseWriter, r *stdhttp.Request, in *g
 // putContent receives the content of an upload. What the header of the request already shows is refused before the body
 // is read.
 func (h *Handlers) putContent(w stdhttp.ResponseWriter, r *stdhttp.Request, in *InUpload) (err error) {
-	caller := router.CallerOf(r.Context())
+	caller := exchange.CallerOf(r.Context())
 	if err := transfer.CheckUncompressed(r); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func checkHeader(r *stdhttp.Request, upload *protocol.Upload) error {
 }
 
 func (h *Handlers) cancel(ctx context.Context, in *InUpload) (*resource.Body[*protocol.Upload], error) {
-	cancelled, err := h.Uploads.Cancel(ctx, router.CallerOf(ctx).AccountID, in.UploadID)
+	cancelled, err := h.Uploads.Cancel(ctx, exchange.CallerOf(ctx).AccountID, in.UploadID)
 	if err != nil {
 		return nil, err
 	}
@@ -170,15 +170,15 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 	if err != nil {
 		return err
 	}
-	account := router.CallerOf(r.Context()).AccountID
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	account := exchange.CallerOf(r.Context()).AccountID
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	upload, err := h.Uploads.Upload(bounded, account, in.UploadID, 0)
 	if err != nil {
 		return err
 	}
 	follow := func() sse.Reader { return h.Uploads.Follow(account, in.UploadID, after) }
-	return h.Streams.ServeLog(w, r, account, router.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after}, follow)
+	return h.Streams.ServeLog(w, r, account, exchange.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after}, follow)
 }
 
 // sizeText returns a size in the largest unit that divides it, for example 100 MB. The app counts in the same units.

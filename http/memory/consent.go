@@ -8,8 +8,8 @@ import (
 	"context"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -30,7 +30,7 @@ type Handlers struct {
 
 // list answers with all sources on one page.
 func (h *Handlers) list(ctx context.Context, _ *resource.Nothing) (*resource.Body[protocol.List[protocol.MemoryConsent]], error) {
-	consents, err := h.Store.Consents(ctx, router.CallerOf(ctx).AccountID)
+	consents, err := h.Store.Consents(ctx, exchange.CallerOf(ctx).AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (h *Handlers) put(ctx context.Context, in *consentInput) (*resource.Body[pr
 	if in.Body.Precise && (in.Source != protocol.SourceLocation || !in.Body.Granted) {
 		return nil, protocol.Invalid("body.precise", "is only possible for the location, and only if it is granted")
 	}
-	stored, err := h.Store.SetConsent(ctx, router.CallerOf(ctx).AccountID, protocol.MemoryConsent{Source: in.Source, Granted: in.Body.Granted, Precise: in.Body.Precise})
+	stored, err := h.Store.SetConsent(ctx, exchange.CallerOf(ctx).AccountID, protocol.MemoryConsent{Source: in.Source, Granted: in.Body.Granted, Precise: in.Body.Precise})
 	if err != nil {
 		return nil, err
 	}

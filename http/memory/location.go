@@ -6,14 +6,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 )
 
 func (h *Handlers) getLocation(ctx context.Context, in *resource.InConversation) (*resource.Body[protocol.LocationContext], error) {
-	return location(h.Store.Location(ctx, router.CallerOf(ctx).AccountID, in.ConversationID))
+	return location(h.Store.Location(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID))
 }
 
 func location(at *protocol.LocationContext, err error) (*resource.Body[protocol.LocationContext], error) {
@@ -52,9 +52,9 @@ func (h *Handlers) putLocation(ctx context.Context, in *locationInput) (*resourc
 	case at.ExpiresAt.After(now.Add(protocol.MaxLocationLifetime)):
 		return nil, protocol.Invalid("body.expires_at", "must be at most 24 hours ahead")
 	}
-	return location(h.Store.PutLocation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, at))
+	return location(h.Store.PutLocation(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, at))
 }
 
 func (h *Handlers) deleteLocation(ctx context.Context, in *resource.InConversation) (*resource.Nothing, error) {
-	return nil, h.Store.DeleteLocation(ctx, router.CallerOf(ctx).AccountID, in.ConversationID)
+	return nil, h.Store.DeleteLocation(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID)
 }

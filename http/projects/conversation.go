@@ -3,8 +3,8 @@ package projects
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -15,7 +15,7 @@ type listConversationsInput struct {
 }
 
 func (h *Handlers) listConversations(ctx context.Context, in *listConversationsInput) (*resource.Body[protocol.List[protocol.Conversation]], error) {
-	if _, err := h.Store.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
+	if _, err := h.Store.Project(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
 		return nil, err
 	}
 	return resource.ListConversations(ctx, h.Conversations, h.Keys, &in.ConversationListInput, &in.ProjectID)
@@ -39,7 +39,7 @@ func (h *Handlers) createConversation(ctx context.Context, in *createProjectConv
 	if in.Body.Temporary {
 		return nil, protocol.Invalid("body.temporary", "must be false for a conversation in a project")
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	conversation, err := h.Conversations.CreateConversation(ctx, caller.AccountID, &conversations.NewConversation{
 		ConversationID: protocol.NewConversationID(), Title: title, Profile: in.Body.Profile, ProjectID: &in.ProjectID, SessionID: &caller.SessionID,
 	})
@@ -63,7 +63,7 @@ func (h *Handlers) move(ctx context.Context, in *moveConversationInput) (*resour
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	moved, err := h.Placements.MoveConversation(ctx, caller.AccountID, &conversations.Move{
 		ConversationID: in.ConversationID, ProjectID: in.Body.ProjectID, Version: version, SessionID: &caller.SessionID,
 	})
@@ -79,7 +79,7 @@ type listMoveTargetsInput struct {
 }
 
 func (h *Handlers) listMoveTargets(ctx context.Context, in *listMoveTargetsInput) (*resource.Body[protocol.List[protocol.Project]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "move targets of "+in.ConversationID.String(), func(after *protocol.ProjectID) ([]protocol.Project, *protocol.ProjectID, error) {
 		return h.Placements.ListMoveTargets(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	})

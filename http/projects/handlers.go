@@ -5,8 +5,8 @@ import (
 
 	"turnstone/actors/toolbox"
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/projects"
@@ -82,7 +82,7 @@ func changeOf(ctx context.Context, project protocol.ProjectID, match resource.If
 	if err != nil {
 		return nil, err
 	}
-	return &projects.Change{ProjectID: project, Version: version, SessionID: &router.CallerOf(ctx).SessionID}, nil
+	return &projects.Change{ProjectID: project, Version: version, SessionID: &exchange.CallerOf(ctx).SessionID}, nil
 }
 
 // changed returns the response with the changed project.

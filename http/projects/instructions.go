@@ -3,8 +3,8 @@ package projects
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -18,7 +18,7 @@ func (h *Handlers) getInstructions(ctx context.Context, in *getInstructionsInput
 	if in.Version != 0 {
 		version = &in.Version
 	}
-	return resource.InstructionsOf(h.Texts.Instructions(ctx, router.CallerOf(ctx).AccountID, in.ProjectID, version))
+	return resource.InstructionsOf(h.Texts.Instructions(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID, version))
 }
 
 type putInstructionsInput struct {
@@ -35,5 +35,5 @@ func (h *Handlers) putInstructions(ctx context.Context, in *putInstructionsInput
 	if err := in.Body.Check(); err != nil {
 		return nil, err
 	}
-	return resource.InstructionsOf(h.Texts.PutInstructions(ctx, router.CallerOf(ctx).AccountID, change, in.Body.Content))
+	return resource.InstructionsOf(h.Texts.PutInstructions(ctx, exchange.CallerOf(ctx).AccountID, change, in.Body.Content))
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/projects"
 	"turnstone/protocol"
 )
@@ -20,7 +20,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	if in.State == "any" {
 		state = ""
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "projects "+in.State, func(after *protocol.ProjectID) ([]protocol.Project, *protocol.ProjectID, error) {
 		return h.Store.ListProjects(ctx, caller.AccountID, state, after, in.Limit)
 	})
@@ -37,7 +37,7 @@ func (h *Handlers) create(ctx context.Context, in *createProjectInput) (*resourc
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	project, err := h.Store.CreateProject(ctx, caller.AccountID, name, &caller.SessionID)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (h *Handlers) create(ctx context.Context, in *createProjectInput) (*resourc
 }
 
 func (h *Handlers) get(ctx context.Context, in *InProject) (*resource.Versioned[protocol.Project], error) {
-	return changed(h.Store.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID))
+	return changed(h.Store.Project(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
 }
 
 type renameProjectInput struct {
@@ -67,7 +67,7 @@ func (h *Handlers) rename(ctx context.Context, in *renameProjectInput) (*resourc
 	if err != nil {
 		return nil, err
 	}
-	return changed(h.Store.Rename(ctx, router.CallerOf(ctx).AccountID, change, name))
+	return changed(h.Store.Rename(ctx, exchange.CallerOf(ctx).AccountID, change, name))
 }
 
 type archiveProjectInput struct {
@@ -84,7 +84,7 @@ func (h *Handlers) archive(ctx context.Context, in *archiveProjectInput) (*resou
 	if err != nil {
 		return nil, err
 	}
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	for range archiveAttempts {
 		project, err := h.Store.SetArchived(ctx, account, change, in.Body.Archived)
 		var open *projects.OpenUploadsError
@@ -124,8 +124,8 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Versi
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
-	deletion := &projects.Deletion{Change: *change, By: router.ExchangeOf(ctx).Requester(), Confirm: func(content *projects.Content) error {
+	caller := exchange.CallerOf(ctx)
+	deletion := &projects.Deletion{Change: *change, By: exchange.Of(ctx).Requester(), Confirm: func(content *projects.Content) error {
 		return h.Confirmations.Confirm(caller, in.Confirm, in.ProjectID.String(), content.Version, content.WillDelete, restorable)
 	}}
 	for range deleteAttempts {
@@ -158,7 +158,7 @@ func (h *Handlers) restore(ctx context.Context, in *restoreProjectInput) (*resou
 	if err != nil {
 		return nil, err
 	}
-	return changed(h.Store.RestoreProject(ctx, router.CallerOf(ctx).AccountID, change, router.ExchangeOf(ctx).Requester()))
+	return changed(h.Store.RestoreProject(ctx, exchange.CallerOf(ctx).AccountID, change, exchange.Of(ctx).Requester()))
 }
 
 type listWorkInput struct {
@@ -167,7 +167,7 @@ type listWorkInput struct {
 }
 
 func (h *Handlers) listWork(ctx context.Context, in *listWorkInput) (*resource.Body[protocol.List[protocol.Work]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "work of "+in.ProjectID.String(), func(after *protocol.WorkID) ([]protocol.Work, *protocol.WorkID, error) {
 		return h.Store.ListWork(ctx, caller.AccountID, in.ProjectID, after, in.Limit)
 	})

@@ -3,14 +3,14 @@ package projects
 import (
 	"context"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/http/tools"
 	"turnstone/protocol"
 )
 
 func (h *Handlers) getSettings(ctx context.Context, in *InProject) (*resource.Versioned[protocol.ProjectSettings], error) {
-	return settings(h.Texts.Settings(ctx, router.CallerOf(ctx).AccountID, in.ProjectID))
+	return settings(h.Texts.Settings(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID))
 }
 
 func settings(s *protocol.ProjectSettings, err error) (*resource.Versioned[protocol.ProjectSettings], error) {
@@ -45,5 +45,5 @@ func (h *Handlers) putSettings(ctx context.Context, in *putProjectSettingsInput)
 		}
 		next.Tools = *in.Body.Tools
 	}
-	return settings(h.Texts.PutSettings(ctx, router.CallerOf(ctx).AccountID, change, next))
+	return settings(h.Texts.PutSettings(ctx, exchange.CallerOf(ctx).AccountID, change, next))
 }

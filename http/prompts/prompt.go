@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/prompts"
 	"turnstone/protocol"
 )
@@ -55,7 +55,7 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[prot
 	if !in.ProjectID.IsZero() {
 		filter.ProjectID = &in.ProjectID
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, fmt.Sprintf("prompts %q %s %s", query, in.ProjectID, in.Scope), func(after *prompts.Position) ([]protocol.Prompt, *prompts.Position, error) {
 		return h.Store.List(ctx, caller.AccountID, filter, after, in.Limit)
 	})
@@ -76,7 +76,7 @@ func (h *Handlers) create(ctx context.Context, in *createPromptInput) (*resource
 		return nil, err
 	}
 	prompt := &protocol.Prompt{ProjectID: in.Body.ProjectID, Name: *change.Name, Description: *change.Description, Text: *change.Text}
-	made, err := h.Store.Create(ctx, router.CallerOf(ctx).AccountID, prompt)
+	made, err := h.Store.Create(ctx, exchange.CallerOf(ctx).AccountID, prompt)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ type InPrompt struct {
 }
 
 func (h *Handlers) get(ctx context.Context, in *InPrompt) (*resource.Versioned[protocol.Prompt], error) {
-	return versioned(h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.PromptID))
+	return versioned(h.Store.Get(ctx, exchange.CallerOf(ctx).AccountID, in.PromptID))
 }
 
 func versioned(prompt *protocol.Prompt, err error) (*resource.Versioned[protocol.Prompt], error) {
@@ -144,7 +144,7 @@ func (h *Handlers) change(ctx context.Context, in *changePromptInput) (*resource
 	if err := check(change); err != nil {
 		return nil, err
 	}
-	return versioned(h.Store.Change(ctx, router.CallerOf(ctx).AccountID, change))
+	return versioned(h.Store.Change(ctx, exchange.CallerOf(ctx).AccountID, change))
 }
 
 type deleteInput struct {
@@ -157,5 +157,5 @@ func (h *Handlers) delete(ctx context.Context, in *deleteInput) (*resource.Nothi
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.Store.Delete(ctx, router.CallerOf(ctx).AccountID, in.PromptID, version)
+	return nil, h.Store.Delete(ctx, exchange.CallerOf(ctx).AccountID, in.PromptID, version)
 }

@@ -10,8 +10,8 @@ import (
 
 	"turnstone/actors/research"
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/http/sse"
 	"turnstone/protocol"
 	"turnstone/protocol/researchlog"
@@ -44,7 +44,7 @@ type Handlers struct {
 	Tasks     Tasks
 	Store     Store
 	Admission Admission
-	Streams   *router.Streams
+	Streams   *exchange.Streams
 	Keys      *auth.Keys
 	Now       func() time.Time
 }
@@ -76,7 +76,7 @@ func (h *Handlers) create(ctx context.Context, in *createTaskInput) (*resource.C
 	if len(in.Body.Connectors) > 0 {
 		return nil, protocol.Invalid("body.connectors[0]", "is not a binding of the project")
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	spec := &researchlog.Spec{
 		AccountID: caller.AccountID, TaskID: protocol.NewTaskID(), ConversationID: in.ConversationID, SessionID: &caller.SessionID,
 		Question: in.Body.Question, Depth: in.Body.Depth, Sources: in.Body.Sources, FileIDs: in.Body.FileIDs, Budget: budgetOf(in.Body.Depth, in.Body.Budget), CreatedAt: h.Now(),
@@ -114,7 +114,7 @@ type listTasksInput struct {
 }
 
 func (h *Handlers) list(ctx context.Context, in *listTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "research "+in.ConversationID.String()+in.Report, func(after *protocol.TaskID) ([]*protocol.ResearchTask, *protocol.TaskID, error) {
 		return h.Store.List(ctx, caller.AccountID, in.ConversationID, in.Report, after, in.Limit)
 	})
@@ -126,14 +126,14 @@ type listAllTasksInput struct {
 }
 
 func (h *Handlers) listAll(ctx context.Context, in *listAllTasksInput) (*resource.Body[protocol.List[*protocol.ResearchTask]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "research "+in.State, func(after *protocol.TaskID) ([]*protocol.ResearchTask, *protocol.TaskID, error) {
 		return h.Store.ListAll(ctx, caller.AccountID, in.State == "open", after, in.Limit)
 	})
 }
 
 func (h *Handlers) get(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {
-	task, err := h.Store.Task(ctx, router.CallerOf(ctx).AccountID, in.TaskID)
+	task, err := h.Store.Task(ctx, exchange.CallerOf(ctx).AccountID, in.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ type listTaskSourcesInput struct {
 }
 
 func (h *Handlers) sources(ctx context.Context, in *listTaskSourcesInput) (*resource.Body[protocol.List[protocol.ResearchKeptSource]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "research sources "+in.TaskID.String(), func(after *int) ([]protocol.ResearchKeptSource, *int, error) {
 		from := -1
 		if after != nil {
@@ -157,7 +157,7 @@ func (h *Handlers) sources(ctx context.Context, in *listTaskSourcesInput) (*reso
 }
 
 func (h *Handlers) cancel(ctx context.Context, in *InTask) (*resource.Body[*protocol.ResearchTask], error) {
-	task, err := h.Tasks.Cancel(ctx, router.CallerOf(ctx).AccountID, in.TaskID)
+	task, err := h.Tasks.Cancel(ctx, exchange.CallerOf(ctx).AccountID, in.TaskID)
 	if err != nil {
 		return nil, err
 	}
@@ -175,13 +175,13 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *t
 	if err != nil {
 		return err
 	}
-	account := router.CallerOf(r.Context()).AccountID
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	account := exchange.CallerOf(r.Context()).AccountID
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	task, err := h.Store.Task(bounded, account, in.TaskID)
 	if err != nil {
 		return err
 	}
 	follow := func() sse.Reader { return h.Tasks.Follow(account, in.TaskID, after) }
-	return h.Streams.ServeLog(w, r, account, router.Log{Ended: task.State.Terminal(), Last: task.LastSequence, After: after}, follow)
+	return h.Streams.ServeLog(w, r, account, exchange.Log{Ended: task.State.Terminal(), Last: task.LastSequence, After: after}, follow)
 }

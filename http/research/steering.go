@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
@@ -34,7 +34,7 @@ func (h *Handlers) steer(ctx context.Context, in *taskSteeringInput) (*resource.
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := h.Tasks.Steer(ctx, router.CallerOf(ctx).AccountID, in.TaskID, command)
+	receipt, err := h.Tasks.Steer(ctx, exchange.CallerOf(ctx).AccountID, in.TaskID, command)
 	if err != nil {
 		return nil, err
 	}

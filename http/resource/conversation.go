@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/auth"
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/persistence/conversations"
 	"turnstone/protocol"
 )
@@ -79,7 +79,7 @@ type ConversationLister interface {
 func ListConversations(ctx context.Context, store ConversationLister, keys *auth.Keys, in *ConversationListInput, project *protocol.ProjectID) (
 	*Body[protocol.List[protocol.Conversation]], error,
 ) {
-	caller, inProject := router.CallerOf(ctx), "any project"
+	caller, inProject := exchange.CallerOf(ctx), "any project"
 	if project != nil {
 		inProject = project.String()
 	}

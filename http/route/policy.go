@@ -1,9 +1,13 @@
 package route
 
-import "slices"
+import (
+	"slices"
+
+	"turnstone/http/auth"
+)
 
 // Bucket names a limit. A request draws from the bucket of its account or, without a session, from that of its address.
-type Bucket string
+type Bucket = auth.Bucket
 
 // The buckets. Reads, replays and refusals are counted in the process, so that they can always be decided; the others
 // are in Redis.
@@ -42,7 +46,7 @@ type Policy struct {
 	OneBody    bool   // an Idempotency-Key with another body is a conflict (409) instead of an invalid value (422)
 	Conflicts  bool   // may respond 409
 	Cancels    bool   // may be a cancel, which has reserved slots; the handler calls CheckReservedSlot
-	Heavy      bool   // may take many milliseconds of Postgres and of a processor: few of an account run at once; see router.Queues
+	Heavy      bool   // may take many milliseconds of Postgres and of a processor: few of an account run at once; see exchange.Queues
 	Readiness  bool   // while persistence is down, and no session can be verified, reports that to every caller
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-json-experiment/json"
 
+	"turnstone/http/exchange"
 	"turnstone/protocol"
 )
 
@@ -30,7 +31,7 @@ func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 			rt.failOperation(ctx, err)
 			return
 		}
-		moved, cancel := afterBody(ctx.Context(), ExchangeOf(ctx.Context()), took)
+		moved, cancel := afterBody(ctx.Context(), stateOf(ctx.Context()), took)
 		defer cancel()
 		ctx = huma.WithContext(ctx, moved)
 	}
@@ -39,7 +40,7 @@ func (rt *Router) readBody(ctx huma.Context, next func(huma.Context)) {
 
 func (rt *Router) checkBody(ctx huma.Context, expected *huma.RequestBody) (took time.Duration, err error) {
 	r, w := humachi.Unwrap(ctx)
-	ex := ExchangeOf(r.Context())
+	ex := stateOf(r.Context())
 	if !r.ProtoAtLeast(1, 1) && r.Header.Get("Content-Length") == "" { // net/http ignores the encoding of such a body
 		return 0, &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "A request over HTTP/1.0 must have a Content-Length."}
 	}
@@ -87,7 +88,7 @@ func checkMediaType(r *stdhttp.Request) error {
 
 // takeBody reads the body once, and returns how long that took; 0: the body had been read before. On idempotent routes
 // it runs before the limit, because the key is bound to the body; on other routes, readBody calls it.
-func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took time.Duration, err error) {
+func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState) (took time.Duration, err error) {
 	if !ex.bodyRead {
 		if r.ContentLength > ex.maxBody {
 			return 0, tooLarge(ex.maxBody)
@@ -99,7 +100,7 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange) (took 
 		}
 		ex.Body, ex.bodyRead = body, true
 		took = time.Since(began)
-		ex.bodyTook = took
+		ex.BodyTook = took
 	}
 	r.Body = io.NopCloser(bytes.NewReader(ex.Body))
 	return took, nil
@@ -119,14 +120,14 @@ func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]b
 
 // copyWatched is readStalling for a body that is not kept. It may take as long as a transfer, so it ends with the session of the
 // caller.
-func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, to io.Writer) error {
+func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, to io.Writer) error {
 	control := stdhttp.NewResponseController(w)
 	var mu sync.Mutex
 	var ended error // guarded by mu
 	stop := rt.SessionEnds.Watch(ex.Caller.AccountID, ex.Caller.SessionID, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		ended = ErrSessionEnded()
+		ended = exchange.ErrSessionEnded()
 		_ = control.SetReadDeadline(time.Unix(1, 0))
 	})
 	defer stop()
@@ -144,11 +145,6 @@ func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *
 	mu.Lock()
 	defer mu.Unlock()
 	return cmp.Or(ended, err)
-}
-
-// ErrSessionEnded returns the error of a request whose session ended before the response began.
-func ErrSessionEnded() error {
-	return protocol.Errorf(protocol.CodeUnauthenticated, "The session has ended. Sign in again.")
 }
 
 // copyStalling copies a body. setDeadline sets the time until which reads wait; if it returns an error, the copy ends with it.

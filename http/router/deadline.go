@@ -5,22 +5,19 @@ import (
 	stdhttp "net/http"
 	"time"
 
+	"turnstone/http/exchange"
 	"turnstone/http/ready"
 	"turnstone/http/route"
 	"turnstone/protocol/timelimit"
 )
 
-// requestTimeout limits how long a request may take; for a stream, until its first byte. Waiting for another request
-// with the same Idempotency-Key counts. Reading the body does not count: it depends on the client's connection, and
-// readStalling limits it. A sign-in may also have to wait until other passwords are hashed.
-var (
-	requestTimeout = timelimit.Of(5 * time.Second)
-	publicTimeout  = timelimit.Of(10 * time.Second)
-)
+// publicTimeout is exchange.RequestTimeout of a request without a session: a sign-in may also have to wait until other passwords
+// are hashed.
+var publicTimeout = timelimit.Of(10 * time.Second)
 
 // withTimeout limits a request that is not a stream.
 func withTimeout(r *stdhttp.Request, policy route.Policy) (*stdhttp.Request, context.CancelFunc) {
-	limit := requestTimeout
+	limit := exchange.RequestTimeout
 	switch {
 	case policy.Public:
 		limit = publicTimeout
@@ -31,17 +28,8 @@ func withTimeout(r *stdhttp.Request, policy route.Policy) (*stdhttp.Request, con
 	return r.WithContext(ctx), cancel
 }
 
-// UntilFirstByte limits the time until the first byte of a stream.
-func UntilFirstByte(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, ExchangeOf(ctx).waitingSince().Add(requestTimeout))
-}
-
-// waitingSince returns the time from which the timeouts of a request count: its start plus the time that reading its
-// body took.
-func (ex *Exchange) waitingSince() time.Time { return ex.started.Add(ex.bodyTook) }
-
 // afterBody postpones the deadline of ctx, if it has one, by the time that reading the body took.
-func afterBody(ctx context.Context, ex *Exchange, took time.Duration) (context.Context, context.CancelFunc) {
+func afterBody(ctx context.Context, ex *requestState, took time.Duration) (context.Context, context.CancelFunc) {
 	deadline, limited := ctx.Deadline()
 	if !limited || took == 0 {
 		return ctx, func() {}

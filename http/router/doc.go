@@ -4,5 +4,6 @@
 // them, and logs and measures every request.
 //
 // It knows no resource: the routes, the parameters of their paths, their handlers and what they store belong to the packages
-// of the nouns. It is the only package that imports chi and cors.
+// of the nouns, which do not import it: what they need of a request is in package exchange. It is the only package that imports
+// chi and cors.
 package router

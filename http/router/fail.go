@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"go.uber.org/zap"
 
+	"turnstone/http/exchange"
 	"turnstone/http/response"
 	"turnstone/persistence/audit"
 )
@@ -30,7 +31,7 @@ func (rt *Router) Fail(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) 
 // finishProblem adds the ID of the request and the headers to a problem, and logs server errors. A 401 or 403 over the
 // refusal limit of its address is replaced by a 429.
 func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p *response.Problem, cause error) *response.Problem {
-	ex := ExchangeOf(r.Context())
+	ex := stateOf(r.Context())
 	if p.Status == stdhttp.StatusUnauthorized || p.Status == stdhttp.StatusForbidden {
 		if over := rt.Auth.DrawRefusal(r.Context(), ex.Request); over != nil {
 			p, cause = response.ProblemOf(over), over
@@ -40,7 +41,7 @@ func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p 
 	p.RequestID = ex.ID
 	header := w.Header()
 	if p.Status >= stdhttp.StatusInternalServerError || p.Status == stdhttp.StatusUnauthorized && !ex.public { // not for the quota
-		HideLimit(w)
+		exchange.HideLimit(w)
 	}
 	if p.Retry > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.Retry))
@@ -61,7 +62,7 @@ func (rt *Router) finishProblem(w stdhttp.ResponseWriter, r *stdhttp.Request, p 
 // redirectsErrors reports whether an error is sent as a redirect, because a browser is navigating to a provider or back
 // and would display a problem document to the user.
 func redirectsErrors(r *stdhttp.Request) bool {
-	return strings.HasPrefix(ExchangeOf(r.Context()).pattern, "/auth/oidc/") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	return strings.HasPrefix(stateOf(r.Context()).pattern, "/auth/oidc/") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // redirectToApp redirects the browser to the app, which explains the refusal.
@@ -79,7 +80,7 @@ func (rt *Router) failOperation(ctx huma.Context, err error) {
 func (rt *Router) failStream(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
 	if responseStarted(w) {
 		if r.Context().Err() == nil && !errors.Is(err, context.Canceled) { // the client is still connected
-			rt.Log.Info("stream failed", zap.String("request_id", RequestIDOf(r.Context())), zap.Error(err))
+			rt.Log.Info("stream failed", zap.String("request_id", exchange.RequestIDOf(r.Context())), zap.Error(err))
 		}
 		return
 	}
@@ -122,6 +123,6 @@ func init() {
 		if cause == nil {
 			cause = errors.New(msg)
 		}
-		return ExchangeOf(r.Context()).router.finishProblem(w, r, p, cause)
+		return stateOf(r.Context()).router.finishProblem(w, r, p, cause)
 	}
 }

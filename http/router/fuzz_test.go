@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/route"
 	"turnstone/persistence/limits"
 	"turnstone/protocol"
@@ -46,7 +47,7 @@ func routerOf(t testing.TB, table route.Table) (*Router, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowAll := NewLimits(noLimits{}, metrics)
+	allowAll := exchange.NewLimits(noLimits{}, metrics.Limited)
 	service, err := auth.New(auth.Config{BaseURL: base, Limits: allowAll, Log: zap.NewNop(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("ä\x00\r\n", []byte(`{}`))
 	rt := bareRouter(f)
 	f.Fuzz(func(t *testing.T, text string, body []byte) {
-		ctx := context.WithValue(context.Background(), exchangeKey{}, &Exchange{Request: &auth.Request{Header: stdhttp.Header{}}, router: rt, maxBody: route.MaxBody})
+		ctx := exchange.With(context.Background(), &requestState{Exchange: exchange.Exchange{Request: &auth.Request{Header: stdhttp.Header{}}}, router: rt, maxBody: route.MaxBody})
 		request := httptest.NewRequestWithContext(ctx, "POST", "https://turnstone.example/conversations", bytes.NewReader(body))
 		if text != "" {
 			request.Header[keyHeader] = []string{text}
@@ -74,7 +75,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 		var key *protocol.IdempotencyKey
 		err := checkHeaders(request.Header)
 		if err == nil {
-			key, err = idempotencyKey(httptest.NewRecorder(), request, ExchangeOf(ctx), route.Creates)
+			key, err = idempotencyKey(httptest.NewRecorder(), request, stateOf(ctx), route.Creates)
 		}
 		good := len(text) >= 1 && len(text) <= 128
 		for i := range len(text) {

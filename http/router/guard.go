@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/ready"
 	"turnstone/http/response"
 	"turnstone/http/route"
@@ -28,7 +29,7 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 	maxBody, _ := op.Metadata["max_body"].(int64)
 	restore, _ := op.Metadata["restore"].(func([]byte) ([]byte, error))
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		ex := ExchangeOf(r.Context())
+		ex := stateOf(r.Context())
 		ex.pattern, ex.public, ex.unlimited, ex.success, ex.restore, ex.maxBody = op.Path, policy.Public, r.Context(), op.DefaultStatus, restore, maxBody
 		w.Header().Set("Cache-Control", policy.CacheControl())
 		if !streams {
@@ -53,7 +54,7 @@ func (rt *Router) guard(policy route.Policy, op *huma.Operation, handler func(hu
 }
 
 // pass runs the steps of the guard up to the limit, and then the handler.
-func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, policy route.Policy, handler stdhttp.HandlerFunc) error {
+func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, policy route.Policy, handler stdhttp.HandlerFunc) error {
 	if err := rt.admit(r, ex, policy); err != nil {
 		return err
 	}
@@ -62,13 +63,13 @@ func (rt *Router) pass(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchang
 	if err != nil {
 		return err
 	}
-	ctx, cancel := afterBody(r.Context(), ex, ex.bodyTook)
+	ctx, cancel := afterBody(r.Context(), ex, ex.BodyTook)
 	defer cancel()
 	r = r.WithContext(ctx)
 	if replayed, err := rt.replays.replay(w, r, ex, key); replayed || err != nil {
 		return reused(policy, err)
 	}
-	if err := rt.limit(w, r, ex, policy.Bucket); err != nil {
+	if err := rt.limit(r, ex, policy.Bucket); err != nil {
 		return err
 	}
 	return reused(policy, rt.replays.runOnce(w, r, ex, key, handler))
@@ -85,9 +86,9 @@ func reused(policy route.Policy, err error) error {
 
 // admit checks the session, the origin, the CSRF token and the recent sign-in. It then takes one of the account's
 // request slots.
-func (rt *Router) admit(r *stdhttp.Request, ex *Exchange, policy route.Policy) error {
+func (rt *Router) admit(r *stdhttp.Request, ex *requestState, policy route.Policy) error {
 	if !policy.Public {
-		ctx, cancel := UntilFirstByte(r.Context())
+		ctx, cancel := exchange.UntilFirstByte(r.Context())
 		defer cancel()
 		if err := rt.Auth.Authenticate(ctx, ex.Request); err != nil {
 			return err
@@ -105,7 +106,7 @@ func (rt *Router) admit(r *stdhttp.Request, ex *Exchange, policy route.Policy) e
 		return auth.ErrReauthRequired()
 	}
 	if !policy.Public {
-		ctx, cancel := UntilFirstByte(r.Context())
+		ctx, cancel := exchange.UntilFirstByte(r.Context())
 		defer cancel()
 		rt.Auth.Refresh(ctx, ex.Request)
 	}

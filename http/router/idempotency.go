@@ -9,17 +9,14 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/http/exchange"
 	"turnstone/http/route"
 	"turnstone/persistence/idempotency"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 )
 
-const (
-	keyHeader = "Idempotency-Key"
-	// ReplayedHeader marks a stored response.
-	ReplayedHeader = "Idempotent-Replayed"
-)
+const keyHeader = "Idempotency-Key"
 
 // Idempotency stores the first response to each creating request with an Idempotency-Key.
 type Idempotency interface {
@@ -32,7 +29,7 @@ var storedHeaders = []string{"Content-Type", "Location", "ETag"}
 
 // idempotencyKey returns the key of a request that may have one, and reads the body, to which the key is bound; nil: no
 // key. checkForm has checked the form of the key.
-func idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, policy route.Policy) (*protocol.IdempotencyKey, error) {
+func idempotencyKey(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, policy route.Policy) (*protocol.IdempotencyKey, error) {
 	text := r.Header.Get(keyHeader)
 	if !policy.Idempotent || text == "" {
 		return nil, nil // most requests have none
@@ -55,7 +52,7 @@ type replays struct {
 
 // replay responds with the stored response to an earlier request with the same key. It runs before the limit, so a
 // repeat uses no quota.
-func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *protocol.IdempotencyKey) (replayed bool, err error) {
+func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, key *protocol.IdempotencyKey) (replayed bool, err error) {
 	if key == nil {
 		return false, nil
 	}
@@ -68,7 +65,7 @@ func (re *replays) replay(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exch
 }
 
 // repeat writes a stored response. Of a body that is streamed, the hash is known only now.
-func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *protocol.IdempotencyKey, stored *idempotency.StoredResponse) error {
+func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, key *protocol.IdempotencyKey, stored *idempotency.StoredResponse) error {
 	if key.Streamed {
 		leave, err := ex.router.heavy[route.BucketWrites].Enter(r.Context(), ex.Caller.AccountID) // one such body of an account at a time
 		if err != nil {
@@ -86,7 +83,7 @@ func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *pro
 	return writeStored(w, ex, stored)
 }
 
-func writeStored(w stdhttp.ResponseWriter, ex *Exchange, stored *idempotency.StoredResponse) error {
+func writeStored(w stdhttp.ResponseWriter, ex *requestState, stored *idempotency.StoredResponse) error {
 	body := stored.Body
 	if ex.restore != nil {
 		var err error
@@ -97,7 +94,7 @@ func writeStored(w stdhttp.ResponseWriter, ex *Exchange, stored *idempotency.Sto
 	for name, value := range stored.Headers {
 		w.Header().Set(name, value)
 	}
-	w.Header().Set(ReplayedHeader, "true")
+	w.Header().Set(exchange.ReplayedHeader, "true")
 	w.WriteHeader(stored.Status)
 	_, _ = w.Write(body) // the client may have disconnected again
 	return nil
@@ -106,7 +103,7 @@ func writeStored(w stdhttp.ResponseWriter, ex *Exchange, stored *idempotency.Sto
 // runOnce runs the handler for one of all requests with the same key. The store stores a successful response in the
 // transaction of its effect; other successful responses are stored before they are sent. After a failure, the key is
 // free again.
-func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exchange, key *protocol.IdempotencyKey, handler stdhttp.HandlerFunc) error {
+func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, key *protocol.IdempotencyKey, handler stdhttp.HandlerFunc) error {
 	if key == nil {
 		handler(w, r)
 		return nil
@@ -145,7 +142,7 @@ func (re *replays) runOnce(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *Exc
 }
 
 // settle ends the claim on a key and sends the buffered response. It also runs when the handler has panicked.
-func (re *replays) settle(ctx context.Context, ex *Exchange, claim *idempotency.KeyClaim, buffered *bufferedResponse) {
+func (re *replays) settle(ctx context.Context, ex *requestState, claim *idempotency.KeyClaim, buffered *bufferedResponse) {
 	ctx = context.WithoutCancel(ctx) // a committed response is stored even if the client has disconnected
 	var err error
 	succeeded := buffered.status >= stdhttp.StatusOK && buffered.status < stdhttp.StatusMultipleChoices

@@ -63,4 +63,5 @@ func (m *Metrics) problem(code string, status int) {
 	m.problems.WithLabelValues(code, strconv.Itoa(status)).Inc()
 }
 
-func (m *Metrics) limit(bucket string) { m.limited.WithLabelValues(bucket).Inc() }
+// Limited counts a request that is over the limit of a bucket.
+func (m *Metrics) Limited(bucket string) { m.limited.WithLabelValues(bucket).Inc() }

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"fmt"
 	stdhttp "net/http"
 	"runtime/debug"
@@ -15,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/response"
 	"turnstone/protocol"
 )
@@ -26,16 +26,17 @@ const contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'"
 // has started, the response is a 500.
 func (rt *Router) frameRequest(next stdhttp.Handler) stdhttp.Handler {
 	return stdhttp.HandlerFunc(func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		ex := &Exchange{
-			Request: &auth.Request{ID: response.NewRequestID(), Header: w.Header(), Address: proxies(rt.TrustedProxies).clientAddress(r)},
-			router:  rt, method: knownMethod(r.Method), pattern: unknownPattern, started: time.Now(),
+		sender := &auth.Request{ID: response.NewRequestID(), Header: w.Header(), Address: proxies(rt.TrustedProxies).clientAddress(r)}
+		ex := &requestState{
+			Exchange: exchange.Exchange{Request: sender, Started: time.Now()},
+			router:   rt, method: knownMethod(r.Method), pattern: unknownPattern,
 		}
 		rt.Auth.Read(ex.Request, r)
 		rt.commonHeaders(w.Header(), ex.ID)
 		rec := &recorder{ResponseWriter: w, ex: ex}
 		ctx, span := startTrace(r.Context(), rt.Tracer, r)
 		ex.span = span
-		r = r.WithContext(context.WithValue(ctx, exchangeKey{}, ex))
+		r = r.WithContext(exchange.With(ctx, ex))
 		defer rt.finishRequest(rec, r, ex)
 		defer rt.recover(rec, r)
 		next.ServeHTTP(rec, r)
@@ -64,7 +65,7 @@ func (rt *Router) recover(w *recorder, r *stdhttp.Request) {
 	if cause == stdhttp.ErrAbortHandler { //nolint:errorlint // the panic value is never wrapped
 		panic(cause)
 	}
-	rt.Log.Error("a handler panicked", zap.String("request_id", RequestIDOf(r.Context())),
+	rt.Log.Error("a handler panicked", zap.String("request_id", exchange.RequestIDOf(r.Context())),
 		zap.String("kind", fmt.Sprintf("%T", cause)), zap.String("stack", string(debug.Stack())))
 	if w.status != 0 {
 		panic(stdhttp.ErrAbortHandler) // the client must not take a partial response for a complete one
@@ -74,7 +75,7 @@ func (rt *Router) recover(w *recorder, r *stdhttp.Request) {
 
 // finishRequest logs and counts a request, unless a stream that took over the connection does so later. The only logged
 // value from the client is the method, and only if it is a known one.
-func (rt *Router) finishRequest(w *recorder, r *stdhttp.Request, ex *Exchange) {
+func (rt *Router) finishRequest(w *recorder, r *stdhttp.Request, ex *requestState) {
 	if ex.TakenOver {
 		return
 	}
@@ -82,8 +83,8 @@ func (rt *Router) finishRequest(w *recorder, r *stdhttp.Request, ex *Exchange) {
 }
 
 // finished returns the data of a request that ends with status.
-func (ex *Exchange) finished(status int) *finishedRequest {
-	e := &finishedRequest{ex.ID, ex.method, ex.pattern, status, ex.started, nil, ex.span, ex.streams}
+func (ex *requestState) finished(status int) *finishedRequest {
+	e := &finishedRequest{ex.ID, ex.method, ex.pattern, status, ex.Started, nil, ex.span, ex.streams}
 	if ex.Caller != nil {
 		account := ex.Caller.AccountID // a stream must not keep all of the caller in memory
 		e.account = &account
@@ -186,7 +187,7 @@ func (rt *Router) unknownMethod(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 // refuseUnknown requires a session, as every route does that is not public, so that a caller without one cannot find out
 // which paths exist. A browser that navigates gets a page without user data.
 func (rt *Router) refuseUnknown(w stdhttp.ResponseWriter, r *stdhttp.Request, err error) {
-	ex := ExchangeOf(r.Context())
+	ex := stateOf(r.Context())
 	if rt.UnknownPage != nil && navigates(r) {
 		w.Header().Del("Allow")
 		ex.public = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/route"
 	"turnstone/protocol"
 )
@@ -66,7 +67,7 @@ func (rt *Router) checkPath(ctx huma.Context, next func(huma.Context)) {
 func (rt *Router) checkOwner(ctx huma.Context, op *huma.Operation) error {
 	for _, name := range namesIn(op.Path) {
 		if owns := rt.params[name].Owns; owns != nil {
-			if err := owns(ctx.Context(), CallerOf(ctx.Context()).AccountID, ctx.Param(name)); err != nil {
+			if err := owns(ctx.Context(), exchange.CallerOf(ctx.Context()).AccountID, ctx.Param(name)); err != nil {
 				return err
 			}
 		}

@@ -14,28 +14,22 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/listener"
 	"turnstone/http/ready"
 	"turnstone/http/response"
 	"turnstone/http/route"
 	"turnstone/persistence/idempotency"
-	"turnstone/protocol"
 )
-
-// Sessions ends transfers with their sessions.
-type Sessions interface {
-	// Watch calls end when the session ends, until stop is called. end must not block.
-	Watch(account protocol.AccountID, session protocol.SessionID, end func()) (stop func())
-}
 
 // Config has the dependencies and settings of a Router. It must not change after New.
 type Config struct {
 	Auth        *auth.Service
 	Keys        *auth.Keys
-	Limits      *Limits
+	Limits      *exchange.Limits
 	Idempotency Idempotency
 	Readiness   *ready.Checker
-	SessionEnds Sessions
+	SessionEnds exchange.Sessions
 	Log         *zap.Logger
 	Now         func() time.Time
 	Metrics     *Metrics
@@ -62,7 +56,7 @@ type Router struct {
 	mux      *chi.Mux
 	api      huma.API
 	requests requestSlots // in progress
-	heavy    map[route.Bucket]*Queues
+	heavy    map[route.Bucket]*exchange.Queues
 	replays  replays
 	hosts    listener.Hosts
 	table    route.Table
@@ -95,7 +89,7 @@ func New(config Config, table route.Table) (*Router, error) {
 // AddPage adds a public page. It is not in the OpenAPI document.
 func (rt *Router) AddPage(pattern string, handler stdhttp.HandlerFunc) {
 	rt.mux.Get(pattern, func(w stdhttp.ResponseWriter, r *stdhttp.Request) {
-		ex := ExchangeOf(r.Context())
+		ex := stateOf(r.Context())
 		ex.pattern, ex.public = pattern, true
 		compress(w, r, handler)
 	})

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/search"
 	"turnstone/protocol"
 )
@@ -70,7 +70,7 @@ type projectInput struct {
 }
 
 func (h *Handlers) searchProject(ctx context.Context, in *projectInput) (*resource.Body[protocol.SearchPage], error) {
-	if _, err := h.projects.Project(ctx, router.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
+	if _, err := h.projects.Project(ctx, exchange.CallerOf(ctx).AccountID, in.ProjectID); err != nil {
 		return nil, err
 	}
 	query := &search.Query{ProjectID: &in.ProjectID, Kind: protocol.SearchKind(in.Kind)}
@@ -83,7 +83,7 @@ func (h *Handlers) find(ctx context.Context, in *Input, query *search.Query, sco
 	if err != nil {
 		return nil, err
 	}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	if in.Role != "" && query.Kind != "" && query.Kind != protocol.SearchMessage {
 		return nil, protocol.Invalid("query.kind", "must be message for a role")
 	}

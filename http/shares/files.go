@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"turnstone/http/auth"
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/http/transfer"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
@@ -60,7 +60,7 @@ func send[T any](
 		return err
 	}
 	defer release()
-	bounded, cancel := router.UntilFirstByte(r.Context())
+	bounded, cancel := exchange.UntilFirstByte(r.Context())
 	defer cancel()
 	found, err := find(bounded)
 	if err != nil {
@@ -79,7 +79,7 @@ func send[T any](
 
 // takeDownload takes a slot for a download, until release is called.
 func (h *Handlers) takeDownload(r *stdhttp.Request) (release func(), err error) {
-	address := auth.AddressKey(router.ExchangeOf(r.Context()).Address)
+	address := auth.AddressKey(exchange.Of(r.Context()).Address)
 	if !h.downloads.Take(address, maxDownloadsOfHost) {
 		return nil, tooMany(maxDownloadsOfHost)
 	}

@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/markdown"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
@@ -119,8 +119,8 @@ func (h *Handlers) GetPage(w stdhttp.ResponseWriter, r *stdhttp.Request) {
 
 // find reads the page of a share that a request names.
 func (h *Handlers) find(ctx context.Context, w stdhttp.ResponseWriter, r *stdhttp.Request, shown *document) error {
-	address := auth.AddressKey(router.ExchangeOf(ctx).Address)
-	if err := router.DrawBucket(w, r, route.BucketShared, address); err != nil {
+	address := auth.AddressKey(exchange.Of(ctx).Address)
+	if err := h.Limits.Draw(r.Context(), route.BucketShared, address); err != nil {
 		return err
 	}
 	number := 1
@@ -161,7 +161,7 @@ func (h *Handlers) explain(w stdhttp.ResponseWriter, r *stdhttp.Request, err err
 	default:
 		shown.Heading, shown.Detail = shown.Texts.Unavailable, shown.Texts.UnavailableDetail
 		if r.Context().Err() == nil {
-			h.Log.Error("the page of a share could not be shown", zap.String("request_id", router.RequestIDOf(r.Context())), zap.Error(err))
+			h.Log.Error("the page of a share could not be shown", zap.String("request_id", exchange.RequestIDOf(r.Context())), zap.Error(err))
 		}
 	}
 	return problem.Status

@@ -21,9 +21,9 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
-	"turnstone/http/router"
 	"turnstone/persistence/audit"
 	"turnstone/persistence/shares"
 	"turnstone/protocol"
@@ -51,6 +51,7 @@ type Store interface {
 type Config struct {
 	Store   Store
 	Files   Files
+	Limits  *exchange.Limits
 	Keys    *auth.Keys
 	BaseURL *url.URL
 	Now     func() time.Time
@@ -66,7 +67,7 @@ type Handlers struct {
 	slots     chan struct{} // of pages that are being rendered
 	pages     *recent.Cache[pageKey, []byte]
 	layout    *layout
-	downloads router.SlotCounter[string] // by address
+	downloads exchange.SlotCounter[string] // by address
 }
 
 // New returns Handlers.
@@ -97,12 +98,12 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*resource.Creat
 	if days == 0 {
 		days = defaultDays
 	}
-	caller, id := router.CallerOf(ctx), protocol.NewShareID()
+	caller, id := exchange.CallerOf(ctx), protocol.NewShareID()
 	token, version := h.Keys.ShareToken(id)
 	share, err := h.Store.Create(ctx, caller.AccountID, &shares.NewShare{
 		ShareID: id, ConversationID: in.ConversationID, MessageID: in.Body.MessageID, Title: title, Days: days,
 		FileIDs: eachOnce(in.Body.FileIDs), ArtifactIDs: eachOnce(in.Body.ArtifactIDs),
-		TokenHash: hashOf(token), KeyVersion: version, SessionID: caller.SessionID, By: router.AuthOf(ctx).Requester(),
+		TokenHash: hashOf(token), KeyVersion: version, SessionID: caller.SessionID, By: exchange.AuthOf(ctx).Requester(),
 	})
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ type previewInput struct {
 }
 
 func (h *Handlers) preview(ctx context.Context, in *previewInput) (*resource.Body[protocol.SharePreview], error) {
-	scope, caller := "share preview "+in.ConversationID.String(), router.CallerOf(ctx)
+	scope, caller := "share preview "+in.ConversationID.String(), exchange.CallerOf(ctx)
 	after, err := resource.OpenCursor[shares.PreviewPosition](caller, h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ type listOfConversationInput struct {
 }
 
 func (h *Handlers) listOfConversation(ctx context.Context, in *listOfConversationInput) (*resource.Body[protocol.List[protocol.Share]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "shares "+in.ConversationID.String(), func(after *protocol.ShareID) ([]protocol.Share, *protocol.ShareID, error) {
 		return h.Store.ListOfConversation(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	})
@@ -189,7 +190,7 @@ func (h *Handlers) listOfConversation(ctx context.Context, in *listOfConversatio
 type listInput struct{ resource.PageInput }
 
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.Share]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "shares", func(after *protocol.ShareID) ([]protocol.Share, *protocol.ShareID, error) {
 		return h.Store.List(ctx, caller.AccountID, after, in.Limit)
 	})
@@ -200,7 +201,7 @@ type sharePath struct {
 }
 
 func (h *Handlers) get(ctx context.Context, in *sharePath) (*resource.Body[*protocol.Share], error) {
-	share, err := h.Store.Get(ctx, router.CallerOf(ctx).AccountID, in.ShareID)
+	share, err := h.Store.Get(ctx, exchange.CallerOf(ctx).AccountID, in.ShareID)
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +209,8 @@ func (h *Handlers) get(ctx context.Context, in *sharePath) (*resource.Body[*prot
 }
 
 func (h *Handlers) revoke(ctx context.Context, in *sharePath) (*resource.Nothing, error) {
-	caller := router.CallerOf(ctx)
-	return nil, h.Store.Revoke(ctx, caller.AccountID, in.ShareID, caller.SessionID, router.AuthOf(ctx).Requester())
+	caller := exchange.CallerOf(ctx)
+	return nil, h.Store.Revoke(ctx, caller.AccountID, in.ShareID, caller.SessionID, exchange.AuthOf(ctx).Requester())
 }
 
 // maxPage is more than the number of pages of any share.

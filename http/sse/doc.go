@@ -7,6 +7,6 @@
 // source decides what a reader gets next; the two transports only write it. A stream ends with its log, with its client,
 // with its session, or with the node.
 //
-// The package knows no routes, limits of accounts or errors of the API; package http checks a request before it calls
-// Serve.
+// The package knows no routes, limits of accounts or errors of the API; package exchange calls Serve
+// for a request that package router has checked.
 package sse

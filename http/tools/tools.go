@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"turnstone/actors/toolbox"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/protocol"
 )
 
@@ -44,7 +44,7 @@ type listInput struct {
 
 // list answers with all tools on one page: there are few.
 func (h *Handlers) list(ctx context.Context, in *listInput) (*resource.Body[protocol.List[protocol.ToolInfo]], error) {
-	account := router.CallerOf(ctx).AccountID
+	account := exchange.CallerOf(ctx).AccountID
 	var project *protocol.ProjectID
 	var access toolbox.Access
 	switch {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"turnstone/http/exchange"
 	"turnstone/http/response"
 	"turnstone/http/route"
-	"turnstone/http/router"
 	"turnstone/http/transfer"
 	"turnstone/protocol"
 )
@@ -35,7 +35,7 @@ type Transcriber interface {
 // Handlers handle the requests for transcriptions.
 type Handlers struct {
 	Transcriber Transcriber // nil: no server is configured
-	Sessions    router.Sessions
+	Sessions    exchange.Sessions
 }
 
 func document(api huma.API, op *huma.Operation) {

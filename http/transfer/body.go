@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/protocol"
 	"turnstone/protocol/timelimit"
 )
@@ -30,10 +30,10 @@ func CheckUncompressed(r *stdhttp.Request) error {
 
 // Receive returns the body of a request. If the session of the caller ends, the body and ctx end. The caller defers end with the
 // error that it returns. After an error, the rest of the body is not processed: the connection ends with the response.
-func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessions) (ctx context.Context, body *Body, end func(err *error)) {
+func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions exchange.Sessions) (ctx context.Context, body *Body, end func(err *error)) {
 	ctx, cancel := context.WithCancel(r.Context())
 	body = &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	var ended atomic.Bool // the request's own context also ends when a read fails
 	stop := sessions.Watch(caller.AccountID, caller.SessionID, func() {
 		ended.Store(true)
@@ -51,7 +51,7 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions router.Sessi
 			w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
 		}
 		if ended.Load() {
-			*err = router.ErrSessionEnded()
+			*err = exchange.ErrSessionEnded()
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnstone/http/router"
+	"turnstone/http/exchange"
 	"turnstone/protocol"
 )
 
@@ -25,13 +25,13 @@ type Grant interface {
 }
 
 // OfSession returns the grant of the session of a request.
-func OfSession(r *stdhttp.Request, sessions router.Sessions) Grant {
-	caller := router.CallerOf(r.Context())
+func OfSession(r *stdhttp.Request, sessions exchange.Sessions) Grant {
+	caller := exchange.CallerOf(r.Context())
 	return session{sessions, caller.AccountID, caller.SessionID}
 }
 
 type session struct {
-	sessions  router.Sessions
+	sessions  exchange.Sessions
 	accountID protocol.AccountID
 	sessionID protocol.SessionID
 }
@@ -42,7 +42,7 @@ func (s session) Watch(end func()) (stop func()) {
 }
 
 // Ended implements Grant.
-func (session) Ended() error { return router.ErrSessionEnded() }
+func (session) Ended() error { return exchange.ErrSessionEnded() }
 
 // errHeadOnly ends the creation of a body that the client has not asked for.
 var errHeadOnly = errors.New("the response to HEAD has no body")
@@ -132,7 +132,7 @@ func Send(w stdhttp.ResponseWriter, r *stdhttp.Request, grant Grant, log *zap.Lo
 		return err
 	}
 	if ctx.Err() == nil {
-		log.Info("a download was aborted", zap.String("request_id", router.RequestIDOf(ctx)), zap.Error(err))
+		log.Info("a download was aborted", zap.String("request_id", exchange.RequestIDOf(ctx)), zap.Error(err))
 	}
 	panic(stdhttp.ErrAbortHandler)
 }

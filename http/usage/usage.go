@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"turnstone/http/auth"
+	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/router"
 	"turnstone/persistence/usage"
 	"turnstone/protocol"
 )
@@ -50,7 +50,7 @@ type listUsageInput struct {
 }
 
 func (h *Handlers) listUsage(ctx context.Context, in *listUsageInput) (*resource.Body[protocol.List[protocol.UsageRecord]], error) {
-	caller := router.CallerOf(ctx)
+	caller := exchange.CallerOf(ctx)
 	return resource.List(caller, h.Keys, in.PageInput, "usage "+in.ConversationID.String(), func(after *usage.Position) ([]protocol.UsageRecord, *usage.Position, error) {
 		return h.Store.ListUsage(ctx, caller.AccountID, in.ConversationID, after, in.Limit)
 	})
@@ -62,7 +62,7 @@ type usagePath struct {
 }
 
 func (h *Handlers) getUsage(ctx context.Context, in *usagePath) (*resource.Body[*protocol.UsageRecord], error) {
-	record, err := h.Store.GetUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.UsageID)
+	record, err := h.Store.GetUsage(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.UsageID)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (h *Handlers) recordUsage(ctx context.Context, in *recordUsageInput) (*reso
 	if at := in.Body.OccurredAt; at != nil && at.After(h.Now().Add(clockSkew)) {
 		return nil, protocol.Invalid("body.occurred_at", "must not be in the future")
 	}
-	record, err := h.Store.RecordUsage(ctx, router.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Kind, in.Body.Quantity, in.Body.Unit, in.Body.OccurredAt)
+	record, err := h.Store.RecordUsage(ctx, exchange.CallerOf(ctx).AccountID, in.ConversationID, in.Body.Kind, in.Body.Quantity, in.Body.Unit, in.Body.OccurredAt)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ type usageSums struct {
 
 func (h *Handlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.Body[usageSums], error) {
 	scope := "usage by " + in.GroupBy + " " + in.From + " " + in.To
-	at, err := resource.OpenCursor[sumPosition](router.CallerOf(ctx), h.Keys, in.Cursor, scope)
+	at, err := resource.OpenCursor[sumPosition](exchange.CallerOf(ctx), h.Keys, in.Cursor, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (h *Handlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.B
 			return nil, err
 		}
 	}
-	page, next, err := h.Store.SumUsage(ctx, router.CallerOf(ctx).AccountID, &usage.Query{
+	page, next, err := h.Store.SumUsage(ctx, exchange.CallerOf(ctx).AccountID, &usage.Query{
 		From: at.From, To: at.To, Grouping: usage.Grouping(in.GroupBy), After: at.Key, Limit: in.Limit,
 	})
 	if err != nil {
@@ -132,9 +132,9 @@ func (h *Handlers) sumUsage(ctx context.Context, in *sumUsageInput) (*resource.B
 	if next != "" {
 		following = &sumPosition{From: at.From, To: at.To, Key: next}
 	}
-	sums := usageSums{List: resource.Listed(router.CallerOf(ctx), h.Keys, scope, page, following).Body}
+	sums := usageSums{List: resource.Listed(exchange.CallerOf(ctx), h.Keys, scope, page, following).Body}
 	if h.Budget != nil {
-		if sums.Budget, err = h.Budget.State(ctx, router.CallerOf(ctx).AccountID); err != nil {
+		if sums.Budget, err = h.Budget.State(ctx, exchange.CallerOf(ctx).AccountID); err != nil {
 			return nil, err
 		}
 	}

@@ -5,26 +5,21 @@ import (
 	"context"
 	"net"
 	stdhttp "net/http"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"turnstone/http/auth"
+	"turnstone/http/exchange"
 )
 
-// Exchange is the state of one request. It is stored in the context of the request, and only the goroutine of the
-// request uses it.
-type Exchange struct {
-	*auth.Request // the sender of the request
+// requestState is the state of one request: what its handler needs, and what only the router does.
+type requestState struct {
+	exchange.Exchange
 
 	router          *Router
-	started         time.Time
 	method          string // a known one, or other
 	pattern         string // of the route; never the path, which can contain identifiers and tokens
 	maxBody         int64  // limit of a JSON body, in bytes
-	Body            []byte // set once bodyRead is true
 	bodyRead        bool
-	bodyTook        time.Duration                       // the time that reading the body took
 	unlimited       context.Context                     // the context of the request, without the timeout of its policy
 	public          bool                                // the route needs no session
 	success         int                                 // the status of a successful response
@@ -34,40 +29,16 @@ type Exchange struct {
 	leaveQueue      func()                              // of heavy requests; nil: the request is in none
 	span            trace.Span                          // nil: not sampled
 	streams         bool                                // the request has become a stream, and is counted
-	TakenOver       bool                                // a stream owns the connection, and logs the request itself
 }
 
-type exchangeKey struct{}
-
-// ExchangeOf returns the state of the request whose context ctx is. It panics for any other context.
-func ExchangeOf(ctx context.Context) *Exchange {
-	ex, _ := ctx.Value(exchangeKey{}).(*Exchange)
-	if ex == nil {
-		panic("http: the request did not pass through Router.frameRequest")
-	}
-	return ex
-}
-
-// AuthOf returns the state of the request in package auth.
-func AuthOf(ctx context.Context) *auth.Request { return ExchangeOf(ctx).Request }
-
-// CallerOf returns the signed-in caller. It panics on a route without a session.
-func CallerOf(ctx context.Context) *auth.Caller {
-	caller := ExchangeOf(ctx).Caller
-	if caller == nil {
-		panic("http: CallerOf on a public route")
-	}
-	return caller
-}
-
-// RequestIDOf returns the identifier of the request for logs, audit rows and messages to actors.
-func RequestIDOf(ctx context.Context) string { return ExchangeOf(ctx).ID }
+// stateOf returns the state of the request whose context ctx is. It panics for any other context.
+func stateOf(ctx context.Context) *requestState { return exchange.CarrierOf(ctx).(*requestState) }
 
 // recorder records the status for the log, and whether the response has started. When it starts, the request leaves the queue
 // of heavy requests: a reader that is slow delays no other request. Unwrap keeps http.ResponseController working.
 type recorder struct {
 	stdhttp.ResponseWriter
-	ex     *Exchange
+	ex     *requestState
 	status int
 }
 

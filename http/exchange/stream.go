@@ -1,4 +1,4 @@
-package router
+package exchange
 
 import (
 	"context"
@@ -19,16 +19,19 @@ const (
 // from any goroutine.
 type Streams struct {
 	server *sse.Server
+	limits *Limits
+	begin  func(ctx context.Context) (ended func())
 	limit  int                             // per account
 	Slots  SlotCounter[protocol.AccountID] // the open streams of each account
 }
 
-// NewStreams returns Streams without open ones. limit 0 stands for 50.
-func NewStreams(server *sse.Server, limit int) *Streams {
+// NewStreams returns Streams without open ones. begin is called when the request of ctx becomes a stream, and ended when the
+// stream has ended. limit 0 stands for 50.
+func NewStreams(server *sse.Server, limits *Limits, begin func(ctx context.Context) (ended func()), limit int) *Streams {
 	if limit == 0 {
 		limit = defaultStreams
 	}
-	return &Streams{server: server, limit: limit}
+	return &Streams{server: server, limits: limits, begin: begin, limit: limit}
 }
 
 // Acquire takes one of the stream slots of an account, before any work for the stream. The caller defers Release.
@@ -41,7 +44,7 @@ func (s *Streams) Acquire(account protocol.AccountID) error {
 
 // Release returns the slot that Acquire took, unless the stream has taken over the connection of the request of ctx.
 func (s *Streams) Release(ctx context.Context, account protocol.AccountID) {
-	if !ExchangeOf(ctx).TakenOver {
+	if !Of(ctx).TakenOver {
 		s.Slots.Release(account)
 	}
 }
@@ -55,8 +58,8 @@ func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *ss
 		w.WriteHeader(stdhttp.StatusOK)
 		return nil
 	}
-	ex := ExchangeOf(r.Context())
-	account, ended := ex.Caller.AccountID, ex.router.beginStream(ex)
+	ex := Of(r.Context())
+	account, ended := ex.Caller.AccountID, s.begin(r.Context())
 	stream.Account, stream.Session, stream.RequestID = account, ex.Caller.SessionID, ex.ID
 	stream.Ended = func() {
 		s.Slots.Release(account)
@@ -78,7 +81,7 @@ type Log struct {
 // the log has not reached. Following work that has not ended is not limited; replaying ended work is.
 func (s *Streams) ServeLog(w stdhttp.ResponseWriter, r *stdhttp.Request, account protocol.AccountID, log Log, follow func() sse.Reader) error {
 	if log.Ended {
-		if err := DrawBucket(w, r, route.BucketReplays, account.String()); err != nil {
+		if err := s.limits.Draw(r.Context(), route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 	}
