@@ -125,7 +125,9 @@ const (
 	leastQueues       = 50
 	leastQueueFaults  = 100 // while at least one queue drained
 	leastTasks        = 40  // research tasks that were acknowledged
-	leastEach         = 1   // faults of every kind, including a process that resumed as a second owner
+	leastShares       = 10
+	leastFiles        = 10
+	leastEach         = 1 // faults of every kind, including a process that resumed as a second owner
 )
 
 // checkMinimums reports a run in which too little happened. There are no minimums for a run shorter than a minute.
@@ -148,6 +150,8 @@ func (a *run) checkMinimums(length time.Duration) {
 	short("approvals decided", a.result.Decided, leastDecided)
 	short("turns taken over", a.result.Adopted, leastTakeovers)
 	short("research tasks", a.result.Tasks, leastTasks)
+	short("shares", a.result.Shares, leastShares)
+	short("files", a.result.Files, leastFiles)
 	short("queues drained", a.result.Queues, leastQueues)
 	short("faults while queues drained", a.result.QueueFaults, leastQueueFaults)
 }

@@ -67,6 +67,7 @@ func check(r *record, found *findings) {
 	c.checkStarts(opEnqueue)
 	c.checkQueues()
 	c.checkCreates()
+	c.checkItems()
 	c.checkCommands()
 	c.checkApplies()
 	c.checkEffects()

@@ -131,6 +131,8 @@ var choices = []struct {
 	{14, (*client).read},
 	{8, (*client).look},
 	{3, (*client).create},
+	{6, (*client).share},
+	{6, (*client).storeFile},
 }
 
 func (c *client) run() {
@@ -525,30 +527,6 @@ func (c *client) lookAt(conversation string) *protocol.ConversationPage {
 	c.account.learnVersion(opTitle, o.Conversation, o.TitleVersion)
 	c.history.add(o)
 	return &page
-}
-
-// create creates a conversation, sometimes by several concurrent requests with the same key.
-func (c *client) create() {
-	o := operation{Kind: opCreate, Key: c.token("K"), Text: c.token("C")}
-	var all sync.WaitGroup
-	for range 1 + c.random.IntN(3) {
-		all.Go(func() {
-			for range attempts {
-				one := o
-				response := c.send(&one, http.MethodPost, "/conversations", map[string]string{"title": one.Text}, "Idempotency-Key", one.Key)
-				if one.acknowledged() {
-					var made protocol.Conversation
-					_ = json.Unmarshal(response.Body, &made) // the checker reports a missing identifier
-					one.ID = made.ConversationID.String()
-				}
-				c.history.add(one)
-				if !one.repeatable() || clock.Sleep(c.ctx, retryPause) != nil {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // flood writes faster than its limit allows, with pauses in between.

@@ -451,7 +451,8 @@ func (a *run) random(round, who int) *rand.Rand {
 func (a *run) minimums(h *history, watch *queueWatch) (enough func() bool) {
 	return func() bool {
 		return h.acknowledgedWrites() >= leastAcknowledged && a.notes.adoptedTurns() >= leastTakeovers &&
-			h.decided() >= leastDecided && h.tasks() >= leastTasks && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
+			h.count(opDecide) >= leastDecided && h.count(opTask) >= leastTasks &&
+			h.count(opShare) >= leastShares && h.count(opFile) >= leastFiles && watch.drainedQueues() >= leastQueues && watch.hits(a.injector.injected()) >= leastQueueFaults
 	}
 }
 

@@ -33,6 +33,10 @@ const (
 	opFlood   = "flood"
 	opTask    = "research"    // POST …/research-tasks
 	opStop    = "cancel task" // the task is in Turn
+	opShare   = "share"
+	opRevoke  = "revoke" // of the share with the same text
+	opUpload  = "upload" // POST /files/uploads
+	opFile    = "file"   // the content of the upload with the same text
 )
 
 // operation is one request of a client and its outcome. Times count from the start of the run.
@@ -54,6 +58,7 @@ type operation struct {
 	ID       string `json:"id,omitempty"`      // identifier of what was created or found
 	Replayed bool   `json:"replayed,omitempty"`
 	Sequence int64  `json:"sequence,omitempty"`
+	SHA256   string `json:"sha256,omitempty"` // of what was sent
 
 	Draft, Title               string `json:",omitempty"` // the current values, as the response reports them
 	DraftVersion, TitleVersion int64  `json:",omitempty"`
@@ -114,18 +119,6 @@ func (h *history) acknowledgedWrites() (n int) {
 	defer h.mu.Unlock()
 	for i := range h.operations {
 		if o := &h.operations[i]; o.acknowledged() && !o.reads() {
-			n++
-		}
-	}
-	return n
-}
-
-// decided returns the number of acknowledged decisions on approvals so far.
-func (h *history) decided() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range h.operations {
-		if o := &h.operations[i]; o.Kind == opDecide && o.acknowledged() {
 			n++
 		}
 	}

@@ -115,6 +115,7 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 	enough := func() *run {
 		a := &run{t: t, notes: newFindings(), result: result{
 			Faults: map[string]int{}, Acknowledged: leastAcknowledged, Decided: leastDecided, Adopted: leastTakeovers, Queues: leastQueues, QueueFaults: leastQueueFaults, Tasks: leastTasks,
+			Shares: leastShares, Files: leastFiles,
 		}}
 		for _, l := range lanes {
 			for _, kind := range l.kinds {
@@ -133,6 +134,8 @@ func TestARunInWhichTooLittleHappenedFails(t *testing.T) {
 		"too few approvals decided":   {func(r *result) { r.Decided-- }, true},
 		"too few turns taken over":    {func(r *result) { r.Adopted-- }, true},
 		"too few research tasks":      {func(r *result) { r.Tasks-- }, true},
+		"too few shares":              {func(r *result) { r.Shares-- }, true},
+		"too few files":               {func(r *result) { r.Files-- }, true},
 		"too few queues drained":      {func(r *result) { r.Queues-- }, true},
 		"too few faults meanwhile":    {func(r *result) { r.QueueFaults-- }, true},
 	} {

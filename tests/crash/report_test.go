@@ -39,6 +39,8 @@ type result struct {
 	Effects      int            `json:"tool_effects"`
 	Decided      int            `json:"approvals_decided"`
 	Tasks        int            `json:"research_tasks"`
+	Shares       int            `json:"shares"`
+	Files        int            `json:"files"`
 	TasksAdopted int            `json:"research_tasks_taken_over"`
 	TasksStopped int            `json:"research_tasks_cancelled"`
 	Lost         int            `json:"lost"`
@@ -92,8 +94,16 @@ func (r *result) count(faults []fault, operations []operation, reads int) {
 		if o.acknowledged() && !o.reads() {
 			r.Acknowledged++
 		}
-		if o.acknowledged() && o.Kind == opDecide && !o.Replayed {
+		if !o.acknowledged() || o.Replayed {
+			continue
+		}
+		switch o.Kind {
+		case opDecide:
 			r.Decided++
+		case opShare:
+			r.Shares++
+		case opFile:
+			r.Files++
 		}
 	}
 	r.recover(faults, operations)
@@ -191,6 +201,7 @@ func (r *result) rows() [][2]string {
 		{"events stored; read by clients", fmt.Sprintf("%d; %d", r.Events, r.EventsRead)},
 		{"approvals decided; effects of the tools", fmt.Sprintf("%d; %d", r.Decided, r.Effects)},
 		{"research tasks; taken over at least once; cancelled", fmt.Sprintf("%d; %d; %d", r.Tasks, r.TasksAdopted, r.TasksStopped)},
+		{"shares; files", fmt.Sprintf("%d; %d", r.Shares, r.Files)},
 		{"**lost**", number(r.Lost)},
 		{"**gaps**", number(r.Gaps)},
 		{"**changed bytes**", number(r.ChangedBytes)},

@@ -98,15 +98,3 @@ func (c *researchClient) stopTask(task string) {
 		}
 	}
 }
-
-// tasks returns the number of acknowledged starts of research tasks so far.
-func (h *history) tasks() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range h.operations {
-		if o := &h.operations[i]; o.Kind == opTask && o.acknowledged() && !o.Replayed {
-			n++
-		}
-	}
-	return n
-}

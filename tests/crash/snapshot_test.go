@@ -21,6 +21,7 @@ type snapshot struct {
 	Conversations map[string]storedConversation
 	Messages      []storedMessage // of users
 	Tasks         map[string]*storedTask
+	Items         storedItems
 }
 
 type storedTurn struct {
@@ -104,6 +105,7 @@ func readSnapshot(ctx context.Context, conn *pgx.Conn, accounts []protocol.Accou
 		"follow-ups":    func() error { return s.readFollowUps(ctx, tx, accounts, since) },
 		"conversations": func() error { return s.readConversations(ctx, tx, accounts, since) },
 		"messages":      func() error { return s.readMessages(ctx, tx, accounts, since) },
+		"items":         func() error { return s.readItems(ctx, tx, accounts, since) },
 		"tasks":         func() error { return s.readTasks(ctx, tx, accounts, since) },
 	} {
 		if err := read(); err != nil {
