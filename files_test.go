@@ -17,7 +17,6 @@ import (
 // that a function belongs into another file.
 var mutual = map[string][]string{
 	"actors/research/machine": {"gather.go", "machine.go", "plan.go", "synthesis.go"},
-	"actors/turn/machine":     {"approval.go", "end.go", "model_call.go", "read_more.go", "repeat.go", "tool_call.go"},
 	"http/markdown":           {"commands.go", "extensions.go", "markdown.go", "mathml.go"},
 }
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"time"
 
 	"turnstone/actors/policy"
@@ -46,101 +45,6 @@ func (m *Machine) Parks() (until time.Time, parks bool) {
 	return until, !until.IsZero()
 }
 
-// decide processes the user's decision on an approval. A repeat gets the first receipt.
-func (m *Batch) decide(c *Command) (protocol.SteeringReceipt, error) {
-	a := m.approvalOf(c.ApprovalID)
-	if a == nil {
-		return protocol.SteeringReceipt{}, ErrNoApproval
-	}
-	if a.pending() && !m.ended && !m.Now.Before(a.ExpiresAt) {
-		m.expire()
-		m.continueTools()
-	}
-	if !a.pending() || m.ended || m.state == protocol.TurnCancelling {
-		return Decided(m.spec.TurnID, a.Approval, &turnlog.DecisionRecord{SteeringID: a.steeringID, Hash: a.hash}, a.sequence, c)
-	}
-	if c.Digest != a.InputDigest {
-		return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalChanged, a.Brief(), "The decision names another input than the one that the approval shows.")
-	}
-	if !slices.Contains(a.Options, c.Decision) {
-		return protocol.SteeringReceipt{}, protocol.Invalid("body.decision", "is not among the options of this approval")
-	}
-	call, input := m.tool(a.ToolID), a.Input
-	if c.Decision == protocol.ApproveWithEdits {
-		input = c.EditedInput
-	}
-	plan := m.plan(a.ToolName, input)
-	if plan.Failure != nil && c.Decision == protocol.ApproveWithEdits {
-		return protocol.SteeringReceipt{}, protocol.Invalid("body.edited_input", "is not an input of the tool: "+plan.Failure.Detail)
-	}
-	input = plan.Input
-	resolved := protocol.ApprovalResolved{
-		PartID: call.part, ToolID: call.id, ApprovalID: c.ApprovalID, Decision: c.Decision, By: protocol.DecidedByUser, Reason: c.Reason,
-	}
-	// The input that was asked about has been encoded again since, so it is compared in its canonical form.
-	if c.Decision == protocol.ApproveWithEdits && string(input) != string(m.plan(a.ToolName, a.Input).Input) {
-		resolved.Input = input
-	}
-	m.emit(&resolved)
-	receipt := m.receipt(c.SteeringID, m.sequence, false)
-	session := ""
-	if !c.Session.IsZero() {
-		session = c.Session.UUID()
-	}
-	m.record(turnlog.RecordDecision, c.ApprovalID.String(), turnlog.DecisionRecord{
-		ID: c.ApprovalID.UUID(), SteeringID: c.SteeringID, Decision: c.Decision, By: protocol.DecidedByUser, Session: session, Hash: c.Hash, At: protocol.Millis(m.Now),
-	})
-	if c.Decision == protocol.RejectCall {
-		m.completeTool(call, protocol.ToolDenied, toolOutput{}, denied(c.Reason), 0)
-	} else {
-		m.runApproved(call, a, &plan)
-		m.startPending() // an edited call is not identical to others any more
-	}
-	m.continueTools()
-	return receipt, nil
-}
-
-// runApproved runs a call that the user has approved, unless the tool is not what it was when the user was asked: the node that
-// asked may have been another one.
-func (m *Batch) runApproved(call *toolCall, a *approval, plan *policy.Plan) {
-	m.moveTool(call, protocol.ToolApproved)
-	switch {
-	case plan.Failure != nil:
-		m.completeTool(call, protocol.ToolFails, toolOutput{}, plan.Failure, 0)
-	case plan.Definition != a.definition:
-		m.completeTool(call, protocol.ToolFails, toolOutput{}, &protocol.ToolError{
-			Code: protocol.ToolCallFailed, Detail: "The tool has changed since its call was approved, so the call did not run.",
-		}, 0)
-	default:
-		m.record(turnlog.RecordUse, call.id.String(), turnlog.UseRecord{ApprovalID: a.ApprovalID})
-		m.effect(call.run())
-	}
-}
-
-// Decided returns the receipt of a repeated decision on an approval that was decided before, or the 409 error of another
-// one. sequence is that of the record of the decision.
-func Decided(turn protocol.TurnID, a protocol.Approval, decided *turnlog.DecisionRecord, sequence int64, c *Command) (protocol.SteeringReceipt, error) {
-	if decided.Hash != "" && decided.Hash == c.Hash {
-		return protocol.SteeringReceipt{SteeringID: decided.SteeringID, TurnID: turn, State: "accepted", Sequence: sequence, Replayed: true}, nil
-	}
-	detail := "Another decision was made on this approval before."
-	switch a.State {
-	case protocol.ApprovalExpired:
-		detail = "The approval has expired, and the call did not run."
-	case protocol.ApprovalCancelled, protocol.ApprovalPending:
-		detail = "The turn ended before the approval was decided, and the call did not run."
-	}
-	return protocol.SteeringReceipt{}, protocol.Conflict(protocol.CodeApprovalDecided, a.Brief(), detail)
-}
-
-// denied returns the result of a call that the user has rejected.
-func denied(reason string) *protocol.ToolError {
-	if reason == "" {
-		return &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user rejected this call. Do not try it again in another way."}
-	}
-	return &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user rejected this call, and said: " + reason}
-}
-
 // expire resolves the approvals whose time has passed. Their calls get a result that says so.
 func (m *Batch) expire() {
 	for _, a := range m.approvals {
@@ -161,28 +65,4 @@ func (m *Batch) resolve(a *approval, call *toolCall, decision protocol.Decision,
 	m.record(turnlog.RecordDecision, a.ApprovalID.String(), turnlog.DecisionRecord{
 		ID: a.ApprovalID.UUID(), Decision: decision, By: by, At: protocol.Millis(m.Now),
 	})
-}
-
-// Wake continues a turn that waited for an approval without an actor. The approvals whose time has passed expire.
-func (m *Batch) Wake() {
-	if m.ended || m.state != protocol.TurnRequiresAction {
-		return
-	}
-	m.expire()
-	m.continueTools()
-}
-
-// continueTools goes on after calls have ended or were decided: the turn runs again when no call waits for an approval, and
-// the model is called when none runs either.
-func (m *Batch) continueTools() {
-	if m.awaiting() {
-		return
-	}
-	if m.state == protocol.TurnRequiresAction {
-		m.move(protocol.TurnApprovalResolved, m.accepts)
-		m.waited, m.waitsFrom = m.Waited(m.Now), time.Time{}
-	}
-	if !m.toolsRunning() {
-		m.startStep()
-	}
 }

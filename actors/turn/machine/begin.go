@@ -51,9 +51,6 @@ func (m *Batch) Proceed() {
 	if m.calling || m.state != protocol.TurnRunning && m.state != protocol.TurnRequiresAction {
 		return
 	}
-	if len(m.toolCalls) > 0 {
-		m.runTools()
-		return
-	}
-	m.startStep()
+	m.startPending()
+	m.advance()
 }

@@ -148,7 +148,7 @@ func (m *Batch) cancel(c *Command) (protocol.SteeringReceipt, error) {
 	m.effect(StopModel{})
 	m.effect(StopTools{})
 	m.effect(StartGrace{})
-	m.finishWhenIdle()
+	m.advance()
 	return receipt, nil
 }
 
@@ -168,9 +168,10 @@ func (m *Batch) withdraw(c *Command) (protocol.SteeringReceipt, error) {
 	receipt := m.receipt(input.id, m.sequence, false)
 	m.record(turnlog.RecordWithdraw, input.id.String(), turnlog.SteeringRecord{SteeringID: input.id})
 	if m.calling && input.requestedIn == m.call {
+		m.calling = false
 		m.effect(StopModel{})
 		m.text, m.splitter = nil, newFenceSplitter() // readers have seen none of this text
-		m.startStep()
+		m.advance()
 	}
 	return receipt, nil
 }

@@ -6,6 +6,8 @@
 //	               │
 //	            Machine: changed by events and records only, so a log restores it
 //
+// A trigger records what has happened; then advance decides how the turn continues.
+//
 // The legal transitions are the tables of package protocol; an illegal one is a defect, and panics before anything is
 // stored.
 package machine

@@ -5,14 +5,6 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// finishWhenIdle ends a cancelled turn once neither a model call nor a tool is running.
-func (m *Batch) finishWhenIdle() {
-	if m.calling || m.toolRuns() {
-		return
-	}
-	m.finishCancelled()
-}
-
 // GraceOver ends a cancelled turn even if a model call or a tool is still running.
 func (m *Batch) GraceOver() {
 	if !m.ended && m.state == protocol.TurnCancelling {

@@ -65,54 +65,6 @@ func (m *Batch) ModelReasoning(call int, delta string) {
 	})
 }
 
-// untilSentence calls write with delta. If an input waits for the end of the sentence and delta contains it, write gets only
-// that much, and the answer is interrupted there.
-func (m *Batch) untilSentence(delta string, write func(string)) {
-	for m.waitsForSentence() {
-		end := m.sentence.find(delta, m.inCode())
-		if end < 0 {
-			break
-		}
-		write(delta[:end])
-		if !m.inCode() || m.fold.Len(m.open) > 0 {
-			m.interrupt()
-			return
-		}
-		m.sentence, delta = sentenceScanner{}, delta[end:] // the line was the fence of a code block, which is still empty
-	}
-	write(delta)
-}
-
-// inCode reports whether the open part is code.
-func (m *Machine) inCode() bool { return m.openType == protocol.PartCode && !m.open.IsZero() }
-
-// interrupt cuts off the model's answer and calls the model again with the pending inputs. The text so far stays in the
-// message, marked as truncated.
-func (m *Batch) interrupt() {
-	m.calling = false
-	m.effect(StopModel{})
-	m.splitter.end(m)
-	m.splitter = newFenceSplitter()
-	m.closePart(true)
-	m.closeCutParts()
-	if len(m.text) > 0 {
-		m.pending = nil // tool calls that were not announced yet are dropped
-		m.endStep(true)
-	}
-	m.startStep()
-}
-
-// waitsForSentence reports whether the answer is interrupted at the end of its sentence, to apply an input that the current
-// request does not contain. Tool calls are not dropped: the input is applied after their results.
-func (m *Machine) waitsForSentence() bool {
-	return m.hasLaterInput() && len(m.pending) == 0 && m.step() < maxModelSteps && !m.overBudget()
-}
-
-// hasLaterInput reports whether an input is pending that the current model request does not contain.
-func (m *Machine) hasLaterInput() bool {
-	return slices.ContainsFunc(m.inputs, func(input *steeringInput) bool { return input.pending() && input.requestedIn != m.call })
-}
-
 // enforceLimits ends the turn if its output or its log exceeds the limit, and reports whether it did.
 func (m *Batch) enforceLimits(more int) bool {
 	if m.output+more <= maxTurnOutput && m.logged <= maxTurnLog {
@@ -253,12 +205,12 @@ func (m *Batch) ModelStopped(call int, stop llm.Stop) {
 		m.finish(protocol.TurnCompletes, protocol.StopRefusal, nil)
 	case m.hasPendingInput() && m.step() < maxModelSteps:
 		m.endStep(false)
-		m.startStep()
 	case m.over == protocol.StopToolLimit:
 		m.finish(protocol.TurnStopsShort, protocol.StopToolLimit, nil)
 	default:
 		m.finish(protocol.TurnCompletes, protocol.StopEndTurn, nil)
 	}
+	m.advance()
 }
 
 // endEmpty handles an answer without text and tool calls, if the message has none from earlier steps either: the step is
@@ -270,7 +222,7 @@ func (m *Batch) endEmpty(stop llm.Stop) bool {
 	if !m.retried {
 		m.cutStep()
 		m.retried = true
-		m.startStep()
+		m.advance()
 		return true
 	}
 	m.notice("empty_answer", "The model gave no answer, twice. Send your message again, or choose another profile.")
@@ -294,11 +246,6 @@ func (m *Machine) callsModelAgain(stop llm.Stop) bool {
 	return stop != llm.StopRefusal && stop != llm.StopMaxTokens && (len(m.pending) > 0 || m.hasPendingInput())
 }
 
-// overBudget reports whether the output tokens of the turn have reached their limit; see budgetFactor.
-func (m *Machine) overBudget() bool {
-	return m.totalUsage().OutputTokens >= budgetFactor*m.spec.Routing.Completion.MaxOutputTokens
-}
-
 // ModelFailed processes a call that ended without llm.ChunkStop. An answer that was cut off is continued or repeated
 // once.
 func (m *Batch) ModelFailed(call int, failure *llm.Error) {
@@ -315,7 +262,7 @@ func (m *Batch) ModelFailed(call int, failure *llm.Error) {
 	if failure.Cut && !m.retried && failure.Code != protocol.ModelProtocol {
 		m.cutStep()
 		m.retried = true
-		m.startStep()
+		m.advance()
 		return
 	}
 	err := &protocol.TurnError{Code: failure.Code, Detail: modelFailureDetail(failure.Code), Retryable: failure.Retryable}
@@ -352,7 +299,7 @@ func (m *Batch) endCall(call int) bool {
 	}
 	m.calling = false
 	if m.state == protocol.TurnCancelling {
-		m.finishWhenIdle()
+		m.advance()
 		return false
 	}
 	return true
@@ -366,39 +313,4 @@ func (m *Machine) hasAnswer() bool {
 		}
 	}
 	return false
-}
-
-// startStep calls the model with every pending input. A call that continues a cut-off answer belongs to the same step,
-// so pending inputs wait for the next step.
-func (m *Batch) startStep() {
-	m.call++
-	m.calling = true
-	if len(m.text) == 0 {
-		for _, input := range m.inputs {
-			if input.pending() {
-				input.requestedIn = m.call
-			}
-		}
-	}
-	m.pending, m.opaque, m.owner, m.web = nil, nil, "", nil
-	m.usage.NextCall()
-	m.effect(CallModel{})
-}
-
-// endStep records a finished step, so that a takeover does not repeat it.
-func (m *Batch) endStep(cut bool) {
-	step := stepResult{
-		Step: m.step(), Text: string(m.text), Calls: m.pending, Opaque: m.opaque, Owner: m.owner, Cut: cut, Usage: m.usage.Total(),
-	}
-	for i := range m.pending {
-		step.Tools = append(step.Tools, protocol.DeriveToolID(m.spec.TurnID, m.calls+1+i))
-	}
-	m.record(turnlog.RecordStep, fmt.Sprint(step.Step), step)
-	m.text, m.retried, m.splitter = nil, false, newFenceSplitter()
-	m.pending, m.opaque, m.owner, m.usage = nil, nil, "", llm.UsageCounter{}
-}
-
-// hasPendingInput reports whether any input is pending.
-func (m *Machine) hasPendingInput() bool {
-	return slices.ContainsFunc(m.inputs, (*steeringInput).pending)
 }

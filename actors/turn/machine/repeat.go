@@ -32,19 +32,6 @@ func (m *Batch) repeats(call *toolCall) bool {
 	return true
 }
 
-// answerAgain completes a call, which does not run, with the result of an identical one.
-func (m *Batch) answerAgain(call *toolCall, last *protocol.ToolCompleted) {
-	if last.Error != nil {
-		failure := *last.Error
-		m.emit(&protocol.ToolCompleted{PartID: call.part, ToolID: call.id, State: call.next(protocol.ToolRefused), Outcome: protocol.ResultFailed, Error: &failure, Repeated: true})
-		return
-	}
-	m.moveTool(call, protocol.ToolRuns)
-	m.completeTool(call, protocol.ToolSucceeds, toolOutput{
-		text: last.Output, bytes: last.Bytes, empty: last.Outcome == protocol.ResultEmpty, repeated: true, resultID: last.ResultID,
-	}, nil, 0)
-}
-
 // shares reports whether a call does not run because it gets the result of an identical one, now or when that ends.
 func (m *Batch) shares(call *toolCall) bool {
 	first := m.first(call)
