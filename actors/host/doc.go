@@ -1,6 +1,7 @@
 // Package host runs the actors of one kind of durable work on a node: turns, uploads, and whatever else outlives its
 // request. It lists them, starts them for claims, adopts the work of nodes that have ended, and ends them when the node drains
-// or stops. What a claim is and how its work continues is decided by a Kind; what a node is by package node.
+// or stops. What a claim is and how its work continues is decided by a Kind, for most
+// kinds a StoreKind; what a node is by package node.
 //
 //	package node ── Round, Claim, Drain, Abandon, Stop ──▶ Host ── ClaimDue, Owned, ClaimLost ──▶ Kind ──▶ its store
 //	                                                        │  ◀── Spawn ── Continue ────────────┘

@@ -34,7 +34,7 @@ type Claim[ID comparable] interface {
 	Work() (id ID, epoch int32)
 }
 
-// Kind is what a host needs to know of its kind of work. C is a claim of it.
+// Kind is what a host needs to know of its kind of work. C is a claim of it. StoreKind implements it on a store.
 type Kind[C any] interface {
 	// ClaimDue claims at most limit pieces of work that no running node owns.
 	ClaimDue(ctx context.Context, limit int) ([]C, error)
@@ -43,9 +43,9 @@ type Kind[C any] interface {
 	// ClaimLost claims work that this node owns already, because its actor is gone; turnlog.ErrFenced when the work has
 	// ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, claim C) (C, error)
-	// Continue reads claimed work and starts its actor with Host.Spawn. It runs in a goroutine of its own. If it starts none,
-	// the work is claimed again later.
-	Continue(claim C)
+	// Continue reads claimed work and starts its actor with Host.Spawn. It runs in a goroutine of its own; ctx ends with
+	// Host.Stop. If it starts none, the work is claimed again later.
+	Continue(ctx context.Context, claim C)
 }
 
 // Config is the configuration of a Host.
@@ -187,7 +187,7 @@ func (h *Host[ID, C, W]) Adopt(claim C) {
 	over := func() { h.actors.endAdoption(id, epoch) }
 	h.GoOr(func() {
 		defer over()
-		h.kind.Continue(claim)
+		h.kind.Continue(h.ctx, claim)
 	}, over)
 }
 

@@ -20,7 +20,7 @@ type noKind struct{}
 func (noKind) ClaimDue(context.Context, int) ([]claim, error)      { return nil, nil }
 func (noKind) Owned(context.Context) ([]claim, error)              { return nil, nil }
 func (noKind) ClaimLost(_ context.Context, c claim) (claim, error) { return c, nil }
-func (noKind) Continue(claim)                                      {}
+func (noKind) Continue(context.Context, claim)                     {}
 
 // recorder is the behavior of an actor that notes its messages.
 type recorder struct{ messages chan any }

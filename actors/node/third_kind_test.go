@@ -79,6 +79,42 @@ func (s *errandStore) claim(node protocol.NodeID, limit int, condition func(*err
 	return claims
 }
 
+func (s *errandStore) claimDue(_ context.Context, node protocol.NodeID, limit int) ([]errandClaim, error) {
+	return s.claim(node, limit, func(row *errandRow) bool {
+		if row.owner == nil {
+			return true
+		}
+		_, alive := s.nodes.Lease(*row.owner)
+		return !alive
+	}), nil
+}
+
+// Owned implements host.Store.
+func (s *errandStore) Owned(_ context.Context, node protocol.NodeID) (own []errandClaim, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, row := range s.errands {
+		if row.owner != nil && *row.owner == node && len(row.log) < errandSteps {
+			own = append(own, row.errandClaim)
+		}
+	}
+	return own, nil
+}
+
+// ClaimLost implements host.Store.
+func (s *errandStore) ClaimLost(_ context.Context, claim errandClaim, node protocol.NodeID) (errandClaim, error) {
+	claims := s.claim(node, 1, func(row *errandRow) bool { return row.errandClaim == claim })
+	if len(claims) == 0 {
+		return claim, turnlog.ErrFenced
+	}
+	return claims[0], nil
+}
+
+// Load implements host.Store.
+func (s *errandStore) Load(_ context.Context, claim errandClaim, _ protocol.NodeID) (errandRow, error) {
+	return errandRow{errandClaim: claim, log: s.log(claim.id)}, nil
+}
+
 func (s *errandStore) append(claim errandClaim, node protocol.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +132,7 @@ func (s *errandStore) log(id string) []int32 {
 	return slices.Clone(s.errands[id].log)
 }
 
-// errandHost hosts errands. It implements host.Kind.
+// errandHost hosts errands.
 type errandHost struct {
 	*host.Host[string, errandClaim, struct{}]
 	node    host.Node
@@ -107,8 +143,17 @@ type errandHost struct {
 
 func newErrandHost(n *Node, store *errandStore, proceed chan struct{}, log *zap.Logger) *errandHost {
 	h := &errandHost{node: n.Host(), store: store, proceed: proceed, log: log}
-	h.Host = host.New[string, errandClaim, struct{}](host.Config{Node: h.node, Name: "errand"}, errandKind{h})
+	h.Host = host.New[string, errandClaim, struct{}](host.Config{Node: h.node, Name: "errand"}, host.StoreKind[errandClaim, errandRow]{
+		Node: h.node.ID, Store: store, Due: store.claimDue, Start: h.spawn,
+		Unread: func(_ errandClaim, err error) { log.Error("an errand could not be read", zap.Error(err)) },
+	})
 	return h
+}
+
+func (h *errandHost) spawn(row errandRow) {
+	e := &errand{host: h, claim: row.errandClaim, machine: errandMachine{len(row.log)}}
+	e.shell = h.Shell(e, row.id, row.epoch, h.log)
+	h.Spawn(row.id, &host.Actor[struct{}]{Account: row.account, Epoch: row.epoch}, e.shell, errandBegin{})
 }
 
 // Drain implements Host: the errands that were not done lose their owner.
@@ -123,45 +168,6 @@ func (h *errandHost) Drain(ctx context.Context, grace time.Duration) (released i
 		}
 	}
 	return released, nil
-}
-
-type errandKind struct{ *errandHost }
-
-func (k errandKind) ClaimDue(_ context.Context, limit int) ([]errandClaim, error) {
-	return k.store.claim(k.node.ID, limit, func(row *errandRow) bool {
-		if row.owner == nil {
-			return true
-		}
-		_, alive := k.store.nodes.Lease(*row.owner)
-		return !alive
-	}), nil
-}
-
-func (k errandKind) Owned(context.Context) (own []errandClaim, err error) {
-	k.store.mu.Lock()
-	defer k.store.mu.Unlock()
-	for _, row := range k.store.errands {
-		if row.owner != nil && *row.owner == k.node.ID && len(row.log) < errandSteps {
-			own = append(own, row.errandClaim)
-		}
-	}
-	return own, nil
-}
-
-func (k errandKind) ClaimLost(_ context.Context, claim errandClaim) (errandClaim, error) {
-	claims := k.store.claim(k.node.ID, 1, func(row *errandRow) bool { return row.errandClaim == claim })
-	if len(claims) == 0 {
-		return claim, turnlog.ErrFenced
-	}
-	return claims[0], nil
-}
-
-func (k errandKind) Continue(claim errandClaim) {
-	e := &errand{host: k.errandHost, claim: claim, machine: errandMachine{len(k.store.log(claim.id))}}
-	e.shell = k.Shell(e, claim.id, claim.epoch, k.log)
-	if k.Spawn(claim.id, &host.Actor[struct{}]{Account: claim.account, Epoch: claim.epoch}, e.shell, errandBegin{}) == nil {
-		k.log.Info("an errand has an actor already")
-	}
 }
 
 // errand is the behavior of the actor of an errand.

@@ -55,48 +55,23 @@ type running = host.Actor[struct{}]
 // New creates a host without tasks. It is called before the node starts.
 func New(c Config) *Host {
 	h := &Host{config: c, log: c.Logger.Named("research")}
-	h.Host = host.New[protocol.TaskID, Claimed, struct{}](host.Config{Node: c.Node, Name: "research", Closing: h.logs.WakeAll}, kind{h})
+	h.Host = host.New[protocol.TaskID, Claimed, struct{}](host.Config{
+		Node: c.Node, Name: "research", Closing: h.logs.WakeAll,
+	}, host.StoreKind[Claimed, *researchlog.Claim]{
+		Node: c.Node.ID, Store: c.Store, Due: h.claimDue,
+		Start: func(claim *researchlog.Claim) { h.spawn(claim, resume{}) },
+		Unread: func(claim Claimed, err error) {
+			h.log.Warn("a claimed research task could not be read", zap.Stringer("task", claim.TaskID), zap.Error(err))
+		},
+	})
 	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.Frames, protocol.EndsResearch, h.Draining
 	return h
 }
 
-// kind implements host.Kind for the tasks of a host.
-type kind struct{ host *Host }
-
-// ClaimDue implements host.Kind. It also claims tasks that wait for a slot, while the node has one.
-func (o kind) ClaimDue(ctx context.Context, limit int) ([]Claimed, error) {
-	h := o.host
+// claimDue claims tasks whose owners have ended, and tasks that wait for a slot, while the node has one.
+func (h *Host) claimDue(ctx context.Context, node protocol.NodeID, limit int) ([]Claimed, error) {
 	live, adopting := h.Count()
-	claims, err := h.config.Store.ClaimDue(ctx, h.config.Node.ID, limit, min(limit, max(0, h.config.Capacity-live-adopting)))
-	if err != nil {
-		return nil, fmt.Errorf("claiming research tasks: %w", err)
-	}
-	return claims, nil
-}
-
-// Owned implements host.Kind.
-func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
-	own, err := o.host.config.Store.Owned(ctx, o.host.config.Node.ID)
-	if err != nil {
-		return nil, fmt.Errorf("listing research tasks: %w", err)
-	}
-	return own, nil
-}
-
-// ClaimLost implements host.Kind.
-func (o kind) ClaimLost(ctx context.Context, claim Claimed) (Claimed, error) {
-	return o.host.config.Store.ClaimLost(ctx, claim, o.host.config.Node.ID)
-}
-
-// Continue implements host.Kind.
-func (o kind) Continue(claim Claimed) {
-	h := o.host
-	loaded, err := h.config.Store.Load(h.Context(), claim, h.config.Node.ID)
-	if err != nil {
-		h.log.Warn("a claimed research task could not be read", zap.Stringer("task", claim.TaskID), zap.Error(err))
-		return
-	}
-	h.spawn(loaded, resume{})
+	return h.config.Store.ClaimDue(ctx, node, limit, min(limit, max(0, h.config.Capacity-live-adopting)))
 }
 
 // spawn starts the actor of a claimed task with its first message. It returns nil, and starts nothing, if the host is stopped

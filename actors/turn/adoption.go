@@ -39,7 +39,7 @@ func (o kind) ClaimLost(ctx context.Context, claim turnlog.Claim) (turnlog.Claim
 }
 
 // Continue implements host.Kind.
-func (o kind) Continue(claim turnlog.Claim) { (&adoption{o.host, claim}).run() }
+func (o kind) Continue(_ context.Context, claim turnlog.Claim) { (&adoption{o.host, claim}).run() }
 
 // adoption is the adoption of one claimed turn.
 type adoption struct {

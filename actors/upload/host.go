@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
@@ -80,46 +79,15 @@ func New(c Config) *Host {
 	}
 	h.Host = host.New[protocol.UploadID, Claimed, struct{}](host.Config{
 		Node: c.Node, Name: "upload", Release: release{}, Closing: h.logs.WakeAll,
-	}, kind{h})
+	}, host.StoreKind[Claimed, *uploadlog.Claim]{
+		Node: c.Node.ID, Store: c.Store, Due: c.Store.ClaimDue,
+		Start: func(claim *uploadlog.Claim) { h.spawn(claim, adopt{}) },
+		Unread: func(claim Claimed, err error) {
+			h.log.Warn("a claimed upload could not be read", zap.Stringer("upload", claim.UploadID), zap.Error(err))
+		},
+	})
 	h.logs.Frames, h.logs.Ends, h.logs.Moved = c.Store.UploadFrames, protocol.EndsUpload, h.Draining
 	return h
-}
-
-// kind implements host.Kind for the uploads of a host.
-type kind struct{ host *Host }
-
-// ClaimDue implements host.Kind. It also claims uploads that have expired.
-func (o kind) ClaimDue(ctx context.Context, limit int) ([]Claimed, error) {
-	claims, err := o.host.config.Store.ClaimDue(ctx, o.host.config.Node.ID, limit)
-	if err != nil {
-		return nil, fmt.Errorf("claiming uploads: %w", err)
-	}
-	return claims, nil
-}
-
-// Owned implements host.Kind.
-func (o kind) Owned(ctx context.Context) ([]Claimed, error) {
-	own, err := o.host.config.Store.Owned(ctx, o.host.config.Node.ID)
-	if err != nil {
-		return nil, fmt.Errorf("listing uploads: %w", err)
-	}
-	return own, nil
-}
-
-// ClaimLost implements host.Kind.
-func (o kind) ClaimLost(ctx context.Context, claim Claimed) (Claimed, error) {
-	return o.host.config.Store.ClaimLost(ctx, claim, o.host.config.Node.ID)
-}
-
-// Continue implements host.Kind.
-func (o kind) Continue(claim Claimed) {
-	h := o.host
-	loaded, err := h.config.Store.LoadUpload(h.Context(), claim, h.config.Node.ID)
-	if err != nil {
-		h.log.Warn("a claimed upload could not be read", zap.Stringer("upload", claim.UploadID), zap.Error(err))
-		return
-	}
-	h.spawn(loaded, adopt{})
 }
 
 // Drain implements node.Host. It releases nothing: an upload that waits for its content has no owner, and another one is

@@ -22,9 +22,9 @@ type Store interface {
 	// ClaimAny makes a node the owner of an upload that has not ended, whatever its owner. If it has, the error is a
 	// conflict with the upload, or protocol.CodeUploadExpired.
 	ClaimAny(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
-	// LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner
+	// Load reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner
 	// or epoch.
-	LoadUpload(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
+	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
 	// Overtaken reports whether an upload was claimed again after a claim, and does not have the content that the claim
 	// stored under key. That content then never has an effect.
 	Overtaken(ctx context.Context, claim Claimed, key string) (bool, error)

@@ -85,9 +85,9 @@ func (s *Uploads) claim(ctx context.Context, sql string, account protocol.Accoun
 	return claim, nil
 }
 
-// LoadUpload reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner or
+// Load reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner or
 // epoch.
-func (s *Uploads) LoadUpload(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
+func (s *Uploads) Load(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
 	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
 		pgx.NamedArgs{"account": claim.AccountID, "upload": claim.UploadID, "node": node, "epoch": claim.Epoch})
 	if err != nil {
