@@ -2,18 +2,6 @@ package protocol
 
 import "slices"
 
-// TextState is the state of the text of a file.
-type TextState string
-
-// The states. All but TextPending are final.
-const (
-	TextPending TextState = "pending" // the content was not read yet
-	TextDone    TextState = "done"    // the text can be read; it may be empty
-	TextNone    TextState = "none"    // a content of this type has no text: a picture, a sound, an archive
-	TextNoText  TextState = "no_text" // a document of pictures, such as a scan, in which no text was found; TextReason says why
-	TextFailed  TextState = "failed"  // the content could not be read; TextReason says why
-)
-
 // TextReason is the reason why a content could not be read, or why it has no text.
 type TextReason string
 

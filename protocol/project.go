@@ -2,17 +2,6 @@ package protocol
 
 import "time"
 
-// ProjectState is the state of a project.
-type ProjectState string
-
-// The states of a project. An archived project is read-only: it takes no conversations and no turns. A deleted one hides
-// its conversations from every read, until it is restored or purged.
-const (
-	ProjectActive   ProjectState = "active"
-	ProjectArchived ProjectState = "archived"
-	ProjectDeleted  ProjectState = "deleted"
-)
-
 // Project is a group of conversations with common settings and instructions.
 type Project struct {
 	ProjectID         ProjectID    `json:"project_id"`

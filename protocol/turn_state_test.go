@@ -15,6 +15,7 @@ type machine struct {
 	table    []Transition[string, string]
 	terminal func(string) bool
 	next     func(from, trigger string) (string, bool)
+	erased   string // the state from which a purge erases it; empty: it keeps its terminal state
 }
 
 func machineOf[S, T ~string](name string, initial S, states []S, table []Transition[S, T], terminal func(S) bool, next func(S, T) (S, bool)) machine {
@@ -41,6 +42,8 @@ func nextOf[S, T ~string](table []Transition[S, T]) func(S, T) (S, bool) {
 }
 
 func machines() []machine {
+	projects := machineOf("project", ProjectActive, ProjectStates, ProjectTransitions, func(ProjectState) bool { return false }, NextProjectState)
+	projects.erased = string(ProjectDeleted)
 	return []machine{
 		machineOf("turn", TurnQueued, TurnStates, TurnTransitions, TurnState.Terminal, NextTurnState),
 		machineOf("tool call", ToolPending, ToolStates, ToolTransitions, ToolState.Terminal, NextToolState),
@@ -52,6 +55,8 @@ func machines() []machine {
 		machineOf("question of a research task", ResearchStepOpen, ResearchStepStates, ResearchStepTransitions, ResearchStepState.Terminal, NextResearchStepState),
 		machineOf("source of a research task", SourceFound, ResearchSourceStates, ResearchSourceTransitions, ResearchSourceState.Terminal, NextResearchSourceState),
 		machineOf("import", ImportReceiving, ImportStates, ImportTransitions, ImportState.Terminal, nextOf(ImportTransitions)),
+		machineOf("file text", TextPending, TextStates, TextTransitions, func(s TextState) bool { return s != TextPending }, nextOf(TextTransitions)),
+		projects,
 	}
 }
 
@@ -105,7 +110,7 @@ func TestNothingLeavesATerminalStateAndEverythingReachesOne(t *testing.T) {
 			if m.terminal(state) && len(onward) > 1 {
 				t.Errorf("%s: %s is terminal and leads to %v", m.name, state, onward)
 			}
-			if !slices.ContainsFunc(m.states, func(s string) bool { return onward[s] && m.terminal(s) }) {
+			if !slices.ContainsFunc(m.states, func(s string) bool { return onward[s] && (m.terminal(s) || s == m.erased) }) {
 				t.Errorf("%s: no terminal state is reachable from %s", m.name, state)
 			}
 		}
@@ -195,6 +200,9 @@ func (m machine) print(page *strings.Builder) {
 			fmt.Fprintf(page, "    %s --> [*]\n", state)
 		}
 	}
+	if m.erased != "" {
+		fmt.Fprintf(page, "    %s --> [*]: purge\n", m.erased)
+	}
 	page.WriteString("```\n\n| in | " + strings.Join(m.triggers(), " | ") + " |\n|---" + strings.Repeat("|---", len(m.triggers())) + "|\n")
 	for _, from := range m.states {
 		if m.terminal(from) {
@@ -212,6 +220,10 @@ func (m machine) print(page *strings.Builder) {
 		if m.terminal(state) {
 			ends = append(ends, "`"+state+"`")
 		}
+	}
+	if m.erased != "" {
+		fmt.Fprintf(page, "\nTerminal: none. A purge erases one that is `%s`.\n", m.erased)
+		return
 	}
 	fmt.Fprintf(page, "\nTerminal: %s.\n", strings.Join(ends, ", "))
 }

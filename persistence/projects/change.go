@@ -78,15 +78,15 @@ func checkNoUploads(ctx context.Context, tx *pg.Tx, account protocol.AccountID, 
 // start now. The error is an OpenUploadsError while files are being uploaded into the project.
 func (s *Store) SetArchived(ctx context.Context, account protocol.AccountID, change *Change, archived bool) (*protocol.Project, error) {
 	return s.changeAfter(ctx, account, change, queues.LockOfProject, func(p *protocol.Project) (*edit, error) {
-		kind := protocol.WorkProjectUnarchived
+		kind, trigger, to := protocol.WorkProjectUnarchived, protocol.ProjectUnarchive, protocol.ProjectActive
 		if archived {
-			kind = protocol.WorkProjectArchived
+			kind, trigger, to = protocol.WorkProjectArchived, protocol.ProjectArchive, protocol.ProjectArchived
 		}
-		switch {
-		case p.State == protocol.ProjectDeleted:
-			return nil, refuse(p)
-		case archived == (p.State == protocol.ProjectArchived):
+		if p.State == to {
 			return nil, nil // nothing changes
+		}
+		if _, legal := protocol.NextProjectState(p.State, trigger); !legal {
+			return nil, refuse(p)
 		}
 		edit := &edit{sql: archiveSQL, args: pgx.NamedArgs{"archived": archived}, kind: kind, then: queues.HoldOfProject}
 		if archived {

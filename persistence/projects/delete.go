@@ -92,7 +92,7 @@ func (s *Store) DeleteProject(ctx context.Context, account protocol.AccountID, d
 		if err := deletion.checkVersion(project.Version, project); err != nil {
 			return err
 		}
-		if project.State == protocol.ProjectDeleted {
+		if _, legal := protocol.NextProjectState(project.State, protocol.ProjectDelete); !legal {
 			return refuse(project)
 		}
 		turns, err := readLiveTurns(ctx, tx, account, deletion.ProjectID)
@@ -164,7 +164,7 @@ func (s *Store) RestoreProject(ctx context.Context, account protocol.AccountID, 
 		if err := change.checkVersion(project.Version, project); err != nil {
 			return err
 		}
-		if project.State != protocol.ProjectDeleted {
+		if _, legal := protocol.NextProjectState(project.State, protocol.ProjectRestore); !legal {
 			return protocol.Conflict(protocol.CodeConflict, project, "The project is not deleted.")
 		}
 		var due bool
