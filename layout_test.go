@@ -42,7 +42,7 @@ var folders = map[string][]string{
 // layers lists the packages of each top-level folder from the bottom to the top: a package may import only packages of
 // its folder that precede it.
 var layers = map[string][]string{
-	"protocol": {"protocol/clock", "protocol/recent", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
+	"protocol": {"protocol/clock", "protocol/recent", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/ownership", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
 		"actors/llm", "actors/retry", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/follow", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors/research", "actors/research/work", "actors",
@@ -87,12 +87,15 @@ var machines = []string{"actors/turn/machine", "actors/upload/machine", "actors/
 // apart maps packages to those that they must not import: the kinds of durable work, and what must know none of them.
 var apart = map[string][]string{
 	"actors/turn":     {"actors/upload", "actors/research", "actors/node"},
-	"actors/upload":   {"actors/turn", "actors/research", "actors/node"},
-	"actors/research": {"actors/turn", "actors/upload", "actors/node"},
-	"actors/shell":    {"actors/turn", "actors/upload", "actors/research"},
-	"actors/host":     {"actors/turn", "actors/upload", "actors/research"},
-	"actors/node":     {"actors/turn", "actors/upload", "actors/research"},
+	"actors/upload":   {"actors/turn", "actors/research", "actors/node", "protocol/turnlog"},
+	"actors/research": {"actors/turn", "actors/upload", "actors/node", "protocol/turnlog"},
+	"actors/shell":    {"actors/turn", "actors/upload", "actors/research", "protocol/turnlog"},
+	"actors/host":     {"actors/turn", "actors/upload", "actors/research", "protocol/turnlog"},
+	"actors/node":     {"actors/turn", "actors/upload", "actors/research", "protocol/turnlog"},
 	"http/sse":        {"actors/turn", "actors/upload", "actors/research"},
+
+	"persistence/nodes": {"protocol/turnlog"},
+	"persistence/pg":    {"protocol/turnlog"},
 }
 
 // alsoPure lists what some packages may import in addition to the list pure: more functions without state.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // Directory implements node.Directory in memory. Its zero value has no nodes, and any goroutine may call its methods.
@@ -15,18 +15,18 @@ type Directory struct {
 }
 
 type registered struct {
-	turnlog.Lease
+	ownership.Lease
 	dead bool
 }
 
 // Register implements node.Directory.
-func (d *Directory) Register(_ context.Context, node turnlog.NewNode) error {
+func (d *Directory) Register(_ context.Context, node ownership.NewNode) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.nodes == nil {
 		d.nodes = map[protocol.NodeID]*registered{}
 	}
-	d.nodes[node.NodeID] = &registered{Lease: turnlog.Lease{Address: node.Address, Build: node.Build}}
+	d.nodes[node.NodeID] = &registered{Lease: ownership.Lease{Address: node.Address, Build: node.Build}}
 	if node.Predecessor != nil && d.nodes[*node.Predecessor] != nil {
 		d.nodes[*node.Predecessor].dead = true
 	}
@@ -34,12 +34,12 @@ func (d *Directory) Register(_ context.Context, node turnlog.NewNode) error {
 }
 
 // Renew implements node.Directory.
-func (d *Directory) Renew(_ context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error) {
+func (d *Directory) Renew(_ context.Context, node protocol.NodeID, load ownership.NodeLoad) (draining bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.living(node)
 	if n == nil {
-		return false, turnlog.ErrFenced
+		return false, ownership.ErrFenced
 	}
 	n.Renewals++
 	n.Load = load
@@ -47,10 +47,10 @@ func (d *Directory) Renew(_ context.Context, node protocol.NodeID, load turnlog.
 }
 
 // Leases implements node.Directory.
-func (d *Directory) Leases(context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
+func (d *Directory) Leases(context.Context) (map[protocol.NodeID]ownership.Lease, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := map[protocol.NodeID]turnlog.Lease{}
+	all := map[protocol.NodeID]ownership.Lease{}
 	for id, n := range d.nodes {
 		if !n.dead {
 			all[id] = n.Lease
@@ -99,7 +99,7 @@ func (d *Directory) Kill(node protocol.NodeID) {
 }
 
 // Lease returns the lease of a node that is not dead.
-func (d *Directory) Lease(node protocol.NodeID) (lease turnlog.Lease, found bool) {
+func (d *Directory) Lease(node protocol.NodeID) (lease ownership.Lease, found bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n := d.living(node); n != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -103,7 +104,7 @@ func (s *Memory) store(batch *turnlog.Append) error {
 	case owns && batch.Last <= t.Last: // a repeat
 		return nil
 	case !owns || t.State.Terminal() || batch.First != t.Last+1:
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	t.Last, t.State, t.Accepts = batch.Last, batch.State, batch.Accepts
 	t.Frames = append(t.Frames, batch.Frames...)
@@ -331,7 +332,7 @@ func (s *Memory) ClaimLost(_ context.Context, node protocol.NodeID, account prot
 	defer s.Mu.Unlock()
 	t := s.Turns[turn]
 	if t.Owner == nil || *t.Owner != node || t.Epoch != epoch || t.State.Terminal() {
-		return turnlog.Claim{}, turnlog.ErrFenced
+		return turnlog.Claim{}, ownership.ErrFenced
 	}
 	t.Epoch++
 	return turnlog.Claim{AccountID: account, TurnID: turn, Epoch: t.Epoch, Cause: "actor_lost", Adoptions: t.Adoptions()}, nil
@@ -344,7 +345,7 @@ func (s *Memory) Park(_ context.Context, node protocol.NodeID, account protocol.
 	t := s.Turns[turn]
 	owns := t.Owner != nil && *t.Owner == node || t.Owner == nil && !t.Parked.IsZero()
 	if !owns || t.Spec.AccountID != account || t.Epoch != epoch || t.Last != sequence || t.State != protocol.TurnRequiresAction {
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	t.Owner, t.Parked = nil, until
 	return nil
@@ -357,7 +358,7 @@ func (s *Memory) ClaimParked(_ context.Context, node protocol.NodeID, account pr
 	t := s.Turns[turn]
 	me, found := s.Lease(node)
 	if t == nil || t.Spec.AccountID != account || t.Owner != nil || t.Parked.IsZero() || t.State.Terminal() || !found || me.Draining {
-		return turnlog.Claim{}, turnlog.ErrFenced
+		return turnlog.Claim{}, ownership.ErrFenced
 	}
 	t.Owner, t.Parked, t.Drains = &node, time.Time{}, t.Drains+1
 	t.Epoch++

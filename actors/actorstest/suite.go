@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -27,9 +28,9 @@ type Store interface {
 	TurnFrames(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, after int64, maxBytes int) (frames []byte, last int64, err error)
 	TurnRecord(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, kind, key string) (*turnlog.Record, error)
 
-	Register(ctx context.Context, node turnlog.NewNode) error
-	Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error)
-	Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error)
+	Register(ctx context.Context, node ownership.NewNode) error
+	Renew(ctx context.Context, node protocol.NodeID, load ownership.NodeLoad) (draining bool, err error)
+	Leases(ctx context.Context) (map[protocol.NodeID]ownership.Lease, error)
 	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
 	Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
@@ -84,15 +85,15 @@ func (f *fixture) must(err error) {
 
 func (f *fixture) wantFenced(what string, err error) {
 	f.Helper()
-	if !errors.Is(err, turnlog.ErrFenced) {
-		f.Errorf("%s: %v, want %v", what, err, turnlog.ErrFenced)
+	if !errors.Is(err, ownership.ErrFenced) {
+		f.Errorf("%s: %v, want %v", what, err, ownership.ErrFenced)
 	}
 }
 
 func (f *fixture) register() protocol.NodeID {
 	f.Helper()
 	node := protocol.NewNodeID()
-	f.must(f.Register(f.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
+	f.must(f.Register(f.Context(), ownership.NewNode{NodeID: node, Address: node.String()}))
 	return node
 }
 
@@ -340,7 +341,7 @@ func testClaims(f *fixture) {
 
 // renew renews the lease of the node.
 func (f *fixture) renew() error {
-	_, err := f.Renew(f.Context(), f.node, turnlog.NodeLoad{Live: 3, Capacity: 5})
+	_, err := f.Renew(f.Context(), f.node, ownership.NodeLoad{Live: 3, Capacity: 5})
 	return err
 }
 
@@ -353,7 +354,7 @@ func testLeases(f *fixture) {
 	if after[f.node].Renewals != before[f.node].Renewals+1 {
 		f.Errorf("renewals: %d, then %d", before[f.node].Renewals, after[f.node].Renewals)
 	}
-	if got := after[f.node]; got.Load != (turnlog.NodeLoad{Live: 3, Capacity: 5}) || got.Draining || got.Address != f.node.String() {
+	if got := after[f.node]; got.Load != (ownership.NodeLoad{Live: 3, Capacity: 5}) || got.Draining || got.Address != f.node.String() {
 		f.Errorf("lease: %+v", got)
 	}
 	if dead, err := f.MarkDead(f.Context(), f.node, before[f.node].Renewals); dead || err != nil {
@@ -437,7 +438,7 @@ func testParked(f *fixture) {
 func testDrain(f *fixture) {
 	u := f.start(f.node)
 	f.must(f.Drain(f.Context(), f.node))
-	if draining, err := f.Renew(f.Context(), f.node, turnlog.NodeLoad{}); !draining || err != nil {
+	if draining, err := f.Renew(f.Context(), f.node, ownership.NodeLoad{}); !draining || err != nil {
 		f.Errorf("a renewal of a draining node: %t, %v", draining, err)
 	}
 	if err := f.Drain(f.Context(), protocol.NewNodeID()); protocol.CodeOf(err) != protocol.CodeNotFound {
@@ -482,7 +483,7 @@ func testAccounts(f *fixture) {
 func testPredecessor(f *fixture) {
 	u := f.start(f.node)
 	successor := protocol.NewNodeID()
-	f.must(f.Register(f.Context(), turnlog.NewNode{NodeID: successor, Address: f.node.String(), Predecessor: &f.node}))
+	f.must(f.Register(f.Context(), ownership.NewNode{NodeID: successor, Address: f.node.String(), Predecessor: &f.node}))
 	f.wantFenced("a renewal of the predecessor", f.renew())
 	if claim, claimed := u.claimedBy(successor); !claimed || claim.Epoch != 2 {
 		f.Errorf("claim: %+v, %t", claim, claimed)

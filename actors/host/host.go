@@ -11,7 +11,7 @@ import (
 
 	"turnstone/actors/shell"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 const (
@@ -40,7 +40,7 @@ type Kind[C any] interface {
 	ClaimDue(ctx context.Context, limit int) ([]C, error)
 	// Owned lists the unfinished work that this node owns, for comparison with its actors.
 	Owned(ctx context.Context) ([]C, error)
-	// ClaimLost claims work that this node owns already, because its actor is gone; turnlog.ErrFenced when the work has
+	// ClaimLost claims work that this node owns already, because its actor is gone; ownership.ErrFenced when the work has
 	// ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, claim C) (C, error)
 	// Continue reads claimed work and starts its actor with Host.Spawn. It runs in a goroutine of its own; ctx ends with
@@ -225,7 +225,7 @@ func (h *Host[ID, C, W]) Round(ctx context.Context) (more bool, err error) {
 			continue
 		}
 		claim, err := h.kind.ClaimLost(ctx, claim)
-		if errors.Is(err, turnlog.ErrFenced) {
+		if errors.Is(err, ownership.ErrFenced) {
 			continue // it ended or changed its owner in the meantime
 		} else if err != nil {
 			return more, err

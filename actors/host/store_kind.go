@@ -10,9 +10,9 @@ import (
 type Store[C, L any] interface {
 	// Owned lists the unfinished work that a node owns.
 	Owned(ctx context.Context, node protocol.NodeID) ([]C, error)
-	// ClaimLost claims work that a node owns already; turnlog.ErrFenced when the work has ended or has another owner or epoch.
+	// ClaimLost claims work that a node owns already; ownership.ErrFenced when the work has ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, claim C, node protocol.NodeID) (C, error)
-	// Load reads claimed work; turnlog.ErrFenced as ClaimLost.
+	// Load reads claimed work; ownership.ErrFenced as ClaimLost.
 	Load(ctx context.Context, claim C, node protocol.NodeID) (L, error)
 }
 

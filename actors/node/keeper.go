@@ -10,7 +10,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // The timing of the lease. A node is declared dead when its renewal counter was unchanged in deadReads consecutive
@@ -52,7 +52,7 @@ func (n *Node) keep() {
 	work := k.runRound
 	for {
 		k.more = nil
-		if err := work(time.Now()); errors.Is(err, turnlog.ErrFenced) {
+		if err := work(time.Now()); errors.Is(err, ownership.ErrFenced) {
 			n.log.Error("declared dead by others: giving up all work")
 			n.stopFenced()
 			return
@@ -157,7 +157,7 @@ func (k *leaseKeeper) markDeadNodes(ctx context.Context, now time.Time) error {
 }
 
 // notePeers notes the addresses of the other nodes.
-func (n *Node) notePeers(leases map[protocol.NodeID]turnlog.Lease) {
+func (n *Node) notePeers(leases map[protocol.NodeID]ownership.Lease) {
 	if n.link == nil {
 		return
 	}

@@ -14,18 +14,18 @@ import (
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // Directory keeps the nodes of a cluster. Package persistence/nodes implements it on Postgres.
 type Directory interface {
 	// Register adds a node with a valid lease, and marks its predecessor dead.
-	Register(ctx context.Context, node turnlog.NewNode) error
-	// Renew renews the lease of a node and stores its load; turnlog.ErrFenced when others have declared it dead. draining
+	Register(ctx context.Context, node ownership.NewNode) error
+	// Renew renews the lease of a node and stores its load; ownership.ErrFenced when others have declared it dead. draining
 	// reports that an operator wants the node to drain.
-	Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error)
+	Renew(ctx context.Context, node protocol.NodeID, load ownership.NodeLoad) (draining bool, err error)
 	// Leases returns the leases of the nodes that are not dead.
-	Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error)
+	Leases(ctx context.Context) (map[protocol.NodeID]ownership.Lease, error)
 	// MarkDead declares a node dead if its renewal counter still has the value seen.
 	MarkDead(ctx context.Context, node protocol.NodeID, seen int64) (bool, error)
 	// Drain marks a node so that it gets no new work, and drains at its next renewal.
@@ -59,7 +59,7 @@ type Node struct {
 
 	// Set by Attach.
 	hosts hosts
-	load  func() turnlog.NodeLoad
+	load  func() ownership.NodeLoad
 
 	draining atomic.Bool
 	released chan int                  // to the keeper: pieces of work to take over that another node has released
@@ -97,12 +97,12 @@ func (n *Node) Link() *cluster.Link { return n.link }
 
 // Attach sets the hosts of the node, of which the first adopts first, and the load with which it renews its lease. It is called
 // once, before Start.
-func (n *Node) Attach(load func() turnlog.NodeLoad, all ...Host) { n.hosts, n.load = all, load }
+func (n *Node) Attach(load func() ownership.NodeLoad, all ...Host) { n.hosts, n.load = all, load }
 
 // Start registers the node and starts its keeper, which renews the lease and lets the hosts adopt work. After an error, Start
 // may be repeated.
 func (n *Node) Start(ctx context.Context) error {
-	registered := turnlog.NewNode{NodeID: n.id, Build: n.config.Build, Predecessor: n.config.Predecessor}
+	registered := ownership.NewNode{NodeID: n.id, Build: n.config.Build, Predecessor: n.config.Predecessor}
 	if n.link != nil {
 		if err := n.link.Start(); err != nil {
 			return err

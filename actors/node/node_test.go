@@ -16,7 +16,7 @@ import (
 	"turnstone/actors/cluster"
 	"turnstone/actors/clustertest"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -75,9 +75,9 @@ func (h *fakeHost) Stop()    {}
 func newKeeper(t *testing.T, d *actorstest.Directory, options *cluster.Options, hosts ...Host) *leaseKeeper {
 	t.Helper()
 	n := New(Config{Directory: d, Cluster: options, Logger: clustertest.Log(t)})
-	n.Attach(func() turnlog.NodeLoad { return turnlog.NodeLoad{Live: 2, Capacity: 3} }, hosts...)
+	n.Attach(func() ownership.NodeLoad { return ownership.NodeLoad{Live: 2, Capacity: 3} }, hosts...)
 	t.Cleanup(n.Stop)
-	if err := d.Register(t.Context(), turnlog.NewNode{NodeID: n.ID()}); err != nil {
+	if err := d.Register(t.Context(), ownership.NewNode{NodeID: n.ID()}); err != nil {
 		t.Fatal(err)
 	}
 	return &leaseKeeper{node: n, seen: map[protocol.NodeID]observation{}}
@@ -114,11 +114,11 @@ func TestARoundRenewsTheLeaseWithTheLoadAndLetsEveryHostAdopt(t *testing.T) {
 	if err := k.claimMore(k.more, 7)(time.Now()); err != nil || failing.claimed != 0 || other.claimed != 1 || len(k.more) != 0 {
 		t.Errorf("between two rounds, %d and %d claims, more by %v, %v", failing.claimed, other.claimed, k.more, err)
 	}
-	if lease, _ := d.Lease(k.node.ID()); lease.Load != (turnlog.NodeLoad{Live: 2, Capacity: 3}) {
+	if lease, _ := d.Lease(k.node.ID()); lease.Load != (ownership.NodeLoad{Live: 2, Capacity: 3}) {
 		t.Errorf("the lease has the load %+v", lease.Load)
 	}
 	d.Kill(k.node.ID())
-	if err := k.runRound(time.Now()); !errors.Is(err, turnlog.ErrFenced) || other.adopted != 1 {
+	if err := k.runRound(time.Now()); !errors.Is(err, ownership.ErrFenced) || other.adopted != 1 {
 		t.Errorf("a dead node: %v, %d adoptions", err, other.adopted)
 	}
 }
@@ -148,7 +148,7 @@ type unreachable struct {
 	away atomic.Bool
 }
 
-func (d *unreachable) Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (bool, error) {
+func (d *unreachable) Renew(ctx context.Context, node protocol.NodeID, load ownership.NodeLoad) (bool, error) {
 	if d.away.Load() {
 		return false, errors.New("no store")
 	}
@@ -163,13 +163,13 @@ func TestANodeThatOthersMayHaveReplacedIsIsolated(t *testing.T) {
 			n := &Node{config: Config{Directory: d}, id: protocol.NewNodeID(), log: zap.NewNop()}
 			n.ctx, n.cancel = context.WithCancel(t.Context())
 			defer n.cancel()
-			n.Attach(func() turnlog.NodeLoad { return turnlog.NodeLoad{} }, h)
+			n.Attach(func() ownership.NodeLoad { return ownership.NodeLoad{} }, h)
 			nodes := []protocol.NodeID{n.id, protocol.NewNodeID()}
 			if alone {
 				nodes = nodes[:1]
 			}
 			for _, id := range nodes {
-				if err := d.Register(t.Context(), turnlog.NewNode{NodeID: id}); err != nil {
+				if err := d.Register(t.Context(), ownership.NewNode{NodeID: id}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -203,7 +203,7 @@ func TestANodeNotifiesTheOthersOfTheWorkThatItReleases(t *testing.T) {
 		if err := k.node.link.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Register(t.Context(), turnlog.NewNode{NodeID: k.node.ID(), Address: k.node.link.Address()}); err != nil {
+		if err := d.Register(t.Context(), ownership.NewNode{NodeID: k.node.ID(), Address: k.node.link.Address()}); err != nil {
 			t.Fatal(err)
 		}
 		keepers = append(keepers, k)

@@ -15,7 +15,7 @@ import (
 	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // This file is all that a third kind of work needs: a machine with three states, a store, an actor, and one line that attaches
@@ -105,7 +105,7 @@ func (s *errandStore) Owned(_ context.Context, node protocol.NodeID) (own []erra
 func (s *errandStore) ClaimLost(_ context.Context, claim errandClaim, node protocol.NodeID) (errandClaim, error) {
 	claims := s.claim(node, 1, func(row *errandRow) bool { return row.errandClaim == claim })
 	if len(claims) == 0 {
-		return claim, turnlog.ErrFenced
+		return claim, ownership.ErrFenced
 	}
 	return claims[0], nil
 }
@@ -120,7 +120,7 @@ func (s *errandStore) append(claim errandClaim, node protocol.NodeID) error {
 	defer s.mu.Unlock()
 	row := s.errands[claim.id]
 	if row.epoch != claim.epoch || row.owner == nil || *row.owner != node {
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	row.log = append(row.log, claim.epoch)
 	return nil
@@ -220,7 +220,7 @@ func (e *errand) Step(replies []func(error)) shell.Step {
 	step := shell.Step{
 		Replies: replies, Last: e.machine.state() == errandDone,
 		Store: func(done func(error)) {
-			e.host.GoOr(func() { done(e.host.store.append(e.claim, e.host.node.ID)) }, func() { done(turnlog.ErrFenced) })
+			e.host.GoOr(func() { done(e.host.store.append(e.claim, e.host.node.ID)) }, func() { done(ownership.ErrFenced) })
 		},
 	}
 	if !step.Last {
@@ -243,7 +243,7 @@ func (w *errandWorld) node() (*Node, *errandHost) {
 	w.t.Helper()
 	n := New(Config{Directory: w.store.nodes, DrainGrace: time.Second, Logger: zap.NewNop()})
 	h := newErrandHost(n, w.store, w.proceed, zap.NewNop())
-	n.Attach(func() turnlog.NodeLoad { return turnlog.NodeLoad{Live: h.Running()} }, h) // the one line of wiring
+	n.Attach(func() ownership.NodeLoad { return ownership.NodeLoad{Live: h.Running()} }, h) // the one line of wiring
 	if err := n.Start(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
-	"turnstone/protocol/turnlog"
 )
 
 const (
@@ -71,7 +70,7 @@ func excerpt(text string) string {
 
 // cleanTitle returns the first line without the quotes, Markdown and final period that models put around a title.
 func cleanTitle(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(foreign.Clean(turnlog.Storable(text))), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(foreign.Clean(foreign.Storable(text))), "\n")
 	line = strings.Trim(strings.TrimSpace(line), `"'“”‘’«»#*_ `+"`")
 	line = strings.Join(strings.Fields(strings.TrimSuffix(line, ".")), " ")
 	if runes := []rune(line); len(runes) > maxGeneratedTitle {

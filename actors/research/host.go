@@ -14,9 +14,9 @@ import (
 	"turnstone/actors/research/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
 	"turnstone/protocol/timelimit"
-	"turnstone/protocol/turnlog"
 )
 
 // maxRetryPause is the longest pause before a command that was fenced is tried again.
@@ -181,7 +181,7 @@ func (h *Host) command(ctx context.Context, account protocol.AccountID, id proto
 	defer cancel()
 	for {
 		err := h.tryCommand(ctx, account, id, decide)
-		if !errors.Is(err, turnlog.ErrFenced) { // another owner has claimed the task since
+		if !errors.Is(err, ownership.ErrFenced) { // another owner has claimed the task since
 			return err
 		}
 		if stopped := clock.Sleep(ctx, rand.N(maxRetryPause)); stopped != nil { // commands on several nodes do not fence one another again
@@ -233,7 +233,7 @@ func (h *Host) startFor(ctx context.Context, account protocol.AccountID, id prot
 	case h.Draining():
 		return errGone
 	}
-	return turnlog.ErrFenced // there is an actor of a later claim
+	return ownership.ErrFenced // there is an actor of a later claim
 }
 
 // Follow returns a reader of a task that starts after a sequence. The caller must have checked that the account owns the task.

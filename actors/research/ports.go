@@ -13,7 +13,7 @@ type Claimed = researchlog.Claimed
 // Store stores tasks durably. Package persistence/research implements it. Its methods may be called from any goroutine.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After any error
-// other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method that cannot determine the
+// other than ownership.ErrFenced, the operation either had no effect or its outcome was resolved; a method that cannot determine the
 // outcome returns protocol.CodeUnavailable.
 type Store interface {
 	// Create stores a new task with its first event, and the response to an idempotent request.
@@ -27,17 +27,17 @@ type Store interface {
 	ClaimDue(ctx context.Context, node protocol.NodeID, adopted, begun int) ([]Claimed, error)
 	// Owned lists the tasks that a node works on.
 	Owned(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// ClaimLost claims a task of this node again; turnlog.ErrFenced if it has ended or has another owner or epoch. A task that
-	// waits for a slot is released instead, also with turnlog.ErrFenced: ClaimDue claims it when a node has a slot.
+	// ClaimLost claims a task of this node again; ownership.ErrFenced if it has ended or has another owner or epoch. A task that
+	// waits for a slot is released instead, also with ownership.ErrFenced: ClaimDue claims it when a node has a slot.
 	ClaimLost(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
 	// ClaimAny makes a node the owner of a task, whatever its owner; researchlog.ErrEnded if the task has ended.
 	ClaimAny(ctx context.Context, account protocol.AccountID, id protocol.TaskID, node protocol.NodeID) (Claimed, error)
-	// Load reads a claimed task; turnlog.ErrFenced as ClaimLost.
+	// Load reads a claimed task; ownership.ErrFenced as ClaimLost.
 	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*researchlog.Claim, error)
 	// Read reads the journal of a task, whatever its state. It gives no ownership.
 	Read(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*researchlog.Claim, error)
 	// Append stores a batch, which may have no events. Afterwards, a task that waits for a slot or has ended has no owner. To repeat
-	// a stored batch has no effect. The error is turnlog.ErrFenced if another owner or epoch has the task.
+	// a stored batch has no effect. The error is ownership.ErrFenced if another owner or epoch has the task.
 	Append(ctx context.Context, batch *researchlog.Append) error
 	// Release makes the tasks of a node free for others. It returns their number.
 	Release(ctx context.Context, node protocol.NodeID) (int, error)

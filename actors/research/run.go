@@ -12,8 +12,8 @@ import (
 	"turnstone/actors/shell"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 // stopWait is how long the steps of a cancelled task may take to stop. Their results are not used in any case.
@@ -126,7 +126,7 @@ func (r *taskActor) resume(b *machine.Batch, slot bool) {
 // Refuse implements shell.Behavior.
 func (r *taskActor) Refuse(message any) {
 	if command, is := message.(command); is {
-		command.reply <- turnlog.ErrFenced
+		command.reply <- ownership.ErrFenced
 	}
 }
 

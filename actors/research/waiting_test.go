@@ -13,8 +13,8 @@ import (
 	"turnstone/actors/research/machine"
 	"turnstone/actors/shell"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 // waitingTask is the store of one task that waits for a slot. It notes what is stored and, as Config.Entered, what is shown.
@@ -58,7 +58,7 @@ func (w *waitingTask) Append(_ context.Context, batch *researchlog.Append) error
 		return fault
 	}
 	if batch.Epoch != w.claim.Epoch {
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	w.notes = append(w.notes, "stored")
 	w.claim.Entries = append(w.claim.Entries, batch.Entries...)
@@ -118,7 +118,7 @@ func TestACommandForAWaitingTaskIsStoredThenShownThenAcknowledged(t *testing.T) 
 		"stored":      {nil, nil, []string{"stored", "shown cancelled"}},
 		"not stored":  {broken, broken, []string{"failed"}},
 		"unavailable": {&protocol.Error{Code: protocol.CodeUnavailable}, nil, []string{"failed", "stored", "shown cancelled"}},
-		"fenced":      {turnlog.ErrFenced, nil, []string{"failed", "stored", "shown cancelled"}},
+		"fenced":      {ownership.ErrFenced, nil, []string{"failed", "stored", "shown cancelled"}},
 	} {
 		var faults []error
 		if c.fault != nil {

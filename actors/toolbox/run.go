@@ -9,7 +9,6 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/foreign"
-	"turnstone/protocol/turnlog"
 )
 
 const (
@@ -140,5 +139,5 @@ func clean(text string, limit int) string {
 	if len(text) > limit {
 		text = foreign.Cut(text, limit) + fmt.Sprintf("\n[The rest of %d bytes is left out.]", len(text))
 	}
-	return foreign.Clean(turnlog.Storable(text))
+	return foreign.Clean(foreign.Storable(text))
 }

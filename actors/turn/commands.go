@@ -13,6 +13,7 @@ import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 )
@@ -110,7 +111,7 @@ func (h *Host) checkNotDeleted(ctx context.Context, account protocol.AccountID, 
 // wake takes over a turn that waits for an approval without an actor, unless another node has done that.
 func (h *Host) wake(ctx context.Context, account protocol.AccountID, id protocol.TurnID) error {
 	claim, err := h.ownership.ClaimParked(ctx, h.node.ID, account, id)
-	if errors.Is(err, turnlog.ErrFenced) {
+	if errors.Is(err, ownership.ErrFenced) {
 		return nil
 	}
 	if err == nil {

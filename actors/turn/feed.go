@@ -10,6 +10,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/actors/policy"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -133,7 +134,7 @@ func (f *modelOutput) emit(ctx context.Context, chunk llm.Chunk) error {
 		if chunk.Text == "" {
 			return nil
 		}
-		item.text = turnlog.Storable(chunk.Text)
+		item.text = foreign.Storable(chunk.Text)
 	case llm.ChunkUsage, llm.ChunkOpaque: // readers do not see these
 		item.chunk, item.trim = &chunk, false
 	default:

@@ -10,6 +10,7 @@ import (
 	"turnstone/actors/retry"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -57,7 +58,7 @@ func (h *Host) finish(m *machine.Machine, batch *turnlog.Append, end *machine.En
 	h.GoOr(func() {
 		refusals := 0
 		judge := func(err error) retry.Verdict {
-			if err == nil || errors.Is(err, turnlog.ErrFenced) || h.Context().Err() != nil {
+			if err == nil || errors.Is(err, ownership.ErrFenced) || h.Context().Err() != nil {
 				return retry.Stop
 			}
 			if protocol.CodeOf(err) != protocol.CodeUnavailable {

@@ -22,6 +22,7 @@ import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -141,8 +142,8 @@ func machineTool(entry *toolbox.Entry) machine.Tool {
 }
 
 // Load returns the load of the node, for its lease.
-func (h *Host) Load() turnlog.NodeLoad {
-	return turnlog.NodeLoad{Live: h.Running(), Capacity: h.capacity}
+func (h *Host) Load() ownership.NodeLoad {
+	return ownership.NodeLoad{Live: h.Running(), Capacity: h.capacity}
 }
 
 // runner returns this node, for the store.

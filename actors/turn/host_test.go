@@ -7,6 +7,7 @@ import (
 	"turnstone/actors/actorstest"
 	"turnstone/actors/llm/llmtest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -46,7 +47,7 @@ func TestAFullNodeRefusesNewTurnsAndAdoptsFew(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Code != protocol.CodeUnavailable || refused.RetryAfter < 1 || n.Stats().Refused != 1 {
 		t.Errorf("a start on a full node: %v, %d refused", err, n.Stats().Refused)
 	}
-	if got := n.Load(); got != (turnlog.NodeLoad{Live: claimLimit + 2, Capacity: claimLimit + 2}) {
+	if got := n.Load(); got != (ownership.NodeLoad{Live: claimLimit + 2, Capacity: claimLimit + 2}) {
 		t.Errorf("the load is %+v", got)
 	}
 	close(words)

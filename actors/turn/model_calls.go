@@ -17,6 +17,7 @@ import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -142,10 +143,10 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route rout
 			return err
 		}
 		if chunk.Kind == llm.ChunkCitation {
-			chunk.Text, chunk.Address = turnlog.Storable(chunk.Text), turnlog.Storable(chunk.Address)
+			chunk.Text, chunk.Address = foreign.Storable(chunk.Text), foreign.Storable(chunk.Address)
 		}
 		if chunk.Kind == llm.ChunkOpaque {
-			chunk.Opaque = json.RawMessage(turnlog.Storable(string(chunk.Opaque)))
+			chunk.Opaque = json.RawMessage(foreign.Storable(string(chunk.Opaque)))
 			if chunk.Owner == "" {
 				chunk.Owner = c.model.Family()
 			}

@@ -23,6 +23,7 @@ import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -87,7 +88,7 @@ func makeNode(t *testing.T, store *actorstest.Memory, model llm.Model, change fu
 func registered(t *testing.T, store *actorstest.Memory, model llm.Model, change func(*testConfig)) *testNode {
 	t.Helper()
 	n := makeNode(t, store, model, change)
-	if err := store.Register(t.Context(), turnlog.NewNode{NodeID: n.node.ID}); err != nil {
+	if err := store.Register(t.Context(), ownership.NewNode{NodeID: n.node.ID}); err != nil {
 		t.Fatal(err)
 	}
 	return n

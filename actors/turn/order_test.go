@@ -16,6 +16,7 @@ import (
 	"turnstone/actors/toolbox"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -32,7 +33,7 @@ func refusingOnce(like func(*turnlog.Append) bool) *actorstest.Memory {
 			once.Do(func() { refused = true })
 		}
 		if refused {
-			done(turnlog.ErrFenced)
+			done(ownership.ErrFenced)
 			return
 		}
 		done(commit())

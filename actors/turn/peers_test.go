@@ -14,6 +14,7 @@ import (
 	"turnstone/actors/tail"
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -182,7 +183,7 @@ func TestReadersFollowATurnToItsNextOwner(t *testing.T) {
 	}
 }
 
-func leaseOf(t *testing.T, store *actorstest.Memory, n *testNode) turnlog.Lease {
+func leaseOf(t *testing.T, store *actorstest.Memory, n *testNode) ownership.Lease {
 	t.Helper()
 	leases, err := store.Leases(t.Context())
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 // Store stores turns durably. Package persistence implements it on Postgres. Its methods may be called from any goroutine.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
-// any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method
+// any error other than ownership.ErrFenced, the operation either had no effect or its outcome was resolved; a method
 // that cannot determine the outcome returns protocol.CodeUnavailable.
 type Store interface {
 	// StartTurn starts a turn that the node on runs, in one transaction. While another turn of the conversation is live, it does what
 	// start.IfBusy specifies instead.
 	StartTurn(ctx context.Context, start *turnlog.Start, on turnlog.Runner) (*turnlog.StartResult, error)
 	// Append passes a batch to the journal and never blocks. done is called once, from a journal goroutine, with nil,
-	// with turnlog.ErrFenced, or with the error that makes the batch itself impossible to store. Database outages are
+	// with ownership.ErrFenced, or with the error that makes the batch itself impossible to store. Database outages are
 	// not reported: the journal retries the same bytes until they are stored or fenced, or until the journal is closed
 	// (protocol.CodeUnavailable). A batch whose sequences its owner has already stored is a repeat: it changes nothing,
 	// and done gets nil.
@@ -76,15 +76,15 @@ type Ownership interface {
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]turnlog.Claim, error)
 	// Owned lists the unfinished turns that this node owns, for comparison with its running actors.
 	Owned(ctx context.Context, node protocol.NodeID) ([]turnlog.Claim, error)
-	// ClaimLost claims a turn that this node owns already, because its actor is gone; turnlog.ErrFenced when the
+	// ClaimLost claims a turn that this node owns already, because its actor is gone; ownership.ErrFenced when the
 	// turn has ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error)
 	// ClaimAny claims an unfinished turn, whatever its owner.
 	ClaimAny(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	// Park removes the owner of a turn that waits for an approval. Until then it is not an orphan; see ClaimParked. The error is
-	// turnlog.ErrFenced if the turn has another owner or epoch, or if an event follows sequence.
+	// ownership.ErrFenced if the turn has another owner or epoch, or if an event follows sequence.
 	Park(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32, sequence int64, until time.Time) error
-	// ClaimParked claims a turn that was parked; turnlog.ErrFenced when it is not parked.
+	// ClaimParked claims a turn that was parked; ownership.ErrFenced when it is not parked.
 	ClaimParked(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error)
 	// Release removes the owner of the node's unfinished turns, keeps their epochs, and returns the number of these
 	// turns.

@@ -6,7 +6,6 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
-	"turnstone/protocol/turnlog"
 )
 
 const (
@@ -29,7 +28,7 @@ type progressGate struct {
 
 // report passes a report on, at once or at the end of the interval.
 func (g *progressGate) report(label string, progress *protocol.Progress) {
-	label = foreign.Clean(turnlog.Storable(foreign.Cut(label, maxProgressLabel)))
+	label = foreign.Clean(foreign.Storable(foreign.Cut(label, maxProgressLabel)))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	wait := time.Until(g.sent.Add(progressInterval))

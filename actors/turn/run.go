@@ -19,6 +19,7 @@ import (
 	"turnstone/actors/turn/machine"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -457,7 +458,7 @@ func (r *turnActor) park(until time.Time) {
 		switch {
 		case err == nil:
 			post(shell.Release{})
-		case !errors.Is(err, turnlog.ErrFenced): // the actor waits instead, and parks after its next step
+		case !errors.Is(err, ownership.ErrFenced): // the actor waits instead, and parks after its next step
 			r.log.Warn("a turn that waits for an approval keeps its actor", zap.Error(err))
 		}
 	})

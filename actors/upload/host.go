@@ -14,8 +14,8 @@ import (
 	"turnstone/actors/shell"
 	"turnstone/actors/upload/machine"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/timelimit"
-	"turnstone/protocol/turnlog"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -209,7 +209,7 @@ func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protoc
 			return h.config.Store.Upload(context.WithoutCancel(ctx), account, id)
 		case errors.Is(err, errEnded):
 			return nil, h.conflictNow(ctx, account, id)
-		case errors.Is(err, turnlog.ErrFenced): // another command has claimed the upload since
+		case errors.Is(err, ownership.ErrFenced): // another command has claimed the upload since
 		default:
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protoc
 	}
 }
 
-// tryCancel passes a cancel to the actor of the upload, or starts one for it. The error is turnlog.ErrFenced if the upload
+// tryCancel passes a cancel to the actor of the upload, or starts one for it. The error is ownership.ErrFenced if the upload
 // got another owner or epoch in the meantime.
 func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id protocol.UploadID) error {
 	reply := make(chan error, 1)
@@ -235,7 +235,7 @@ func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id pro
 		case h.Draining():
 			return errGone
 		default: // there is an actor of a later claim
-			return turnlog.ErrFenced
+			return ownership.ErrFenced
 		}
 	}
 	select {

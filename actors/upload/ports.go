@@ -11,7 +11,7 @@ import (
 // Store stores uploads durably. Package persistence implements it on Postgres. Its methods may be called from any goroutine.
 //
 // Every method that writes checks ownership itself. An error with a meaning for the caller is a *protocol.Error. After
-// any error other than turnlog.ErrFenced, the operation either had no effect or its outcome was resolved; a method that
+// any error other than ownership.ErrFenced, the operation either had no effect or its outcome was resolved; a method that
 // cannot determine the outcome returns protocol.CodeUnavailable.
 type Store interface {
 	// CreateUpload stores a new upload with its first events, and the response to an idempotent request.
@@ -22,7 +22,7 @@ type Store interface {
 	// ClaimAny makes a node the owner of an upload that has not ended, whatever its owner. If it has, the error is a
 	// conflict with the upload, or protocol.CodeUploadExpired.
 	ClaimAny(ctx context.Context, account protocol.AccountID, upload protocol.UploadID, node protocol.NodeID) (*uploadlog.Claim, error)
-	// Load reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner
+	// Load reads an upload that a node has claimed; ownership.ErrFenced if the upload has ended or has another owner
 	// or epoch.
 	Load(ctx context.Context, claim Claimed, node protocol.NodeID) (*uploadlog.Claim, error)
 	// Overtaken reports whether an upload was claimed again after a claim, and does not have the content that the claim
@@ -34,7 +34,7 @@ type Store interface {
 	ClaimDue(ctx context.Context, node protocol.NodeID, limit int) ([]Claimed, error)
 	// Owned lists the uploads that a node works on, for comparison with its actors.
 	Owned(ctx context.Context, node protocol.NodeID) ([]Claimed, error)
-	// ClaimLost claims an upload of this node again that has no actor. The error is turnlog.ErrFenced if the
+	// ClaimLost claims an upload of this node again that has no actor. The error is ownership.ErrFenced if the
 	// upload has ended or has another owner or epoch.
 	ClaimLost(ctx context.Context, claim Claimed, node protocol.NodeID) (Claimed, error)
 	// Upload reads an upload.

@@ -12,7 +12,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/filetype"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -166,7 +166,7 @@ func (s *uploadActor) Refuse(message any) {
 	case receive:
 		message.refuse(errGone)(nil)
 	case cancelUpload:
-		message.reply <- turnlog.ErrFenced
+		message.reply <- ownership.ErrFenced
 	case interrupted, received:
 		s.transfer.refuse(errEnded)(nil)
 	}

@@ -47,7 +47,7 @@ const (
 )
 
 // AppendUpload stores a batch, and the file that it creates, in one transaction. A repeat of a stored batch succeeds
-// without an effect. The error is turnlog.ErrFenced if another owner or epoch has the upload.
+// without an effect. The error is ownership.ErrFenced if another owner or epoch has the upload.
 func (s *Uploads) AppendUpload(ctx context.Context, b *uploadlog.Append) error {
 	args, err := appendArgs(b)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/uploadlog"
 )
 
@@ -85,7 +85,7 @@ func (s *Uploads) claim(ctx context.Context, sql string, account protocol.Accoun
 	return claim, nil
 }
 
-// Load reads an upload that a node has claimed; turnlog.ErrFenced if the upload has ended or has another owner or
+// Load reads an upload that a node has claimed; ownership.ErrFenced if the upload has ended or has another owner or
 // epoch.
 func (s *Uploads) Load(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (*uploadlog.Claim, error) {
 	found, err := pg.Rows(ctx, s.db, claim.AccountID, scanClaim(claim.AccountID), loadUploadSQL,
@@ -94,7 +94,7 @@ func (s *Uploads) Load(ctx context.Context, claim uploadlog.Claimed, node protoc
 		return nil, fmt.Errorf("reading a claimed upload: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, turnlog.ErrFenced
+		return nil, ownership.ErrFenced
 	}
 	return found[0], nil
 }
@@ -148,8 +148,8 @@ func (s *Uploads) Owned(ctx context.Context, node protocol.NodeID) ([]uploadlog.
 	return pg.EngineRows[uploadlog.Claimed](ctx, s.db, "listing own uploads", ownedSQL, node)
 }
 
-// ClaimLost claims an upload of this node again that has no actor. The error is turnlog.ErrFenced if the
+// ClaimLost claims an upload of this node again that has no actor. The error is ownership.ErrFenced if the
 // upload has ended or has another owner or epoch.
 func (s *Uploads) ClaimLost(ctx context.Context, claim uploadlog.Claimed, node protocol.NodeID) (uploadlog.Claimed, error) {
-	return pg.EngineRow[uploadlog.Claimed](ctx, s.db, turnlog.ErrFenced, "claiming a lost upload", claimLostSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
+	return pg.EngineRow[uploadlog.Claimed](ctx, s.db, ownership.ErrFenced, "claiming a lost upload", claimLostSQL, node, claim.AccountID, claim.UploadID, claim.Epoch)
 }

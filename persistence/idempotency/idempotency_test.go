@@ -17,6 +17,7 @@ import (
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/proxytest"
 	"turnstone/protocol/turnlog"
 )
@@ -184,7 +185,7 @@ func TestAKeyOfADeadNodeIsFree(t *testing.T) {
 	account, dead, other := pgtest.Account(t, db), protocol.NewNodeID(), protocol.NewNodeID()
 	directory, key := nodes.NewDirectory(db.DB), storetest.KeyOf("k", "body")
 	for _, node := range []protocol.NodeID{dead, other} {
-		if err := directory.Register(t.Context(), turnlog.NewNode{NodeID: node}); err != nil {
+		if err := directory.Register(t.Context(), ownership.NewNode{NodeID: node}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"turnstone/persistence/storetest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkJournal(b *testing.B) {
 	w.Turns = db.StartTurns(turns.Options{})
 	b.Cleanup(w.Turns.Close)
 	w.Directory = nodes.NewDirectory(db.DB)
-	if err := w.Directory.Register(b.Context(), turnlog.NewNode{NodeID: w.Node}); err != nil {
+	if err := w.Directory.Register(b.Context(), ownership.NewNode{NodeID: w.Node}); err != nil {
 		b.Fatal(err)
 	}
 	w.Runner = turnlog.Runner{NodeID: w.Node, MaxLiveTurns: benchTurns, Begin: storetest.BeginTurn}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"turnstone/persistence/pg"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -21,7 +22,7 @@ func AppendTogether(ctx context.Context, db *pg.DB, appends ...*turnlog.Append) 
 	}
 	stored, err := appendBatch(ctx, conn.Conn(), entries)
 	if err == nil && slices.Contains(stored, false) {
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
 	"turnstone/protocol/failpoint"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -127,7 +128,7 @@ func New(db *pg.DB, options Options) *Journal {
 // Stats returns the counters of the journal, which continue to change.
 func (j *Journal) Stats() *Stats { return &j.stats }
 
-// Append submits a batch and returns at once. done is called once: with nil if the batch is stored, turnlog.ErrFenced,
+// Append submits a batch and returns at once. done is called once: with nil if the batch is stored, ownership.ErrFenced,
 // the error that makes the batch impossible to store, or protocol.CodeUnavailable if the journal is closed.
 func (j *Journal) Append(batch *turnlog.Append, done func(error)) {
 	entry := &journalEntry{Append: batch, done: done}
@@ -431,7 +432,7 @@ func (j *Journal) resolveMissing(missing []*journalEntry, positions map[turnKey]
 			j.stats.Fenced.Add(1)
 			j.log.Info("journal: fenced", zap.Stringer("turn_id", entry.TurnID), zap.Int32("epoch", entry.Epoch),
 				zap.Int64("sequence", entry.First), zap.Bool("found", found))
-			j.complete(entry, turnlog.ErrFenced)
+			j.complete(entry, ownership.ErrFenced)
 		}
 	}
 	return open

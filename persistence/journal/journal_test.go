@@ -19,6 +19,7 @@ import (
 	"turnstone/persistence/pgtest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -37,7 +38,7 @@ func TestAppendIsFencedByOwnerEpochAndSequence(t *testing.T) {
 	} {
 		a := turn.Chunk(1)
 		change(a)
-		if err := w.Append(a); !errors.Is(err, turnlog.ErrFenced) {
+		if err := w.Append(a); !errors.Is(err, ownership.ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -46,7 +47,7 @@ func TestAppendIsFencedByOwnerEpochAndSequence(t *testing.T) {
 		t.Errorf("the log is\n%s\nwant\n%s", got, turn.Frames)
 	}
 	turn.End(nil)
-	if err := w.Append(turn.Chunk(1)); !errors.Is(err, turnlog.ErrFenced) {
+	if err := w.Append(turn.Chunk(1)); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -177,7 +178,7 @@ func TestOneBadAppendFailsAlone(t *testing.T) {
 	pending.Wait()
 	for i, err := range failures {
 		isBad := i == bad || i == bad+1
-		if isBad != (err != nil) || errors.Is(err, turnlog.ErrFenced) {
+		if isBad != (err != nil) || errors.Is(err, ownership.ErrFenced) {
 			t.Errorf("append %d: %v", i, err)
 		}
 	}
@@ -223,7 +224,7 @@ func TestAnAppendThatIsRefusedAgainAndAgainFailsAloneAndHoldsUpNoOther(t *testin
 	}
 	pending.Wait()
 	for i, err := range failures {
-		if (i < bad) != (err != nil) || errors.Is(err, turnlog.ErrFenced) {
+		if (i < bad) != (err != nil) || errors.Is(err, ownership.ErrFenced) {
 			t.Errorf("append %d: %v", i, err)
 		}
 	}

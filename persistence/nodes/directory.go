@@ -9,7 +9,7 @@ import (
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // Directory manages the lease of this node and the turns that it takes over. It uses the engine's pool, so that the
@@ -34,7 +34,7 @@ insert into nodes (node_id, address, build) values ($1, $2, $3) on conflict (nod
 )
 
 // Register adds a new node, and marks its predecessor dead, if it has one.
-func (d *Directory) Register(ctx context.Context, node turnlog.NewNode) error {
+func (d *Directory) Register(ctx context.Context, node ownership.NewNode) error {
 	batch := &pgx.Batch{}
 	if node.Predecessor != nil {
 		batch.Queue(markPredecessorDeadSQL, *node.Predecessor)
@@ -46,9 +46,9 @@ func (d *Directory) Register(ctx context.Context, node turnlog.NewNode) error {
 const renewSQL = `
 update nodes set renewals = renewals + 1, live = $2, capacity = $3 where node_id = $1 and not dead returning draining`
 
-// Renew extends the lease, and reports whether the node has been asked to drain; turnlog.ErrFenced if it was declared
+// Renew extends the lease, and reports whether the node has been asked to drain; ownership.ErrFenced if it was declared
 // dead.
-func (d *Directory) Renew(ctx context.Context, node protocol.NodeID, load turnlog.NodeLoad) (draining bool, err error) {
+func (d *Directory) Renew(ctx context.Context, node protocol.NodeID, load ownership.NodeLoad) (draining bool, err error) {
 	renewed := false
 	batch := &pgx.Batch{}
 	batch.Queue(renewSQL, node, load.Live, load.Capacity).Query(func(rows pgx.Rows) error {
@@ -56,7 +56,7 @@ func (d *Directory) Renew(ctx context.Context, node protocol.NodeID, load turnlo
 		return err
 	})
 	if err = d.run(ctx, "renewing the lease", batch); err == nil && !renewed {
-		err = turnlog.ErrFenced
+		err = ownership.ErrFenced
 	}
 	return draining, err
 }
@@ -65,12 +65,12 @@ const leasesSQL = `
 select node_id, renewals, address, build, live, capacity, draining, started_at from nodes where not dead`
 
 // Leases returns the leases of all nodes that are not dead.
-func (d *Directory) Leases(ctx context.Context) (map[protocol.NodeID]turnlog.Lease, error) {
-	leases := map[protocol.NodeID]turnlog.Lease{}
+func (d *Directory) Leases(ctx context.Context) (map[protocol.NodeID]ownership.Lease, error) {
+	leases := map[protocol.NodeID]ownership.Lease{}
 	batch := &pgx.Batch{}
 	batch.Queue(leasesSQL).Query(func(rows pgx.Rows) error {
 		var node protocol.NodeID
-		var l turnlog.Lease
+		var l ownership.Lease
 		into := []any{&node, &l.Renewals, &l.Address, &l.Build, &l.Load.Live, &l.Load.Capacity, &l.Draining, &l.StartedAt}
 		_, err := pgx.ForEachRow(rows, into, func() error {
 			leases[node] = l

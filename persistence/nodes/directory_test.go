@@ -7,15 +7,15 @@ import (
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 func TestANodeIsMarkedDeadOnlyIfItsLeaseWasNotRenewed(t *testing.T) {
 	directory, node := nodes.NewDirectory(pgtest.New(t).DB), protocol.NewNodeID()
-	if err := directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: "one:1"}); err != nil {
+	if err := directory.Register(t.Context(), ownership.NewNode{NodeID: node, Address: "one:1"}); err != nil {
 		t.Fatal(err)
 	}
-	load := turnlog.NodeLoad{Live: 2, Capacity: 5}
+	load := ownership.NodeLoad{Live: 2, Capacity: 5}
 	if draining, err := directory.Renew(t.Context(), node, load); err != nil || draining {
 		t.Fatalf("renewed: %v, %v", draining, err)
 	}
@@ -29,7 +29,7 @@ func TestANodeIsMarkedDeadOnlyIfItsLeaseWasNotRenewed(t *testing.T) {
 	if marked, err := directory.MarkDead(t.Context(), node, seen[node].Renewals); err != nil || !marked {
 		t.Fatalf("not marked dead: %v, %v", marked, err)
 	}
-	if _, err := directory.Renew(t.Context(), node, load); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := directory.Renew(t.Context(), node, load); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("the dead node renewed: %v", err)
 	}
 	if err := directory.Drain(t.Context(), node); protocol.CodeOf(err) != protocol.CodeNotFound {
@@ -39,10 +39,10 @@ func TestANodeIsMarkedDeadOnlyIfItsLeaseWasNotRenewed(t *testing.T) {
 
 func TestANodeThatIsToDrainLearnsItWithItsNextRenewal(t *testing.T) {
 	directory, node := nodes.NewDirectory(pgtest.New(t).DB), protocol.NewNodeID()
-	if err := errors.Join(directory.Register(t.Context(), turnlog.NewNode{NodeID: node}), directory.Drain(t.Context(), node)); err != nil {
+	if err := errors.Join(directory.Register(t.Context(), ownership.NewNode{NodeID: node}), directory.Drain(t.Context(), node)); err != nil {
 		t.Fatal(err)
 	}
-	if draining, err := directory.Renew(t.Context(), node, turnlog.NodeLoad{}); err != nil || !draining {
+	if draining, err := directory.Renew(t.Context(), node, ownership.NodeLoad{}); err != nil || !draining {
 		t.Errorf("renewed: %v, %v", draining, err)
 	}
 	if err := directory.Leave(t.Context(), node); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 const (
@@ -67,11 +67,11 @@ var sqlStates = map[string]protocol.Code{
 	stateForeignKey:    protocol.CodeNotFound, // refers to a row that this account does not have
 }
 
-// Classify converts an error of pgx to a *protocol.Error. An error that already is one, turnlog.ErrFenced and defects
+// Classify converts an error of pgx to a *protocol.Error. An error that already is one, ownership.ErrFenced and defects
 // pass unchanged.
 func Classify(err error) error {
 	var known *protocol.Error
-	if err == nil || errors.As(err, &known) || errors.Is(err, turnlog.ErrFenced) {
+	if err == nil || errors.As(err, &known) || errors.Is(err, ownership.ErrFenced) {
 		return err
 	}
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // EventRow is a row of a log: the events First to Last, one per line.
@@ -31,7 +31,7 @@ func FramesAfter(rows []EventRow, after int64) (frames []byte, last int64) {
 // ErrStored means that a batch was stored before: the reply to its commit was lost.
 var ErrStored = errors.New("the batch is stored already")
 
-// Fenced returns why a statement with a fence has changed no row: ErrStored, or turnlog.ErrFenced. storedSQL selects whether the epoch is
+// Fenced returns why a statement with a fence has changed no row: ErrStored, or ownership.ErrFenced. storedSQL selects whether the epoch is
 // that of the batch, and all of the batch is stored.
 func Fenced(ctx context.Context, tx *Tx, storedSQL string, args pgx.NamedArgs) error {
 	var stored bool
@@ -42,5 +42,5 @@ func Fenced(ctx context.Context, tx *Tx, storedSQL string, args pgx.NamedArgs) e
 	case stored:
 		return ErrStored
 	}
-	return turnlog.ErrFenced
+	return ownership.ErrFenced
 }

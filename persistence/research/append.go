@@ -14,8 +14,8 @@ import (
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 const (
@@ -44,7 +44,7 @@ const (
 )
 
 // Append stores a batch, with the report and the held follow-ups that it ends with, in one transaction. A repeat of a stored batch succeeds without an
-// effect. The error is turnlog.ErrFenced if another owner or epoch has the task, or its conversation was deleted.
+// effect. The error is ownership.ErrFenced if another owner or epoch has the task, or its conversation was deleted.
 func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 	args, err := appendArgs(b)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) Append(ctx context.Context, b *researchlog.Append) error {
 	case errors.Is(err, pg.ErrStored):
 		return nil
 	case protocol.CodeOf(err) == protocol.CodeNotFound: // the conversation was deleted or purged
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	}
 	return err
 }

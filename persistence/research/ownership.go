@@ -11,8 +11,8 @@ import (
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 // The statements of the engine.
@@ -70,9 +70,9 @@ func (s *Store) Owned(ctx context.Context, node protocol.NodeID) ([]researchlog.
 	return pg.EngineRows[researchlog.Claimed](ctx, s.db, "listing own research tasks", ownedSQL, node)
 }
 
-// ClaimLost claims a task of this node again that has no actor. It releases one that waits for a slot, with turnlog.ErrFenced.
+// ClaimLost claims a task of this node again that has no actor. It releases one that waits for a slot, with ownership.ErrFenced.
 func (s *Store) ClaimLost(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (researchlog.Claimed, error) {
-	return pg.EngineRow[researchlog.Claimed](ctx, s.db, turnlog.ErrFenced, "claiming a lost research task", claimLostSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
+	return pg.EngineRow[researchlog.Claimed](ctx, s.db, ownership.ErrFenced, "claiming a lost research task", claimLostSQL, node, claim.AccountID, claim.TaskID, claim.Epoch)
 }
 
 // Release makes the tasks of a node free for others, and returns their number.
@@ -115,11 +115,11 @@ func (s *Store) ClaimAny(ctx context.Context, account protocol.AccountID, id pro
 	return claim, protocol.Errorf(protocol.CodeUnavailable, "This node is shutting down. Repeat the request.")
 }
 
-// Load reads a task that a node has claimed; turnlog.ErrFenced if the task has ended or has another owner or epoch.
+// Load reads a task that a node has claimed; ownership.ErrFenced if the task has ended or has another owner or epoch.
 func (s *Store) Load(ctx context.Context, claim researchlog.Claimed, node protocol.NodeID) (*researchlog.Claim, error) {
 	found, err := s.read(ctx, claim.AccountID, loadSQL, pgx.NamedArgs{"account": claim.AccountID, "task": claim.TaskID, "node": node, "epoch": claim.Epoch})
 	if protocol.CodeOf(err) == protocol.CodeNotFound {
-		return nil, turnlog.ErrFenced
+		return nil, ownership.ErrFenced
 	}
 	return found, err
 }

@@ -17,8 +17,8 @@ import (
 	"turnstone/persistence/search"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 // world is a node with a conversation in which research tasks start.
@@ -102,7 +102,7 @@ func (of *task) claimed(node protocol.NodeID) bool {
 
 func (of *task) wantFenced(b *researchlog.Append, what string) {
 	of.Helper()
-	if err := of.DB.Research.Append(of.Context(), b); !errors.Is(err, turnlog.ErrFenced) {
+	if err := of.DB.Research.Append(of.Context(), b); !errors.Is(err, ownership.ErrFenced) {
 		of.Errorf("%s: %v", what, err)
 	}
 }
@@ -157,14 +157,14 @@ func TestATaskIsAdoptedWhenItsOwnerHasEnded(t *testing.T) {
 	of.claimed(w.Node)
 	of.store(of.batch(protocol.ResearchRunning, 1))
 	heir := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: heir}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: heir}))
 	if of.claimed(heir) {
 		t.Fatal("claimed from a node that is alive")
 	}
 	old := of.claim
 	again, err := w.DB.Research.ClaimLost(t.Context(), old, w.Node)
 	w.Must(err)
-	if _, err := w.DB.Research.ClaimLost(t.Context(), old, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.DB.Research.ClaimLost(t.Context(), old, w.Node); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("claimed twice: %v", err)
 	}
 	of.claim = again
@@ -202,10 +202,10 @@ func TestATaskThatWaitsIsReleasedWhenItHasNoActor(t *testing.T) {
 	if own, err := w.DB.Research.Owned(t.Context(), w.Node); err != nil || len(own) != 1 || own[0] != taken {
 		t.Fatalf("%+v (%v)", own, err)
 	}
-	if again, err := w.DB.Research.ClaimLost(t.Context(), taken, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+	if again, err := w.DB.Research.ClaimLost(t.Context(), taken, w.Node); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("again %+v (%v)", again, err)
 	}
-	if _, err := w.DB.Research.Load(t.Context(), taken, w.Node); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.DB.Research.Load(t.Context(), taken, w.Node); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("the former claim loads the task (%v)", err)
 	}
 	if own, err := w.DB.Research.Owned(t.Context(), w.Node); err != nil || len(own) != 0 {

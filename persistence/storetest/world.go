@@ -24,6 +24,7 @@ import (
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -63,7 +64,7 @@ func NewWorldOn(t *testing.T, database pgtest.Database, db *persistence.Stores) 
 	})))})
 	t.Cleanup(w.Turns.Close)
 	w.Directory = nodes.NewDirectory(db.DB)
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: w.Node}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: w.Node}))
 	return w
 }
 

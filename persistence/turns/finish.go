@@ -13,6 +13,7 @@ import (
 	"turnstone/persistence/journal"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -161,12 +162,12 @@ func firstItem(into **queueItem) func(pgx.Rows) error {
 	}
 }
 
-// fencedRow scans a row; if there is none, the conversation was purged, and the error is turnlog.ErrFenced.
+// fencedRow scans a row; if there is none, the conversation was purged, and the error is ownership.ErrFenced.
 func fencedRow(targets ...any) func(pgx.Row) error {
 	return func(row pgx.Row) error {
 		err := row.Scan(targets...)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return turnlog.ErrFenced
+			return ownership.ErrFenced
 		}
 		return err
 	}
@@ -183,7 +184,7 @@ func (f *turnFinish) fence() error {
 	case ours && f.position.State == f.State && f.position.Next == f.Last+1: // this finish was already committed
 		return errNoChange
 	case !ours || f.position.State.Terminal() || f.position.Next != f.First:
-		return turnlog.ErrFenced
+		return ownership.ErrFenced
 	case f.replay.before != f.First-1:
 		return errLogIncomplete
 	default:

@@ -7,6 +7,7 @@ import (
 	"turnstone/persistence/open"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -57,10 +58,10 @@ update turns set owner_epoch = owner_epoch + 1, adoptions = adoptions + 1
 where account_id = $2 and turn_id = $3 and owner = $1 and owner_epoch = $4 and ` + open.Turns + ` and ` + pg.NodeRuns("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(protocol.CauseActorLost) + `', adoptions`
 
-// ClaimLost claims a turn of this node again whose actor is gone. The error is turnlog.ErrFenced if the turn
+// ClaimLost claims a turn of this node again whose actor is gone. The error is ownership.ErrFenced if the turn
 // has ended or has another owner or epoch, or if the node was declared dead.
 func (t *Store) ClaimLost(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID, epoch int32) (turnlog.Claim, error) {
-	return pg.EngineRow[turnlog.Claim](ctx, t.db, turnlog.ErrFenced, "claiming a lost turn", claimLostSQL, node, account, turn, epoch)
+	return pg.EngineRow[turnlog.Claim](ctx, t.db, ownership.ErrFenced, "claiming a lost turn", claimLostSQL, node, account, turn, epoch)
 }
 
 var claimAnySQL = `
@@ -85,7 +86,7 @@ func (t *Store) Park(
 ) error {
 	parked, err := pg.EngineExec(ctx, t.db, "parking a turn", parkSQL, node, account, turn, epoch, sequence, until)
 	if err == nil && parked == 0 {
-		err = turnlog.ErrFenced
+		err = ownership.ErrFenced
 	}
 	return err
 }
@@ -95,9 +96,9 @@ update turns set owner = $1, owner_epoch = owner_epoch + 1, parked_until = null
 where account_id = $2 and turn_id = $3 and owner is null and parked_until is not null and ` + open.Turns + ` and ` + pg.NodeClaims("$1") + `
 returning account_id, turn_id, owner_epoch, '` + string(turnlog.CauseWake) + `', adoptions`
 
-// ClaimParked claims a turn that was parked. The error is turnlog.ErrFenced if it is not parked, or if the node drains.
+// ClaimParked claims a turn that was parked. The error is ownership.ErrFenced if it is not parked, or if the node drains.
 func (t *Store) ClaimParked(ctx context.Context, node protocol.NodeID, account protocol.AccountID, turn protocol.TurnID) (turnlog.Claim, error) {
-	return pg.EngineRow[turnlog.Claim](ctx, t.db, turnlog.ErrFenced, "claiming a parked turn", claimParkedSQL, node, account, turn)
+	return pg.EngineRow[turnlog.Claim](ctx, t.db, ownership.ErrFenced, "claiming a parked turn", claimParkedSQL, node, account, turn)
 }
 
 const releaseSQL = `update turns set owner = null where owner = $1 and ` + open.Turns

@@ -11,6 +11,7 @@ import (
 
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -19,7 +20,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	turn := w.Start(w.Request(nil, "one"))
 	turn.Append(2)
 	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Address: "successor:1"}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: successor, Address: "successor:1"}))
 	if claims, err := w.Turns.ClaimDue(t.Context(), successor, 20); err != nil || len(claims) != 0 {
 		t.Fatalf("claimed from a running node: %v, %v", claims, err)
 	}
@@ -33,10 +34,10 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	if err != nil || !cmp.Equal(claims, want) {
 		t.Fatalf("claimed %+v, %v", claims, err)
 	}
-	if err := w.Append(turn.Chunk(1)); !errors.Is(err, turnlog.ErrFenced) {
+	if err := w.Append(turn.Chunk(1)); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("the dead node appended: %v", err)
 	}
-	if _, err := w.Turns.FinishTurn(t.Context(), turn.Finish(), w.Runner); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Turns.FinishTurn(t.Context(), turn.Finish(), w.Runner); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("the dead node finished the turn: %v", err)
 	}
 	w.Node, turn.Epoch = successor, 2
@@ -50,7 +51,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	if err != nil || claim.Epoch != 3 || claim.Cause != "actor_lost" {
 		t.Errorf("claimed again %+v, %v", claim, err)
 	}
-	if _, err := w.Turns.ClaimLost(t.Context(), successor, w.Account, turn.Spec.TurnID, 2); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Turns.ClaimLost(t.Context(), successor, w.Account, turn.Spec.TurnID, 2); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("claimed twice: %v", err)
 	}
 	if own, err := w.Turns.Owned(t.Context(), successor); err != nil || len(own) != 1 || own[0].Epoch != 3 {
@@ -65,7 +66,7 @@ func TestTurnsOfADeadNodeAreClaimedAndItsWritesAreFenced(t *testing.T) {
 	}
 	w.Must(w.Directory.Leave(t.Context(), successor))
 	third := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: third}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: third}))
 	if claims, err := w.Turns.ClaimDue(t.Context(), third, 20); err != nil || len(claims) != 1 || claims[0].Cause != "drain" || claims[0].Epoch != 4 {
 		t.Errorf("claimed %+v, %v", claims, err)
 	}
@@ -75,7 +76,7 @@ func TestARestartMarksItsPredecessorDeadAtOnce(t *testing.T) {
 	w := storetest.NewWorld(t)
 	w.Start(w.Request(nil, "one"))
 	successor := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: successor, Predecessor: &w.Node}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: successor, Predecessor: &w.Node}))
 	claims, err := w.Turns.ClaimDue(t.Context(), successor, 20)
 	if err != nil || len(claims) != 1 || claims[0].Cause != "restart" {
 		t.Errorf("claimed %+v, %v", claims, err)
@@ -95,7 +96,7 @@ func TestOrphansAreClaimedOnce(t *testing.T) {
 	claimed := make(chan turnlog.Claim, 2*turns)
 	for range 3 {
 		node := protocol.NewNodeID()
-		w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: node, Address: node.String()}))
+		w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: node, Address: node.String()}))
 		claiming.Go(func() {
 			for {
 				claims, err := w.Turns.ClaimDue(context.Background(), node, 7)
@@ -129,12 +130,12 @@ func TestASeizedTurnIsTakenFromItsOwner(t *testing.T) {
 	w := storetest.NewWorld(t)
 	turn := w.Start(w.Request(nil, "hello"))
 	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other}))
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: other}))
 	claim, err := w.Turns.ClaimAny(t.Context(), other, w.Account, turn.Spec.TurnID)
 	if err != nil || claim.Epoch != 2 || claim.Adoptions != 1 || claim.Cause != "operator" {
 		t.Fatalf("%+v, %v", claim, err)
 	}
-	if err := w.Append(turn.Chunk(1)); err != turnlog.ErrFenced {
+	if err := w.Append(turn.Chunk(1)); err != ownership.ErrFenced {
 		t.Errorf("the append of the former owner: %v", err)
 	}
 	stranger := protocol.NewAccountID()

@@ -19,6 +19,7 @@ import (
 	"turnstone/persistence/storetest"
 	"turnstone/persistence/turns"
 	"turnstone/protocol"
+	"turnstone/protocol/ownership"
 	"turnstone/protocol/turnlog"
 )
 
@@ -127,7 +128,7 @@ func TestFinishFoldsTheTurn(t *testing.T) {
 	}
 	foreign := *finish
 	foreign.Epoch++
-	if _, err := w.Turns.FinishTurn(t.Context(), &foreign, w.Runner); !errors.Is(err, turnlog.ErrFenced) {
+	if _, err := w.Turns.FinishTurn(t.Context(), &foreign, w.Runner); !errors.Is(err, ownership.ErrFenced) {
 		t.Errorf("another epoch's finish: %v", err)
 	}
 	read, err := w.Turns.GetTurn(t.Context(), w.Account, turn.Spec.TurnID)

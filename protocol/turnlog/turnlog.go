@@ -6,15 +6,10 @@ package turnlog
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"turnstone/protocol"
 )
-
-// ErrFenced means that another epoch owns the turn, or that the node was marked dead. The caller stops: it emits no
-// event and acknowledges no command.
-var ErrFenced = errors.New("fenced: owned by another epoch")
 
 // Spec is the specification of a turn. It is stored with the turn and never changes.
 type Spec struct {
@@ -284,32 +279,6 @@ const CauseOperator protocol.RecoveryCause = "operator"
 // CauseWake is the cause of a claim of a turn that waited for an approval without an owner. It is not published: the turn was not
 // interrupted.
 const CauseWake protocol.RecoveryCause = "wake"
-
-// NewNode is a node that registers.
-type NewNode struct {
-	NodeID  protocol.NodeID
-	Address string // for other nodes to reach it; empty: they cannot
-	Build   string // commit of the binary; empty: not known
-	// Predecessor is the node that ran on the same data folder before: the lock of the folder proves that it has
-	// stopped. It is nil when unknown.
-	Predecessor *protocol.NodeID
-}
-
-// NodeLoad is what a node reports whenever it renews its lease.
-type NodeLoad struct {
-	Live     int // turns that run on it
-	Capacity int // live turns up to which it accepts new ones; 0: no limit
-}
-
-// Lease is the lease of a node that is not dead.
-type Lease struct {
-	Renewals  int64 // increases with each renewal
-	Address   string
-	Build     string
-	Load      NodeLoad
-	Draining  bool
-	StartedAt time.Time
-}
 
 // Claim is a turn that a node has taken over. The takeover raised its epoch.
 type Claim struct {

@@ -14,7 +14,6 @@ import (
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
-	"turnstone/protocol/turnlog"
 	"turnstone/providers/child"
 )
 
@@ -153,7 +152,7 @@ func (f *failure) after(output string) *toolbox.Failure {
 		}
 		detail += "\nBefore, it printed:\n" + output
 	}
-	return &toolbox.Failure{Code: f.Code, Detail: foreign.Escape(foreign.Clean(turnlog.Storable(detail)))}
+	return &toolbox.Failure{Code: f.Code, Detail: foreign.Escape(foreign.Clean(foreign.Storable(detail)))}
 }
 
 // valid reports whether a result is one that Child makes.

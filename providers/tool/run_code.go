@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/timelimit"
 	"turnstone/protocol/turnlog"
 	"turnstone/providers/code"
@@ -146,9 +147,9 @@ func (r RunCode) store(ctx context.Context, call *toolbox.Call, made *code.Resul
 		result.Output += fmt.Sprintf("\n[The output was cut at %d bytes; %d more are left out.]\n", len(made.Output), made.Cut)
 	}
 	for i, one := range made.Artifacts {
-		content := turnlog.Storable(one.Content)
+		content := foreign.Storable(one.Content)
 		written, err := r.Artifacts.WriteByCall(ctx, &turnlog.ArtifactWrite{
-			Scope: call.Scope, TurnID: call.TurnID, ToolID: protocol.DeriveWriteID(call.ToolID, i+1), Kind: one.Kind, Title: turnlog.Storable(one.Title), Content: &content,
+			Scope: call.Scope, TurnID: call.TurnID, ToolID: protocol.DeriveWriteID(call.ToolID, i+1), Kind: one.Kind, Title: foreign.Storable(one.Title), Content: &content,
 		})
 		var refusal *turnlog.Refusal
 		switch {

@@ -12,6 +12,7 @@ import (
 
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
+	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
 )
 
@@ -80,13 +81,13 @@ func (w WriteArtifact) Run(ctx context.Context, call *toolbox.Call) (toolbox.Res
 
 // check cleans the input and returns what is wrong with it; empty: nothing.
 func (in *writeInput) check() string {
-	in.Title, in.Language = strings.TrimSpace(turnlog.Storable(in.Title)), strings.TrimSpace(turnlog.Storable(in.Language))
+	in.Title, in.Language = strings.TrimSpace(foreign.Storable(in.Title)), strings.TrimSpace(foreign.Storable(in.Language))
 	if in.Content != nil {
-		content := turnlog.Storable(*in.Content)
+		content := foreign.Storable(*in.Content)
 		in.Content = &content
 	}
 	for i := range in.Edits {
-		in.Edits[i].New = turnlog.Storable(in.Edits[i].New)
+		in.Edits[i].New = foreign.Storable(in.Edits[i].New)
 	}
 	isNew := in.ArtifactID.IsZero()
 	switch {

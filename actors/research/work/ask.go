@@ -17,7 +17,6 @@ import (
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/researchlog"
-	"turnstone/protocol/turnlog"
 )
 
 //go:embed instructions.md
@@ -95,7 +94,7 @@ func (w *Worker) complete(ctx context.Context, spec *researchlog.Spec, step *res
 	usage = protocol.Usage{
 		InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, ReasoningTokens: used.ReasoningTokens, CachedInputTokens: used.CachedInputTokens, Estimated: used.Estimated,
 	}
-	return foreign.Clean(turnlog.Storable(answer.String())), usage, err
+	return foreign.Clean(foreign.Storable(answer.String())), usage, err
 }
 
 // question returns what a model gets of a step. What others have written is in frames.
@@ -183,7 +182,7 @@ func quotes(text string, step *researchlog.Step) (found []researchlog.Quote) {
 
 // clean returns a text of others without characters that cannot be stored or seen, cut after a number of bytes.
 func clean(text string, limit int) string {
-	return foreign.Cut(foreign.Clean(turnlog.Storable(text)), limit)
+	return foreign.Cut(foreign.Clean(foreign.Storable(text)), limit)
 }
 
 func sum(text string) string {

@@ -44,7 +44,7 @@ const maxToolName = 100
 
 // toolName returns the name that a model has given, as it is stored and shown.
 func toolName(name string) string {
-	clean := []rune(foreign.Clean(turnlog.Storable(foreign.Cut(name, 4*maxToolName))))
+	clean := []rune(foreign.Clean(foreign.Storable(foreign.Cut(name, 4*maxToolName))))
 	return string(clean[:min(len(clean), maxToolName)])
 }
 

@@ -10,21 +10,21 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 func TestNodesAreListedInTheOrderOfTheirStartWithWhatTheyReport(t *testing.T) {
 	w := storetest.NewWorld(t)
 	other := protocol.NewNodeID()
-	w.Must(w.Directory.Register(t.Context(), turnlog.NewNode{NodeID: other, Address: "10.0.0.8:7946", Build: "c0ffee"}))
-	renew := func(node protocol.NodeID, load turnlog.NodeLoad) {
+	w.Must(w.Directory.Register(t.Context(), ownership.NewNode{NodeID: other, Address: "10.0.0.8:7946", Build: "c0ffee"}))
+	renew := func(node protocol.NodeID, load ownership.NodeLoad) {
 		t.Helper()
 		if _, err := w.Directory.Renew(t.Context(), node, load); err != nil {
 			t.Fatal(err)
 		}
 	}
-	renew(w.Node, turnlog.NodeLoad{})
-	renew(other, turnlog.NodeLoad{Live: 3, Capacity: 1000})
+	renew(w.Node, ownership.NodeLoad{})
+	renew(other, ownership.NodeLoad{Live: 3, Capacity: 1000})
 	base := internalServer(t, Config{Nodes: NewNodes(w.Directory, w.Node)})
 	list := func() []Node {
 		t.Helper()

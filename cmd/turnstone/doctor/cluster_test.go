@@ -17,7 +17,7 @@ import (
 	"turnstone/cmd/turnstone/settings"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 )
 
 // clusterChecks returns the checks of a node with new certificates.
@@ -90,11 +90,11 @@ func TestDoctorNotesNodesWithDifferentBuilds(t *testing.T) {
 	if f := checks.nodes(t.Context()); f.what != "" {
 		t.Errorf("without a database: %+v", f)
 	}
-	checks.leases = map[protocol.NodeID]turnlog.Lease{protocol.NewNodeID(): {Build: "c0ffee"}, protocol.NewNodeID(): {Build: "c0ffee"}}
+	checks.leases = map[protocol.NodeID]ownership.Lease{protocol.NewNodeID(): {Build: "c0ffee"}, protocol.NewNodeID(): {Build: "c0ffee"}}
 	if out := printed(checks.nodes(t.Context())); out != "ok    nodes: 2 running\n" {
 		t.Errorf("%s", out)
 	}
-	checks.leases[protocol.NewNodeID()] = turnlog.Lease{}
+	checks.leases[protocol.NewNodeID()] = ownership.Lease{}
 	if out := printed(checks.nodes(t.Context())); out != "ok    nodes: 3 running\nnote  the nodes have different builds: 1 of unknown build, 2 of c0ffee\n" {
 		t.Errorf("%s", out)
 	}

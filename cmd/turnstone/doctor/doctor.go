@@ -26,7 +26,7 @@ import (
 	"turnstone/persistence/nodes"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
-	"turnstone/protocol/turnlog"
+	"turnstone/protocol/ownership"
 	"turnstone/providers/embedded"
 )
 
@@ -43,8 +43,8 @@ type installation struct {
 	config *settings.Config
 	log    *zap.Logger
 
-	leases    map[protocol.NodeID]turnlog.Lease // set by database; nil: it cannot be used
-	isRunning bool                              // set by running: something that responds like the service runs
+	leases    map[protocol.NodeID]ownership.Lease // set by database; nil: it cannot be used
+	isRunning bool                                // set by running: something that responds like the service runs
 }
 
 // finding is the result of one check: what was checked and, if it failed, the error and the remedy. Notes do not make a
