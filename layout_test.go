@@ -44,7 +44,7 @@ var folders = map[string][]string{
 var layers = map[string][]string{
 	"protocol": {"protocol/clock", "protocol/recent", "protocol/timelimit", "protocol/failpoint", "protocol/foreign", "protocol", "protocol/filetype", "protocol/words", "protocol/wire", "protocol/ownership", "protocol/turnlog", "protocol/uploadlog", "protocol/researchlog", "protocol/verify", "protocol/client", "protocol/typescript"},
 	"actors": {
-		"actors/llm", "actors/retry", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/prompt", "actors/upload/machine", "actors/observe",
+		"actors/llm", "actors/retry", "actors/routing", "actors/policy", "actors/toolbox", "actors/metering", "actors/turn/machine", "actors/passages", "actors/research/evidence", "actors/research/machine", "actors/modelinput", "actors/upload/machine", "actors/observe",
 		"actors/tail", "actors/follow", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors/research", "actors/research/work", "actors",
 	},
 	"persistence": {

@@ -6,8 +6,11 @@
 //	node             the lease of the process, deaths of others, the list of hosts; knows no kind of work
 //	cluster          the wire between nodes
 //	turn, upload, research  the kinds of work, each with its pure machine in a package of its own
-//	prompt, toolbox  what a model gets, and which tools it can call
-//	llm, metering, routing, observe, tail  what they share: the interface of models, budgets, model routes, traces, streams
+//	modelinput, passages  what a model gets, and the passages of texts that answer a question
+//	toolbox, policy  which tools a model can call, and what their calls may do
+//	llm, metering, routing  the interface of models, budgets, model routes
+//	tail, follow     the streams of live turns, and of all other work
+//	observe, retry   traces and metrics, repeated attempts
 //
 //	                 node: renews its lease; adopts, drains, stops ──▶ host.Host
 //	                                                                    │ starts one actor for each turn

@@ -12,9 +12,9 @@ import (
 	"turnstone/actors/host"
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/observe"
 	"turnstone/actors/policy"
-	"turnstone/actors/prompt"
 	"turnstone/actors/routing"
 	"turnstone/actors/shell"
 	"turnstone/actors/tail"
@@ -37,13 +37,13 @@ type Config struct {
 	FollowUps FollowUpStore
 	Log       Log
 	Ownership Ownership
-	Files     prompt.Store // nil: no message has files
+	Files     modelinput.Store // nil: no message has files
 	Model     llm.Model
 	Budget    metering.Budget // nil: no limit
 	Routes    routing.Routes
 	Tools     *toolbox.Catalogue
 	Approvals Approvals
-	Consents  prompt.Consents // nil: no account consents to anything
+	Consents  modelinput.Consents // nil: no account consents to anything
 	// ApprovalLifetime is the time after which an approval of a new turn expires; 0: a day.
 	ApprovalLifetime time.Duration
 	MaxLiveTurns     int // per account
@@ -113,7 +113,7 @@ func New(c Config) *Host {
 	}
 	h.calls = modelCalls{
 		model: c.Model, metered: &metering.Model{Model: c.Model, Budget: c.Budget, Log: c.Logger.Named("budget")}, routes: c.Routes,
-		requests: prompt.Builder{Conversations: c.Store, Texts: c.Files, Consents: c.Consents, Tools: c.Tools}, grants: c.Approvals, slots: h.slots, observer: c.Observer, log: log,
+		requests: modelinput.Builder{Conversations: c.Store, Texts: c.Files, Consents: c.Consents, Tools: c.Tools}, grants: c.Approvals, slots: h.slots, observer: c.Observer, log: log,
 	}
 	h.Host = host.New[protocol.TurnID, turnlog.Claim, *live](host.Config{
 		Node: c.Node, Name: "turn", Capacity: c.Capacity, Closing: func() { h.peers.drain() }, Broken: func() { h.stats.broken.Add(1) },

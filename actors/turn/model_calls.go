@@ -10,8 +10,8 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/observe"
-	"turnstone/actors/prompt"
 	"turnstone/actors/retry"
 	"turnstone/actors/routing"
 	"turnstone/actors/turn/machine"
@@ -31,7 +31,7 @@ type modelCalls struct {
 	routes   routing.Routes
 	contexts routing.Contexts
 	breakers routing.Breakers
-	requests prompt.Builder
+	requests modelinput.Builder
 	grants   Approvals
 	slots    storeSlots
 	observer observe.Observer
@@ -40,7 +40,7 @@ type modelCalls struct {
 
 // run makes one model call and streams the answer into the feed. If the profile has several routes and the turn
 // has no output yet, it calls the next route when one fails, and leaves out routes that failed before.
-func (c *modelCalls) run(ctx context.Context, p machine.Prompt, feed *modelOutput) error {
+func (c *modelCalls) run(ctx context.Context, p machine.CallInput, feed *modelOutput) error {
 	routes := c.routes[p.Spec.Routing.Profile]
 	current := min(max(1, p.Route), len(routes)) - 1 // a node with another configuration may have begun the turn
 	if p.Answering || len(routes) == 1 {
@@ -105,7 +105,7 @@ func (c *modelCalls) routing(spec *turnlog.Spec, number int) protocol.TurnRoutin
 
 // callRoute makes one model call with a route. A request that is longer than the model's context is made shorter and
 // repeated once. With fallback, another route follows, so a provider that is busy is waited for only a short time.
-func (c *modelCalls) callRoute(ctx context.Context, p machine.Prompt, route routing.Route, fallback bool, feed *modelOutput) error {
+func (c *modelCalls) callRoute(ctx context.Context, p machine.CallInput, route routing.Route, fallback bool, feed *modelOutput) error {
 	route.Fallback = fallback
 	limited := c.contexts.Limit(route)
 	err := c.callModel(ctx, p, limited, feed)
@@ -122,7 +122,7 @@ func (c *modelCalls) callRoute(ctx context.Context, p machine.Prompt, route rout
 }
 
 // callModel calls the model once and puts its output into the feed.
-func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route routing.Route, feed *modelOutput) error {
+func (c *modelCalls) callModel(ctx context.Context, p machine.CallInput, route routing.Route, feed *modelOutput) error {
 	request, err := c.buildRequestInGoroutine(ctx, p, route)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *modelCalls) callModel(ctx context.Context, p machine.Prompt, route rout
 }
 
 // readGrants puts the grants of the conversation into the feed, before the first call of a tool. Without them, more is asked.
-func (c *modelCalls) readGrants(ctx context.Context, p machine.Prompt, feed *modelOutput) {
+func (c *modelCalls) readGrants(ctx context.Context, p machine.CallInput, feed *modelOutput) {
 	grants, err := c.grants.Grants(ctx, p.Spec.AccountID, p.Spec.ConversationID)
 	if err != nil {
 		c.log.Warn("reading the grants of a conversation failed", zap.Stringer("turn", p.Spec.TurnID), zap.Error(err))
@@ -187,7 +187,7 @@ func codeOf(err error) protocol.TurnErrorCode {
 
 // buildRequestInGoroutine builds the request in a separate goroutine, because reading from the store grows a
 // goroutine's stack. The goroutine of the call mostly waits for the model, and should keep a small stack.
-func (c *modelCalls) buildRequestInGoroutine(ctx context.Context, p machine.Prompt, route routing.Route) (request *prompt.Request, err error) {
+func (c *modelCalls) buildRequestInGoroutine(ctx context.Context, p machine.CallInput, route routing.Route) (request *modelinput.Request, err error) {
 	built := make(chan struct{})
 	go func() {
 		defer close(built)
@@ -199,10 +199,10 @@ func (c *modelCalls) buildRequestInGoroutine(ctx context.Context, p machine.Prom
 
 // buildRequestWithRetry builds the request of one model call. It retries while the store is unavailable, and for textWait
 // while the text of a file was not read yet; the turn waits meanwhile.
-func (c *modelCalls) buildRequestWithRetry(ctx context.Context, p machine.Prompt, route routing.Route) (request *prompt.Request, err error) {
+func (c *modelCalls) buildRequestWithRetry(ctx context.Context, p machine.CallInput, route routing.Route) (request *modelinput.Request, err error) {
 	began := time.Now()
 	judge := func(err error) retry.Verdict {
-		if errors.Is(err, prompt.ErrPending) {
+		if errors.Is(err, modelinput.ErrPending) {
 			return retry.Wait
 		}
 		return retry.Unavailable(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
 )
@@ -33,7 +33,7 @@ type Store interface {
 	// a missing or damaged event is replaced by one that changes nothing. The replacement is the same in every call and
 	// in what FinishTurn stores.
 	RepairTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID) (*turnlog.Stored, error)
-	prompt.Conversations
+	modelinput.Conversations
 }
 
 // FollowUpStore changes the queues of follow-ups. Package persistence/followups implements it on Postgres. A change of a queue is one

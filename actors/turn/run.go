@@ -381,10 +381,10 @@ func (r *turnActor) startCall() {
 	feed := newModelOutput(r.host, r.shell.Self(), r.machine.Call())
 	r.feed = feed
 	r.shell.After(waitNoticeInterval, waitNotice{feed.call})
-	prompt := r.machine.Prompt()
+	input := r.machine.CallInput()
 	r.host.Go(func() {
 		defer cancel()
-		err := r.host.modelCallSlots.use(ctx, prompt.Spec.AccountID, func() error { return r.host.calls.run(ctx, prompt, feed) })
+		err := r.host.modelCallSlots.use(ctx, input.Spec.AccountID, func() error { return r.host.calls.run(ctx, input, feed) })
 		_ = feed.put(ctx, feedItem{over: true, err: err}) // fails when the call was stopped
 	})
 }

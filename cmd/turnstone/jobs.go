@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/routing"
 	"turnstone/actors/upload"
 	"turnstone/cmd/turnstone/settings"
@@ -84,7 +84,7 @@ func (s *service) title(ctx context.Context, account protocol.AccountID, convers
 	var text string
 	for _, route := range s.models.Title {
 		var used llm.Usage
-		text, used, err = prompt.WriteTitle(ctx, s.metered, account, route, question, answer)
+		text, used, err = modelinput.WriteTitle(ctx, s.metered, account, route, question, answer)
 		if used != (llm.Usage{}) {
 			if err := s.db.Usage.RecordTitleUsage(ctx, account, conversation, route.Model, protocol.Usage(used)); err != nil {
 				return err

@@ -17,8 +17,8 @@ import (
 	"turnstone/actors/cluster"
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/node"
-	"turnstone/actors/prompt"
 	"turnstone/actors/research"
 	"turnstone/actors/research/work"
 	"turnstone/actors/toolbox"
@@ -302,7 +302,7 @@ func clusterOptions(config *settings.Config, log *zap.Logger) (*cluster.Options,
 func (s *service) attachmentSpace() int {
 	least := math.MaxInt
 	for _, routes := range s.models.Routes {
-		least = min(least, prompt.Space(routes[0]))
+		least = min(least, modelinput.Space(routes[0]))
 	}
 	return least
 }

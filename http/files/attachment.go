@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/http/exchange"
 	"turnstone/http/resource"
 	"turnstone/http/response"
@@ -101,13 +101,13 @@ func (h *Handlers) prepared(ctx context.Context, in *prepareInput) (*preparedFil
 		prepared.Data[i].Notes = head.Notes
 		sizes[i], prepared.Data[i].TextState, prepared.Data[i].Tokens = head.Size, head.State, head.Tokens
 	}
-	pictures := prompt.PlanPictures(has, h.Space)
+	pictures := modelinput.PlanPictures(has, h.Space)
 	for _, head := range heads {
 		if i := slices.Index(in.Body.FileIDs, head.FileID); pictures[i] > 0 {
-			prepared.Data[i].Notes = prompt.NotesBeside(&head, pictures[i])
+			prepared.Data[i].Notes = modelinput.NotesBeside(&head, pictures[i])
 		}
 	}
-	for i, shown := range prompt.PlanTexts(sizes, prompt.SpaceBeside(sum(pictures), h.Space)) {
+	for i, shown := range modelinput.PlanTexts(sizes, modelinput.SpaceBeside(sum(pictures), h.Space)) {
 		file := &prepared.Data[i]
 		text, err := h.Texts.Text(ctx, account, file.FileID, 0, excerptBytes)
 		if err != nil && protocol.CodeOf(err) != protocol.CodeNotFound { // deleted since

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"turnstone/actors/modelinput/modelinputtest"
 	"turnstone/actors/passages/passagestest"
-	"turnstone/actors/prompt/prompttest"
 	"turnstone/persistence/search"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
@@ -76,19 +76,19 @@ func (s *shelf) addPicture(name string, content []byte) protocol.FileID {
 }
 
 func TestTheStoreShowsFilesToModels(t *testing.T) {
-	prompttest.Run(t, func(t *testing.T) prompttest.Files {
+	modelinputtest.Run(t, func(t *testing.T) modelinputtest.Files {
 		s := newShelf(t)
-		return prompttest.Files{Store: s.DB.FileTexts, Account: s.Account, Project: s.project, Add: s.add, AddPicture: s.addPicture}
+		return modelinputtest.Files{Store: s.DB.FileTexts, Account: s.Account, Project: s.project, Add: s.add, AddPicture: s.addPicture}
 	})
 }
 
 func TestTheStoreIsALibraryForTools(t *testing.T) {
-	prompttest.RunLibrary(t, func(t *testing.T) prompttest.Shelf {
+	modelinputtest.RunLibrary(t, func(t *testing.T) modelinputtest.Shelf {
 		s := newShelf(t)
 		text, blocks := passagestest.Pages(40, func(page int) string {
 			return fmt.Sprintf("Page %d. %s", page, strings.Repeat("Ebb and flow. ", 70))
 		})
 		scope := turnlog.Scope{AccountID: s.Account, ConversationID: protocol.NewConversationID(), ProjectID: &s.project}
-		return prompttest.Shelf{Library: s.DB.FileTexts, Scope: scope, File: s.add("pilot.pdf", text, blocks...), Text: text, Blocks: blocks, Word: "17"}
+		return modelinputtest.Shelf{Library: s.DB.FileTexts, Scope: scope, File: s.add("pilot.pdf", text, blocks...), Text: text, Blocks: blocks, Word: "17"}
 	})
 }

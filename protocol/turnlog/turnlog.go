@@ -298,8 +298,8 @@ type HistoryMessage struct {
 	Parts       []protocol.Part
 	Attachments []protocol.FileID
 	Status      protocol.MessageStatus
-	Pictures    []Picture // those of its files that the model gets; set by package actors/prompt
-	Shown       int       // how many of the parts, the last ones, show files; set by package actors/prompt
+	Pictures    []Picture // those of its files that the model gets; set by package actors/modelinput
+	Shown       int       // how many of the parts, the last ones, show files; set by package actors/modelinput
 }
 
 // FileHead is what is known of a file without its text.

@@ -3,7 +3,7 @@ package tool
 import (
 	"context"
 
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -32,7 +32,7 @@ func readable(ctx context.Context, files Files, scope turnlog.Scope, id protocol
 	case head.State == protocol.TextPending:
 		return nil, &toolbox.Failure{Code: "not_ready", Detail: "The text of this file was not read yet. Try again later."}
 	case head.State == protocol.TextNoText || head.State == protocol.TextFailed:
-		return nil, &toolbox.Failure{Code: "no_text", Detail: "This file has no text: " + prompt.CauseOf(head.Reason) + "."}
+		return nil, &toolbox.Failure{Code: "no_text", Detail: "This file has no text: " + modelinput.CauseOf(head.Reason) + "."}
 	case head.State != protocol.TextDone || head.Size == 0:
 		return nil, &toolbox.Failure{Code: "no_text", Detail: "This file has no text."}
 	}

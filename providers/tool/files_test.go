@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnstone/actors/prompt/prompttest"
+	"turnstone/actors/modelinput/modelinputtest"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -40,10 +40,10 @@ func newLibrary() *library {
 }
 
 func TestTheFileInMemoryIsALibrary(t *testing.T) {
-	prompttest.RunLibrary(t, func(*testing.T) prompttest.Shelf {
+	modelinputtest.RunLibrary(t, func(*testing.T) modelinputtest.Shelf {
 		l := newLibrary()
 		l.finds = "17"
-		return prompttest.Shelf{Library: l, Scope: l.scope, File: l.head.FileID, Text: l.text, Blocks: l.blocks, Word: l.finds}
+		return modelinputtest.Shelf{Library: l, Scope: l.scope, File: l.head.FileID, Text: l.text, Blocks: l.blocks, Word: l.finds}
 	})
 }
 

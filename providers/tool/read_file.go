@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 )
@@ -79,7 +79,7 @@ func (r ReadFile) Run(ctx context.Context, call *toolbox.Call) (toolbox.Result, 
 	if cut := min(readEnd(text, start), pagesEnd(blocks, start)); cut < end {
 		end, note = cut, fmt.Sprintf("[This is a part of the text. It continues at the offset %d.]", cut)
 	}
-	section, source := prompt.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
+	section, source := modelinput.Excerpt(call.FirstSource, head, text, blocks, start, end, note)
 	return toolbox.Result{Output: strings.TrimSpace(section), Framed: true, Sources: []protocol.Source{source}}, nil
 }
 

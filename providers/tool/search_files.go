@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/toolbox"
 	"turnstone/protocol"
 	"turnstone/protocol/turnlog"
@@ -98,7 +98,7 @@ func (s SearchFiles) passage(ctx context.Context, call *toolbox.Call, found *pro
 		start, end = around(text, p)
 	}
 	end = min(end, pagesEnd(blocks, start))
-	section, source := prompt.Excerpt(call.FirstSource+before, head, text, blocks, boundary(text, start), boundary(text, end), "")
+	section, source := modelinput.Excerpt(call.FirstSource+before, head, text, blocks, boundary(text, start), boundary(text, end), "")
 	return section, &source, nil
 }
 

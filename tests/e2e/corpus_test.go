@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"turnstone/actors/llm"
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
@@ -256,7 +256,7 @@ func checkSection(t *testing.T, r *extracttest.Row, x *protocol.Extraction, show
 	case shown == "picture":
 		want = append(want, "This file is picture ")
 	case x.State == protocol.TextFailed, x.State == protocol.TextNoText:
-		want = append(want, prompt.CauseOf(x.Reason))
+		want = append(want, modelinput.CauseOf(x.Reason))
 	case shown == "whole" && len(x.Blocks) > 0:
 		for _, b := range x.Blocks {
 			want = append(want, strings.TrimSpace(x.Text[b.Offset:b.Offset+b.Length]))

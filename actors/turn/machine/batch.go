@@ -49,7 +49,7 @@ func (d *Decision) OnlyText() bool {
 type Effect interface{ isEffect() }
 
 type (
-	// CallModel starts the model call Machine.Call, with the request that Machine.Prompt describes. Its output comes
+	// CallModel starts the model call Machine.Call, with the request that Machine.CallInput describes. Its output comes
 	// back as triggers that name the call.
 	CallModel struct{}
 	// StopModel ends the current model call.

@@ -38,7 +38,7 @@ func machineWithInput(t *testing.T) *driver {
 	if _, list := decided(m); strings.Contains(list, "steering.applied") || !m.calling || m.call != 2 {
 		t.Fatalf("before the model has answered, call %d: %s", m.call, list)
 	}
-	if texts := m.Prompt().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
+	if texts := m.CallInput().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
 		t.Fatalf("the request contains %v", texts)
 	}
 	return m
@@ -100,8 +100,8 @@ func TestAnInputWhoseRequestIsNotAnsweredIsReturned(t *testing.T) {
 func TestAnInputStaysPendingWhileItsRequestIsRepeated(t *testing.T) {
 	m := machineWithInput(t)
 	m.ModelFailed(2, &llm.Error{Code: "model_unavailable", Cut: true})
-	if _, list := decided(m); list != "" || !slices.Equal(m.Prompt().inputs[2], []string{"use JWT"}) {
-		t.Errorf("the repeated request contains %v; events: %s", m.Prompt().inputs, list)
+	if _, list := decided(m); list != "" || !slices.Equal(m.CallInput().inputs[2], []string{"use JWT"}) {
+		t.Errorf("the repeated request contains %v; events: %s", m.CallInput().inputs, list)
 	}
 	m.ModelText(3, "fine")
 	if _, list := decided(m); list != "steering.applied answer.started answer.delta" {
@@ -132,7 +132,7 @@ func TestAPendingInputIsInTheRequestOfTheNextOwnerAndAppliedOnce(t *testing.T) {
 	d := m.take()
 	next := adoptedMachine(t, m, d.Events, d.Records)
 	adoption := next.take()
-	if texts := next.Prompt().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
+	if texts := next.CallInput().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
 		t.Fatalf("the new owner's request contains %v", texts)
 	}
 	next.ModelText(1, "fine")
@@ -149,8 +149,8 @@ func TestAPendingInputIsInTheRequestOfTheNextOwnerAndAppliedOnce(t *testing.T) {
 			applied++
 		}
 	}
-	if applied != 1 || !slices.Equal(third.Prompt().inputs[2], []string{"use JWT"}) {
-		t.Errorf("the input was applied %d times, the last request contains %v", applied, third.Prompt().inputs)
+	if applied != 1 || !slices.Equal(third.CallInput().inputs[2], []string{"use JWT"}) {
+		t.Errorf("the input was applied %d times, the last request contains %v", applied, third.CallInput().inputs)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAnInputThatAnEarlierVersionAppliedIsInTheRequestOfTheNextOwner(t *testi
 	id := log.inputs[0].id
 	events := append(d.Events, &protocol.SteeringApplied{SteeringID: id, PartID: log.newPart(), Index: 1, Text: "use JWT", Step: 2})
 	next := adoptedMachine(t, log, events, d.Records)
-	if texts := next.Prompt().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
+	if texts := next.CallInput().inputs[2]; !slices.Equal(texts, []string{"use JWT"}) {
 		t.Errorf("the request contains %v", texts)
 	}
 	next.ModelText(1, "fine")
@@ -177,8 +177,8 @@ func TestAnInputThatIsWithdrawnBeforeTheAnswerIsTakenOutOfTheRequest(t *testing.
 	withdraw := &Command{Kind: CommandWithdraw, SteeringID: m.inputs[0].id}
 	receipt := accept(t, m, withdraw)
 	d := m.take()
-	if len(d.Effects) != 2 || m.call != 3 || len(m.Prompt().inputs[2]) != 0 {
-		t.Errorf("the model is called by call %d with %v: %+v", m.call, m.Prompt().inputs, d.Effects)
+	if len(d.Effects) != 2 || m.call != 3 || len(m.CallInput().inputs[2]) != 0 {
+		t.Errorf("the model is called by call %d with %v: %+v", m.call, m.CallInput().inputs, d.Effects)
 	}
 	m.ModelText(2, "late") // of the request that contained the input
 	m.ModelText(3, "fine")

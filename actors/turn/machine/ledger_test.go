@@ -45,14 +45,14 @@ func TestTheThirdIdenticalCallIsAnsweredFromTheLedgerAndTheFifthEndsTools(t *tes
 			} else if ran {
 				m.ToolEnded(call.id, ToolResult{Output: "waves"}, nil, time.Second)
 			}
-			result := m.Prompt().results[call.id].text()
+			result := m.CallInput().results[call.id].text()
 			switch {
 			case n == 5 && !strings.HasPrefix(result, "repeated_call"), n < 5 && !failing && !strings.HasPrefix(result, "waves"), n < 5 && failing && !strings.HasPrefix(result, "closed"),
 				n > 2 && n < 5 && !strings.Contains(result, "was not made again"):
 				t.Errorf("call %d gave %q", n, result)
 			}
 		}
-		if !m.Prompt().WithoutTools {
+		if !m.CallInput().WithoutTools {
 			t.Fatal("the model is offered tools again")
 		}
 		m.ModelText(m.call, "Only waves.")
@@ -86,7 +86,7 @@ func TestACallThatNeedsAConsentIsNeverAnsweredFromTheLedger(t *testing.T) {
 		}
 		m.ToolEnded(call.id, ToolResult{Output: "Emden"}, nil, time.Second)
 	}
-	if !m.Prompt().WithoutTools {
+	if !m.CallInput().WithoutTools {
 		t.Error("the fifth identical call does not end the use of tools")
 	}
 }
@@ -122,7 +122,7 @@ func TestACallRunsAgainAfterOneWithAnEffect(t *testing.T) {
 func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 	for name, exceed := range map[string]func(*driver){
 		"rounds": func(m *driver) {
-			for n := 0; !m.Prompt().WithoutTools; n++ {
+			for n := 0; !m.CallInput().WithoutTools; n++ {
 				if call := ask(m, "look", fmt.Sprintf(`{"n":%d}`, n))[0]; call.state == protocol.ToolRunning {
 					m.ToolEnded(call.id, ToolResult{Output: "x"}, nil, time.Second)
 				}
@@ -147,8 +147,8 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 				t.Errorf("%d of %d calls run, want %d", ran, len(inputs), maxToolCalls)
 			}
 			told := 0
-			prompt := m.Prompt()
-			for _, message := range prompt.OwnMessages() {
+			input := m.CallInput()
+			for _, message := range input.OwnMessages() {
 				if n := len(message.ToolCalls); n > 0 && n != len(inputs) { // what the provider sealed with the calls stays with them
 					t.Errorf("a message has %d of %d calls", n, len(inputs))
 				}
@@ -167,12 +167,12 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 	} {
 		m := begun(machineSpec())
 		exceed(m)
-		prompt := m.Prompt()
-		if !prompt.WithoutTools || m.ended {
+		input := m.CallInput()
+		if !input.WithoutTools || m.ended {
 			t.Fatalf("%s: the model is not asked without tools", name)
 		}
 		calls, results := 0, 0
-		for _, message := range prompt.OwnMessages() {
+		for _, message := range input.OwnMessages() {
 			calls += len(message.ToolCalls)
 			if message.Role == "tool" {
 				results++
@@ -181,11 +181,11 @@ func TestATurnOverItsLimitsIsAskedForItsAnswerWithoutTools(t *testing.T) {
 		if calls != results {
 			t.Errorf("%s: %d calls have %d results", name, calls, results)
 		}
-		if prompt.HideTools {
+		if input.HideTools {
 			t.Errorf("%s: the tools are hidden at once", name)
 		}
 		ask(m, "look", `{"ignores":"that no tool may be called"}`)
-		if prompt := m.Prompt(); m.ended || !prompt.HideTools {
+		if input := m.CallInput(); m.ended || !input.HideTools {
 			t.Fatalf("%s: a model that calls a tool all the same is not asked without seeing any", name)
 		}
 		m.ModelText(m.call, "That is what I have.")
@@ -202,13 +202,13 @@ func TestAModelReadsOnInAResultThatWasCut(t *testing.T) {
 	m.tools[policy.ReadMore] = Tool{Kind: "compute", Title: "Read on", ReadOnly: true}
 	call := ask(m, "look", `{}`)[0]
 	m.ToolEnded(call.id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
-	if text := m.Prompt().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {
+	if text := m.CallInput().results[call.id].text(); !strings.Contains(text, `{"result_id": "r1", "from": 1600}`) {
 		t.Fatalf("the model gets %q", text[1600:])
 	}
 	read := 1600
 	for n := range 5 {
 		more := ask(m, policy.ReadMore, fmt.Sprintf(`{"result_id":"r1","from":%d}`, read))[0]
-		_, piece, _ := strings.Cut(m.Prompt().results[more.id].output, "\n")
+		_, piece, _ := strings.Cut(m.CallInput().results[more.id].output, "\n")
 		piece, _, _ = strings.Cut(piece, "\n</result>")
 		if more.state != protocol.ToolSucceeded || piece == "" || !strings.HasPrefix(whole[read:], piece) {
 			t.Fatalf("piece %d: %s, %.80q", n, more.state, piece)
@@ -233,7 +233,7 @@ func TestAModelReadsOnInACutResultThatItGetsFromTheLedger(t *testing.T) {
 		m.ToolEnded(ask(m, "look", `{}`)[0].id, ToolResult{Output: whole[:1600], Whole: whole, Bytes: len(whole)}, nil, time.Second)
 	}
 	call := ask(m, "look", `{}`)[0]
-	text := m.Prompt().results[call.id].text()
+	text := m.CallInput().results[call.id].text()
 	_, after, closed := strings.Cut(text, "\n</webpage>")
 	read := fmt.Sprintf("a result of %d bytes. To read on, call read_more with {\"result_id\": \"r1\", \"from\": 1600}", len(whole))
 	if !closed || !strings.Contains(after, read) || !strings.HasSuffix(after, repeatedNote) {
@@ -320,7 +320,7 @@ func TestAResultWhoseRestIsNotKeptSaysSo(t *testing.T) {
 	for n := range 2 {
 		call := ask(m, "look", fmt.Sprintf(`{"n":%d}`, n))[0]
 		m.ToolEnded(call.id, ToolResult{Output: whole[:100], Whole: whole, Bytes: len(whole)}, nil, time.Second)
-		text := m.Prompt().results[call.id].text()
+		text := m.CallInput().results[call.id].text()
 		if kept := strings.Contains(text, "read_more"); kept != (n == 0) || strings.Contains(text, "The rest is left out") != (n == 1) {
 			t.Errorf("result %d: %s", n, text[100:])
 		}
@@ -347,12 +347,12 @@ func TestIdenticalReadsOfAStepRunOnce(t *testing.T) {
 		} else {
 			m.ToolEnded(calls[0].id, ToolResult{Output: "waves"}, nil, time.Second)
 		}
-		prompt := m.Prompt()
-		if prompt.WithoutTools || !m.calling {
+		input := m.CallInput()
+		if input.WithoutTools || !m.calling {
 			t.Fatalf("the model is not called with tools")
 		}
 		for i, call := range calls {
-			text := prompt.results[call.id].text()
+			text := input.results[call.id].text()
 			if again := strings.Contains(text, "was not made again"); i != 1 && (again != (i > 0) || strings.HasPrefix(text, "closed") != failing || strings.HasPrefix(text, "waves") == failing) {
 				t.Errorf("call %d gave %q", i, text)
 			}

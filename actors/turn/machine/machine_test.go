@@ -136,7 +136,7 @@ func (w *world) commit() {
 				w.t.Fatal("the model is called after the cancel or the end")
 			}
 			w.calls, w.inRequest = w.m.call, map[string]bool{}
-			c := w.m.Prompt()
+			c := w.m.CallInput()
 			for _, text := range c.inputs[c.Step] {
 				w.inRequest[text] = true
 			}

@@ -26,11 +26,11 @@ func TestTheRouteAndTheStateOfTheProviderSurviveATakeover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt := adopted.Prompt()
-	if prompt.Route != 2 || !prompt.Answering || adopted.Routing().ModelID != "two" {
-		t.Errorf("route %d, answering %t, model %s", prompt.Route, prompt.Answering, adopted.Routing().ModelID)
+	input := adopted.CallInput()
+	if input.Route != 2 || !input.Answering || adopted.Routing().ModelID != "two" {
+		t.Errorf("route %d, answering %t, model %s", input.Route, input.Answering, adopted.Routing().ModelID)
 	}
-	if own := prompt.OwnMessages(); len(own) != 2 || string(own[0].Opaque) != `{"signed":true}` || own[0].OpaqueOwner != "family" {
+	if own := input.OwnMessages(); len(own) != 2 || string(own[0].Opaque) != `{"signed":true}` || own[0].OpaqueOwner != "family" {
 		t.Errorf("%+v", own)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // firstSource is the number of the first source that a tool finds. Those in requests have smaller ones: at most
-// maxFiles in actors/prompt/show.go of messages, and then those of the project.
+// maxFiles in actors/modelinput/show.go of messages, and then those of the project.
 const firstSource = 200
 
 // run returns the effect that starts the call.

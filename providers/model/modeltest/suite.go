@@ -13,7 +13,7 @@ import (
 
 	"turnstone/actors/llm"
 	"turnstone/actors/metering"
-	"turnstone/actors/prompt"
+	"turnstone/actors/modelinput"
 	"turnstone/actors/routing"
 	"turnstone/protocol"
 	"turnstone/protocol/clocktest"
@@ -204,7 +204,7 @@ func testHeaders(t *testing.T, subject Subject) {
 		t.Errorf("%q, %v", TextOf(chunks), err)
 	}
 	metered := &metering.Model{Model: provider}
-	if title, _, err := prompt.WriteTitle(t.Context(), metered, protocol.NewAccountID(), routing.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
+	if title, _, err := modelinput.WriteTitle(t.Context(), metered, protocol.NewAccountID(), routing.Route{Model: "some-model"}, "Hello", "Hi"); err != nil || title != "A title" {
 		t.Errorf("title %q, %v", title, err)
 	}
 	if n := len(server.Requests()); n != 3 { // the refused one, its retry and the title

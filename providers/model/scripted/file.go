@@ -14,7 +14,7 @@ import (
 	"turnstone/actors/llm"
 )
 
-// The form in which package actors/prompt shows files.
+// The form in which package actors/modelinput shows files.
 var (
 	fileSection = regexp.MustCompile(`(?s)\n*<file number="(\d+)"([^>]*)>\n(.*?)\n</file>`)
 	fileName    = regexp.MustCompile(`name="((?:[^"\\]|\\.)*)"`)

@@ -1,4 +1,4 @@
-package prompt
+package modelinput
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"turnstone/actors/modelinput/modelinputtest"
 	"turnstone/actors/passages"
 	"turnstone/actors/passages/passagestest"
-	"turnstone/actors/prompt/prompttest"
 	"turnstone/protocol"
 	"turnstone/protocol/foreign"
 	"turnstone/protocol/turnlog"
@@ -29,9 +29,9 @@ type stored struct {
 }
 
 func TestTheFilesInMemoryAreAStore(t *testing.T) {
-	prompttest.Run(t, func(*testing.T) prompttest.Files {
+	modelinputtest.Run(t, func(*testing.T) modelinputtest.Files {
 		store := memory{}
-		return prompttest.Files{Store: store, Add: store.add, AddPicture: store.addPicture}
+		return modelinputtest.Files{Store: store, Add: store.add, AddPicture: store.addPicture}
 	})
 }
 

@@ -1,4 +1,4 @@
-package prompt
+package modelinput
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ func TestAFailureThatMayShowPrivateTextCountsAsRead(t *testing.T) {
 				b.ToolEnded(call.ID, machine.ToolResult{}, &protocol.ToolError{Code: "exception", Detail: detail}, time.Second)
 			}
 		}
-		p, nothing := b.Prompt(), machine.Prompt{}
+		p, nothing := b.CallInput(), machine.CallInput{}
 		failed := protocol.Part{Type: protocol.PartTool, ToolName: name, State: protocol.ToolFailed, Error: &protocol.ToolError{Code: "exception", Detail: detail}}
 		history := []turnlog.HistoryMessage{{Role: protocol.RoleAssistant, Parts: []protocol.Part{failed}}}
 		for from, r := range map[string]bool{
@@ -80,7 +80,7 @@ func TestWhatAMessageShowsCountsAsRead(t *testing.T) {
 		"a picture":          {history: []turnlog.HistoryMessage{withPicture}, opaque: true},
 		"a file of a moment": {history: []turnlog.HistoryMessage{{Role: protocol.RoleUser, Attachments: []protocol.FileID{protocol.DeriveFileID(protocol.NewUploadID())}}, answer}, private: []string{"7719-XK"}, foreign: true},
 	} {
-		r := reading(&machine.Prompt{}, tools, written(each.history), each.history, &turnlog.Instructions{}, each.trimmed)
+		r := reading(&machine.CallInput{}, tools, written(each.history), each.history, &turnlog.Instructions{}, each.trimmed)
 		if r.Untrusted != each.foreign || r.Opaque != each.opaque || len(each.private) == 0 && len(r.Private) > 0 {
 			t.Errorf("%s: %+v", name, r)
 		}

@@ -1,4 +1,4 @@
-package prompt
+package modelinput
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func transcript(request *llm.Request) string {
 func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 	spec := &turnlog.Spec{AccountID: protocol.NewAccountID(), TurnID: protocol.NewTurnID(), ParentMessageID: new(protocol.MessageID), Input: "and now?"}
 	spec.Routing.Completion = protocol.Completion{MaxOutputTokens: 200, MaxToolRounds: 8}
-	step := func(output string) machine.Prompt {
+	step := func(output string) machine.CallInput {
 		b := machine.New(spec, map[string]machine.Tool{"clock": {Kind: "compute", ReadOnly: true}}, true).NewBatch()
 		b.Begin()
 		b.Proceed()
@@ -79,7 +79,7 @@ func TestTheModelReceivesTheNewestMessagesAndAllOfItsTurn(t *testing.T) {
 		}
 		b.ModelText(2, "As I")
 		b.ModelFailed(2, &llm.Error{Code: "model_unavailable", Cut: true})
-		return b.Prompt()
+		return b.CallInput()
 	}
 	stopped := textMessage("assistant", "half an")
 	stopped.Status = protocol.MessageCancelled
@@ -125,20 +125,20 @@ func TestARequestHasTheInstructionsAndToolsThatTheProjectHadAtTheStart(t *testin
 		t.Fatal(err)
 	}
 	for name, machine := range map[string]*machine.Machine{"started": machine.New(spec, map[string]machine.Tool{"calculate": {}, "clock": {}}, true), "adopted": restored} {
-		request, err := builder.Build(t.Context(), machine.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
+		request, err := builder.Build(t.Context(), machine.CallInput(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
 		if err != nil || !strings.HasSuffix(request.System, "\n\n<instructions>\n"+store.instructions[3]+"\n</instructions>") || len(request.Tools) != 1 || request.Tools[0].Name != "calculate" {
 			t.Errorf("%s: the system prompt is %q, the tools are %+v, %v", name, request.System, request.Tools, err)
 		}
 	}
 	spec.ParentMessageID = new(protocol.MessageID)
-	if _, err = builder.Build(t.Context(), restored.Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true); err != nil {
+	if _, err = builder.Build(t.Context(), restored.CallInput(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true); err != nil {
 		t.Fatal(err)
 	}
 	if want := (limits{maxContextMessages, 3000 - 90}); store.reads[0] != want {
 		t.Errorf("History got the limits %+v, want %+v: instructions reduce the space for messages", store.reads[0], want)
 	}
 	spec.InstructionsVersion = 9
-	if _, err := builder.Build(t.Context(), restored.Prompt(), routing.Route{}, true); err == nil {
+	if _, err := builder.Build(t.Context(), restored.CallInput(), routing.Route{}, true); err == nil {
 		t.Error("a turn continued without its instructions")
 	}
 }
@@ -154,7 +154,7 @@ func TestTheInstructionsOfTheAccountFollowThoseOfTheProject(t *testing.T) {
 	spec := &turnlog.Spec{TurnID: protocol.NewTurnID(), Input: "hello", AccountInstructions: 1}
 	build := func() *Request {
 		t.Helper()
-		request, err := builder.Build(t.Context(), machine.New(spec, nil, true).Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
+		request, err := builder.Build(t.Context(), machine.New(spec, nil, true).CallInput(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestARequestOffersOnlyToolsWithAConsentThatIsStillGranted(t *testing.T) {
 		now := &consents{granted: c.now}
 		c.spec.TurnID = protocol.NewTurnID()
 		builder := Builder{Conversations: &conversations{}, Tools: catalogue, Consents: now}
-		request, err := builder.Build(t.Context(), machine.New(&c.spec, nil, true).Prompt(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
+		request, err := builder.Build(t.Context(), machine.New(&c.spec, nil, true).CallInput(), routing.Route{ContextTokens: 1200, MaxOutputTokens: 200}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestARequestOffersOnlyToolsWithAConsentThatIsStillGranted(t *testing.T) {
 		}
 	}
 	builder := Builder{Conversations: &conversations{}, Tools: catalogue, Consents: &consents{err: errors.New("down")}}
-	if _, err := builder.Build(t.Context(), machine.New(&turnlog.Spec{Granted: both}, nil, true).Prompt(), routing.Route{}, true); err == nil {
+	if _, err := builder.Build(t.Context(), machine.New(&turnlog.Spec{Granted: both}, nil, true).CallInput(), routing.Route{}, true); err == nil {
 		t.Error("a request was built without the consents")
 	}
 }

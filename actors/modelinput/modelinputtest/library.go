@@ -1,4 +1,4 @@
-package prompttest
+package modelinputtest
 
 import (
 	"context"

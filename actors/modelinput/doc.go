@@ -1,4 +1,4 @@
-// Package prompt decides what a model gets: the instructions, the messages of a conversation, their files, and the request
+// Package modelinput decides what a model gets: the instructions, the messages of a conversation, their files, and the request
 // for a title.
 //
 // The files of all messages that the model gets share a part of its context. A text that fits is shown whole. Of a larger
@@ -7,4 +7,4 @@
 //
 // The package calls no model and no tool, and changes nothing: it reads through the interfaces that it declares. Package turn calls it
 // before each step; the tools of providers/tool read files through the same Store.
-package prompt
+package modelinput

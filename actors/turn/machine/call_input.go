@@ -10,8 +10,8 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Prompt is a copy of the machine's data for one model call, from which the call's goroutine builds the request.
-type Prompt struct {
+// CallInput is a copy of the machine's data for one model call, from which the call's goroutine builds the request.
+type CallInput struct {
 	Spec    *turnlog.Spec
 	Step    int
 	steps   []stepResult
@@ -29,9 +29,9 @@ type Prompt struct {
 	Answering bool // the model has produced output, so the route must not change
 }
 
-// Prompt copies what the next call needs.
-func (m *Machine) Prompt() Prompt {
-	c := Prompt{
+// CallInput copies what the next call needs.
+func (m *Machine) CallInput() CallInput {
+	c := CallInput{
 		Spec: m.spec, Step: m.step(), steps: m.steps, results: maps.Clone(m.results), inputs: map[int][]string{},
 		WithoutTools: m.over != "", HideTools: m.over != "" && m.retried, Waited: m.waited, Cut: len(m.cutResults) > 0, prefix: string(m.text), Found: len(m.found) > 0,
 		Route: m.routing.Route, Answering: m.output > 0 || len(m.steps) > 0,
@@ -50,7 +50,7 @@ func (m *Machine) Prompt() Prompt {
 // Messages returns the messages of the request: the earlier messages of the branch, which end with the user's message
 // of this turn, then those of OwnMessages. turnInput is 1 + the index of the user's message. trimmed means that older
 // messages were left out of the history.
-func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messages []llm.Message, turnInput int) {
+func (c *CallInput) Messages(history []turnlog.HistoryMessage, trimmed bool) (messages []llm.Message, turnInput int) {
 	own := c.OwnMessages()
 	messages = make([]llm.Message, 0, len(history)+len(own))
 	for i := range history {
@@ -67,7 +67,7 @@ func (c *Prompt) Messages(history []turnlog.HistoryMessage, trimmed bool) (messa
 
 // OwnMessages returns the messages of the turn itself after the user's message: its finished steps, the inputs of the
 // current step, and the prefix of an answer that is continued.
-func (c *Prompt) OwnMessages() (messages []llm.Message) {
+func (c *CallInput) OwnMessages() (messages []llm.Message) {
 	for _, step := range c.steps {
 		messages = append(messages, c.stepMessages(step)...)
 	}
@@ -81,7 +81,7 @@ func (c *Prompt) OwnMessages() (messages []llm.Message) {
 }
 
 // Inputs returns the steering inputs of the turn that the request contains.
-func (c *Prompt) Inputs() (texts []string) {
+func (c *CallInput) Inputs() (texts []string) {
 	for _, of := range c.inputs {
 		texts = append(texts, of...)
 	}
@@ -89,7 +89,7 @@ func (c *Prompt) Inputs() (texts []string) {
 }
 
 // Results calls each for the outputs of the turn's tool calls, and for the texts of those that failed.
-func (c *Prompt) Results(each func(tool, output string, sources []protocol.Source, failed bool)) {
+func (c *CallInput) Results(each func(tool, output string, sources []protocol.Source, failed bool)) {
 	for _, step := range c.steps {
 		for i, call := range step.Calls {
 			result := c.results[step.Tools[i]]
@@ -100,7 +100,7 @@ func (c *Prompt) Results(each func(tool, output string, sources []protocol.Sourc
 
 // stepMessages returns a finished step in the form that the model gets: its inputs, its text and calls, and the results
 // of its tools.
-func (c *Prompt) stepMessages(step stepResult) []llm.Message {
+func (c *CallInput) stepMessages(step stepResult) []llm.Message {
 	var messages []llm.Message
 	for _, text := range c.inputs[step.Step] {
 		messages = append(messages, llm.Message{Role: protocol.RoleUser, Text: text})

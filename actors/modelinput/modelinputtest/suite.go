@@ -1,6 +1,6 @@
-// Package prompttest is the suite for what reads the files of messages and projects: the store on Postgres and the ones in memory of the
-// tests of prompts and tools. Only tests import it.
-package prompttest
+// Package modelinputtest is the suite for what reads the files of messages and projects: the store on Postgres, and those in memory
+// of the tests of model inputs and of tools. Only tests import it.
+package modelinputtest
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"turnstone/protocol/turnlog"
 )
 
-// Store contains the methods of prompt.Store. It repeats them because the tests of package prompt import this package.
+// Store contains the methods of modelinput.Store. It repeats them because the tests of package modelinput import this package.
 type Store interface {
 	FileHeads(ctx context.Context, account protocol.AccountID, files []protocol.FileID) ([]turnlog.FileHead, error)
 	FilePictures(ctx context.Context, account protocol.AccountID, file protocol.FileID, most int) ([][]byte, error)
@@ -38,7 +38,7 @@ func manyPages() (text string, blocks []protocol.TextBlock) {
 	return passagestest.Pages(pages, func(int) string { return strings.Repeat("Ebb and flöw. ", 60) })
 }
 
-// Run runs the suite of prompt.Store.
+// Run runs the suite of modelinput.Store.
 func Run(t *testing.T, open func(t *testing.T) Files) {
 	for name, test := range map[string]func(*testing.T, Files){
 		"what is known of files":                    testHeads,

@@ -1,4 +1,4 @@
-package prompt
+package modelinput
 
 import (
 	"context"
@@ -54,7 +54,7 @@ type Builder struct {
 
 // Build builds a request: the newest earlier messages with their files, and then the messages of this turn. The size of the
 // latter reduces the space for the former. With wait, the error is ErrPending while a text was not read yet.
-func (b *Builder) Build(ctx context.Context, p machine.Prompt, route routing.Route, wait bool) (*Request, error) {
+func (b *Builder) Build(ctx context.Context, p machine.CallInput, route routing.Route, wait bool) (*Request, error) {
 	instructions, err := readInstructions(ctx, b.Conversations, p.Spec)
 	if err != nil {
 		return nil, err

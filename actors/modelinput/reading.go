@@ -1,4 +1,4 @@
-package prompt
+package modelinput
 
 import (
 	"strings"
@@ -53,7 +53,7 @@ func isInput(part *protocol.Part) bool {
 // reading notes what a request contains, for the policy of the calls that follow. user is what the user has written in the
 // messages, which show files now. trimmed means that older messages were left out: what the model wrote may repeat what they had.
 // The texts are shared with the request.
-func reading(p *machine.Prompt, tools *toolbox.Catalogue, user []string, history []turnlog.HistoryMessage, instructions *turnlog.Instructions, trimmed bool) *policy.Reading {
+func reading(p *machine.CallInput, tools *toolbox.Catalogue, user []string, history []turnlog.HistoryMessage, instructions *turnlog.Instructions, trimmed bool) *policy.Reading {
 	r := &policy.Reading{User: append(user, p.Inputs()...), Untrusted: trimmed}
 	for _, text := range []string{instructions.Project, instructions.Account} {
 		if text != "" {
