@@ -8,7 +8,6 @@ const (
 	MaxSharedBytes        = 8 << 20 // of the text, the code and the artifacts of one share
 	MaxShares             = 1000    // of an account, those that have expired excluded
 	MaxSharedFiles        = 50      // of one share
-	MaxSharedArtifacts    = 20      // of one share
 	MaxShareableFiles     = 200     // that a preview lists
 	MaxShareableArtifacts = 200     // that a preview lists; an imported conversation can have more
 	// SharePrefix starts every token of a share.
