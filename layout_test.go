@@ -48,7 +48,7 @@ var layers = map[string][]string{
 		"actors/tail", "actors/follow", "actors/shell", "actors/cluster", "actors/host", "actors/node", "actors/turn", "actors/upload", "actors/research", "actors/research/work", "actors",
 	},
 	"persistence": {
-		"persistence/migrations", "persistence/open", "persistence/pg", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
+		"persistence/migrations", "persistence/open", "persistence/pg", "persistence/exports/archive", "persistence/jobs", "persistence/audit", "persistence/idempotency", "persistence/limits",
 		"persistence/feed", "persistence/journal", "persistence/mails", "persistence/followups/queues", "persistence/accounts", "persistence/projects", "persistence/prompts", "persistence/conversations", "persistence/memory", "persistence/approvals", "persistence/feedback", "persistence/shares", "persistence/usage", "persistence/turns", "persistence/nodes", "persistence/followups",
 		"persistence/search", "persistence/objects", "persistence/files", "persistence/artifacts", "persistence/research", "persistence/operator", "persistence/exports", "persistence/imports/source", "persistence/imports", "persistence/erasure",
 		"persistence/objects/disk", "persistence/objects/s3", "persistence",

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -115,7 +116,11 @@ func Open(ctx context.Context, config Config) (*Stores, error) {
 	s.FileTexts = files.NewTexts(db, s.Files, s.Search, config.FileQuota)
 	s.Imports = imports.New(db, s.queue, config.Objects, s.Files, config.FileQuota)
 	s.Erasures = erasure.New(db, s.queue, config.Objects)
-	s.Exports = exports.New(db, s.Accounts, s.Conversations, s.FollowUps, s.Projects, s.Prompts, s.Shares, s.Memory, s.Files, s.Research)
+	s.Exports = exports.New(db, s.Conversations, s.FollowUps, s.Files, exports.Others{
+		BeforeConversations: slices.Concat(s.Accounts.ExportSections(), s.Memory.ExportSections()),
+		BeforeFiles:         slices.Concat(s.Research.ExportSections(), s.Projects.ExportSections(), s.Prompts.ExportSections(), s.Shares.ExportSections()),
+		AtEnd:               s.Usage.ExportSections(),
+	})
 	return s, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/exports/archive"
 	"turnstone/persistence/followups/queues"
 	"turnstone/persistence/pg"
 	"turnstone/protocol"
@@ -50,45 +51,45 @@ const whyIncomplete = "The conversation was deleted while it was exported."
 
 // writeJSON writes a protocol.ConversationExport.
 func (s *source) writeJSON(ctx context.Context, to io.Writer) error {
-	object := newObject(to)
-	object.member("format", protocol.ConversationExportFormat)
-	object.member("version", protocol.ExportVersion)
-	object.member("conversation", s.page.Conversation)
-	object.member("draft", s.page.Draft)
-	object.begin("follow_ups")
-	err := s.followUps(ctx, func(item *protocol.FollowUp) { object.item(item); s.written.followUps++ })
-	object.end()
+	object := archive.NewObject(to)
+	object.Member("format", protocol.ConversationExportFormat)
+	object.Member("version", protocol.ExportVersion)
+	object.Member("conversation", s.page.Conversation)
+	object.Member("draft", s.page.Draft)
+	object.Begin("follow_ups")
+	err := s.followUps(ctx, func(item *protocol.FollowUp) { object.Item(item); s.written.followUps++ })
+	object.End()
 	if err == nil {
-		object.begin("branches")
-		err = s.branches(ctx, func(b *exportedBranch) error { object.item(b.Branch); s.written.branches++; return object.err })
-		object.end()
+		object.Begin("branches")
+		err = s.branches(ctx, func(b *exportedBranch) error { object.Item(b.Branch); s.written.branches++; return object.Err() })
+		object.End()
 	}
 	if err == nil {
-		object.begin("messages")
+		object.Begin("messages")
 		err = s.branches(ctx, func(b *exportedBranch) error {
 			return s.messages(ctx, b.BranchID, b.FirstDepth, func(m *protocol.Message) error {
-				object.item(m)
+				object.Item(m)
 				s.written.messages++
 				if m.Feedback != nil {
 					s.written.feedback++
 				}
-				return object.err
+				return object.Err()
 			})
 		})
-		object.end()
+		object.End()
 	}
 	if err == nil && s.alone {
-		object.begin("artifacts")
-		err = s.artifacts(ctx, false, func(a *protocol.ExportedArtifact) error { object.item(a); return object.err })
-		object.end()
+		object.Begin("artifacts")
+		err = s.artifacts(ctx, false, func(a *protocol.ExportedArtifact) error { object.Item(a); return object.Err() })
+		object.End()
 	}
 	switch {
-	case protocol.CodeOf(err) == protocol.CodeNotFound && object.err == nil:
-		object.member("incomplete", whyIncomplete)
+	case protocol.CodeOf(err) == protocol.CodeNotFound && object.Err() == nil:
+		object.Member("incomplete", whyIncomplete)
 	case err != nil:
 		return err
 	}
-	return object.close()
+	return object.Close()
 }
 
 func (s *source) followUps(ctx context.Context, each func(*protocol.FollowUp)) error {

@@ -8,5 +8,5 @@
 // Conversations that are deleted meanwhile are left out, or their file says that it is incomplete. Temporary
 // conversations and those of deleted projects are not exported.
 //
-// A new kind of resource needs one function in sections.go, and package imports restores it or reports that it does not. Its callers are package http and tests.
+// A new kind of resource needs a section in the file export.go of its noun, which persistence/stores.go collects, and package imports restores it or reports that it does not. Its callers are package http and tests.
 package exports

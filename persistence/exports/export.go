@@ -6,41 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
-	"turnstone/persistence/accounts"
 	"turnstone/persistence/conversations"
+	"turnstone/persistence/exports/archive"
 	"turnstone/persistence/files"
 	"turnstone/persistence/followups"
-	"turnstone/persistence/memory"
 	"turnstone/persistence/pg"
-	"turnstone/persistence/projects"
-	"turnstone/persistence/prompts"
-	"turnstone/persistence/research"
-	"turnstone/persistence/shares"
 	"turnstone/protocol"
 )
 
 // Store writes exports. Its methods may be called from any goroutine.
 type Store struct {
 	db            *pg.DB
-	accounts      *accounts.Store
 	conversations *conversations.Store
 	followUps     *followups.Store
-	projects      *projects.Store
-	prompts       *prompts.Store
-	shares        *shares.Store
-	memory        *memory.Store
 	files         *files.Store
-	research      *research.Store
+	sections      []archive.Section
 }
 
-// New returns a store that reads from other stores.
-func New(
-	db *pg.DB, accounts *accounts.Store, conversations *conversations.Store, followUps *followups.Store, projects *projects.Store,
-	prompts *prompts.Store, shares *shares.Store, memory *memory.Store, files *files.Store, research *research.Store,
-) *Store {
-	return &Store{db, accounts, conversations, followUps, projects, prompts, shares, memory, files, research}
+// Others are the sections of other nouns, by their place in an archive.
+type Others struct{ BeforeConversations, BeforeFiles, AtEnd []archive.Section }
+
+// New returns a store that reads conversations and files from other stores.
+func New(db *pg.DB, conversations *conversations.Store, followUps *followups.Store, files *files.Store, others Others) *Store {
+	s := &Store{db: db, conversations: conversations, followUps: followUps, files: files}
+	s.sections = slices.Concat(others.BeforeConversations, []archive.Section{
+		{What: "conversations", Path: "conversations/", Write: s.allConversations},
+		{What: "artifacts", Path: "artifacts.json", Write: s.allArtifacts},
+	}, others.BeforeFiles, []archive.Section{{What: "files", Path: "files.json", Write: s.allFiles}}, others.AtEnd)
+	return s
+}
+
+// Paths returns the files of an archive besides its manifest. A folder ends with a slash.
+func (s *Store) Paths() []string {
+	paths := make([]string, len(s.sections))
+	for i, section := range s.sections {
+		paths[i] = section.Path
+	}
+	return paths
 }
 
 // consistency is the text of the manifest; doc.go explains it.
@@ -80,14 +85,14 @@ func (e *Export) WriteArchive(to io.Writer) error {
 		Format: protocol.ExportFormat, Version: protocol.ExportVersion, AccountID: e.account,
 		StartedAt: now(), Consistency: consistency,
 	}
-	archive := newArchive(buffered, manifest.StartedAt)
-	for _, section := range sections {
-		if err := section.write(e.store, e.ctx, e.account, archive); err != nil {
-			return fmt.Errorf("exporting the %s of an account: %w", section.what, err)
+	of := archive.New(buffered, manifest.StartedAt)
+	for _, section := range e.store.sections {
+		if err := section.Write(e.ctx, e.account, of); err != nil {
+			return fmt.Errorf("exporting the %s of an account: %w", section.What, err)
 		}
 	}
 	manifest.FinishedAt = now()
-	return errors.Join(archive.finish(manifest), buffered.Flush())
+	return errors.Join(of.Finish(manifest), buffered.Flush())
 }
 
 func now() time.Time { return protocol.Millis(time.Now()) }

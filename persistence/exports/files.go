@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/persistence/exports/archive"
 	"turnstone/persistence/files"
 	"turnstone/protocol"
 )
@@ -17,7 +18,7 @@ type exportedFile struct {
 }
 
 // allFiles writes the contents of the files of the library and of messages, and then their list.
-func (s *Store) allFiles(ctx context.Context, account protocol.AccountID, to *Archive) error {
+func (s *Store) allFiles(ctx context.Context, account protocol.AccountID, to *archive.Archive) error {
 	var written []exportedFile
 	for _, filter := range []files.Filter{{}, {Deleted: true}} {
 		for after := (*files.Position)(nil); ; {
@@ -37,12 +38,12 @@ func (s *Store) allFiles(ctx context.Context, account protocol.AccountID, to *Ar
 			}
 		}
 	}
-	return list(to, "files.json", "files", func() ([]exportedFile, bool, error) { return written, false, nil })
+	return archive.List(to, "files.json", "files", func() ([]exportedFile, bool, error) { return written, false, nil })
 }
 
 // content writes the content of a file and returns its path. A file that was deleted since it was listed, or whose content
 // is lost, has none.
-func (s *Store) content(ctx context.Context, account protocol.AccountID, file *protocol.File, to *Archive) (*string, error) {
+func (s *Store) content(ctx context.Context, account protocol.AccountID, file *protocol.File, to *archive.Archive) (*string, error) {
 	from, err := s.files.Open(ctx, account, file.FileID, 0, file.Size)
 	switch code := protocol.CodeOf(err); {
 	case code == protocol.CodeNotFound:

@@ -9,6 +9,7 @@ import (
 
 	"turnstone/persistence/conversations"
 	"turnstone/persistence/imports"
+	"turnstone/persistence/imports/source"
 	"turnstone/persistence/storetest"
 	"turnstone/protocol"
 )
@@ -19,6 +20,15 @@ const chatGPTWithFiles = `[{"id":"x","title":"Tides","mapping":{
 	"3":{"id":"3","parent":"2","message":{"author":{"role":"tool","name":"dalle.text2im"},"content":{"content_type":"multimodal_text","parts":[{"content_type":"image_asset_pointer","asset_pointer":"sediment://file_bbb"}]}}},
 	"4":{"id":"4","parent":"3","message":{"author":{"role":"assistant"},"recipient":"canmore.create_textdoc","content":{"content_type":"code","text":"{\"name\":\"Plan\",\"type\":\"document\",\"content\":\"one\"}"}}},
 	"5":{"id":"5","parent":"4","message":{"author":{"role":"assistant"},"recipient":"canmore.update_textdoc","content":{"content_type":"code","text":"{\"updates\":[{\"pattern\":\"one\",\"replacement\":\"two\"}]}"}}}}}]`
+
+// What an export writes is imported, or reported, or repeats something; it is not counted among the files that nobody knows.
+func TestEveryFileOfAnExportIsKnownToTheImport(t *testing.T) {
+	for _, path := range storetest.NewWorld(t).DB.Exports.Paths() {
+		if !strings.HasSuffix(path, "/") && !slices.Contains(source.OwnFiles, path) {
+			t.Errorf("%s is not in source.OwnFiles", path)
+		}
+	}
+}
 
 // Every step can be the last one of a process.
 func TestTheFilesAndArtifactsOfAnotherServiceAreImportedOnce(t *testing.T) {

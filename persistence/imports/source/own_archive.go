@@ -495,6 +495,12 @@ func (o *opened) Close() error {
 	return o.ReadCloser.Close()
 }
 
+// OwnFiles are the files of an archive of this service that are not in a folder.
+var OwnFiles = []string{
+	"manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json",
+	"research.json", "projects.json", "instructions.json", "prompts.json", "shares.json", "files.json", "usage.json",
+}
+
 // isKnown reports whether an archive of this service has a file of this name for another purpose than to be imported: it repeats
 // what other files have, or read has reported it.
 func (a *ownArchive) isKnown(name string) bool {
@@ -502,12 +508,7 @@ func (a *ownArchive) isKnown(name string) bool {
 	if !below {
 		return false
 	}
-	switch name {
-	case "manifest.json", "account.json", "settings.json", "account_instructions.json", "memory_sources.json", "location_contexts.json", "artifacts.json",
-		"research.json", "projects.json", "instructions.json", "prompts.json", "shares.json", "files.json", "usage.json":
-		return true
-	}
-	return strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")
+	return slices.Contains(OwnFiles, name) || strings.HasPrefix(name, "conversations/") && strings.HasSuffix(name, ".md")
 }
 
 // toolChoice reads the choice of tools of a project, in its present and in its former form. all is false if something was

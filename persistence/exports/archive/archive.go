@@ -1,4 +1,4 @@
-package exports
+package archive
 
 import (
 	"archive/zip"
@@ -36,7 +36,8 @@ type file struct {
 	hash hash.Hash
 }
 
-func newArchive(to io.Writer, at time.Time) *Archive {
+// New returns an archive that is written to a writer. Its files have the time at.
+func New(to io.Writer, at time.Time) *Archive {
 	a := &Archive{zip: zip.NewWriter(to), at: at, counts: map[string]int64{}}
 	a.zip.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, compression) })
 	return a
@@ -56,6 +57,20 @@ func (a *Archive) Create(path string) (io.Writer, error) {
 // Count adds to the number of exported objects of a kind.
 func (a *Archive) Count(kind string, n int) { a.counts[kind] += int64(n) }
 
+// Write writes one value as a file.
+func (a *Archive) Write(path string, v any) error {
+	to, err := a.Create(path)
+	if err != nil {
+		return err
+	}
+	text, err := wire.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(text, '\n'))
+	return err
+}
+
 // endFile completes the description of the file that is being written.
 func (a *Archive) endFile() {
 	if len(a.files) == 0 {
@@ -74,8 +89,8 @@ func (f *file) Write(content []byte) (int, error) {
 	return n, err
 }
 
-// finish writes the manifest and the end of the archive.
-func (a *Archive) finish(manifest *protocol.ExportManifest) error {
+// Finish writes the manifest and the end of the archive.
+func (a *Archive) Finish(manifest *protocol.ExportManifest) error {
 	a.endFile()
 	files := a.files
 	a.files = nil
@@ -84,91 +99,24 @@ func (a *Archive) finish(manifest *protocol.ExportManifest) error {
 		return err
 	}
 	manifest.Counts = a.counts
-	object := newObject(to)
-	object.member("format", manifest.Format)
-	object.member("version", manifest.Version)
-	object.member("account_id", manifest.AccountID)
-	object.member("started_at", manifest.StartedAt)
-	object.member("finished_at", manifest.FinishedAt)
-	object.member("consistency", manifest.Consistency)
-	object.member("counts", manifest.Counts)
-	object.begin("files")
+	object := NewObject(to)
+	object.Member("format", manifest.Format)
+	object.Member("version", manifest.Version)
+	object.Member("account_id", manifest.AccountID)
+	object.Member("started_at", manifest.StartedAt)
+	object.Member("finished_at", manifest.FinishedAt)
+	object.Member("consistency", manifest.Consistency)
+	object.Member("counts", manifest.Counts)
+	object.Begin("files")
 	for i := range files {
-		object.item(protocol.ExportedFile{Path: files[i].path, Size: files[i].size, SHA256: hex.EncodeToString(files[i].sum[:])})
+		object.Item(protocol.ExportedFile{Path: files[i].path, Size: files[i].size, SHA256: hex.EncodeToString(files[i].sum[:])})
 	}
-	object.end()
-	if err := object.close(); err != nil {
+	object.End()
+	if err := object.Close(); err != nil {
 		return err
 	}
 	if err := a.zip.Close(); err != nil {
 		return fmt.Errorf("ending an archive: %w", err)
 	}
 	return nil
-}
-
-// object writes a JSON object member by member, so that long lists are never in memory. The first error is returned by
-// close; the other methods do nothing after it.
-type object struct {
-	to            io.Writer
-	err           error
-	members, list int
-}
-
-func newObject(to io.Writer) *object {
-	o := &object{to: to}
-	o.write("{")
-	return o
-}
-
-func (o *object) write(text string) {
-	if o.err == nil {
-		_, o.err = io.WriteString(o.to, text)
-	}
-}
-
-func (o *object) name(name string) {
-	if o.members++; o.members > 1 {
-		o.write(",")
-	}
-	o.write("\n")
-	o.value(name)
-	o.write(":")
-}
-
-func (o *object) value(v any) {
-	if o.err != nil {
-		return
-	}
-	var text []byte
-	if text, o.err = wire.Marshal(v); o.err == nil {
-		_, o.err = o.to.Write(text)
-	}
-}
-
-// member writes a member with its value.
-func (o *object) member(name string, v any) {
-	o.name(name)
-	o.value(v)
-}
-
-// begin starts a member that is a list; item and end follow.
-func (o *object) begin(name string) {
-	o.name(name)
-	o.write("[")
-	o.list = 0
-}
-
-func (o *object) item(v any) {
-	if o.list++; o.list > 1 {
-		o.write(",")
-	}
-	o.write("\n")
-	o.value(v)
-}
-
-func (o *object) end() { o.write("]") }
-
-func (o *object) close() error {
-	o.write("}\n")
-	return o.err
 }
