@@ -26,7 +26,7 @@ clients=(
 # These packages and their tests start no goroutines (layout_test.go checks that), so the race detector has nothing to find
 # in them, and without it they need a tenth of the time. It is on in the tests of the packages that use them.
 sequential=(
-	./actors/passages ./actors/policy ./actors/prompt ./actors/research/evidence ./actors/research/machine ./actors/turn/machine
+	./actors/passages ./actors/policy ./actors/modelinput ./actors/research/evidence ./actors/research/machine ./actors/turn/machine
 	./actors/upload/machine ./http/markdown ./persistence/imports/source ./protocol/filetype ./protocol/foreign ./providers/charset
 	./providers/media
 )
