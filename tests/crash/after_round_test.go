@@ -125,8 +125,8 @@ const (
 	leastQueues       = 50
 	leastQueueFaults  = 100 // while at least one queue drained
 	leastTasks        = 40  // research tasks that were acknowledged
-	leastShares       = 10
-	leastFiles        = 10
+	leastShares       = 5
+	leastFiles        = 5
 	leastEach         = 1 // faults of every kind, including a process that resumed as a second owner
 )
 
