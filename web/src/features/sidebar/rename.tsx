@@ -2,6 +2,7 @@
 // reverted if the service refuses it.
 import { useRef } from "react";
 import { create } from "zustand";
+import { currentOf } from "../../api/current-conversation";
 import { whilePending } from "../../api/pending-changes";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
@@ -27,21 +28,27 @@ function putTitle(id: string, title: string, version: number): Promise<Conversat
 }
 
 /**
- * Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked; a title that the
- * service generated is overwritten.
+ * Stores a title, also if something else of the conversation has changed in the meantime, or if the service has generated a
+ * title. Throws the refusal if a title was set elsewhere.
  */
+const storeTitle = (before: Conversation, title: string): Promise<Conversation> =>
+  putTitle(before.conversation_id, title, before.version).catch((refusal: unknown) => {
+    const current = currentOf(refusal);
+    if (current.title_source !== "auto" && current.title !== before.title) throw refusal;
+    return storeTitle(current, title);
+  });
+
+/** Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked. */
 export async function rename(before: Conversation, title: string, t: Localization["t"]): Promise<void> {
   const id = before.conversation_id;
   cacheConversation({ ...before, title, title_source: "user" });
   try {
-    cacheConversation(await whilePending(id, { title }, () => putTitle(id, title, before.version)));
+    cacheConversation(await whilePending(id, { title }, () => storeTitle(before, title)));
   } catch (refusal) {
     const current =
       refusal instanceof Refusal && refusal.code === "stale_version"
         ? (refusal.problem?.current as Conversation | null)
         : null;
-    if (current && (current.title_source === "auto" || current.title === before.title))
-      return rename(current, title, t);
     noticeSignOut(refusal);
     cacheWithPending(current ?? before);
     if (current)
