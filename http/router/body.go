@@ -139,17 +139,19 @@ func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *
 		}
 		return ended
 	})
-	if err != nil && r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close") // net/http would read the rest of the body before it responds
-	}
 	mu.Lock()
 	defer mu.Unlock()
 	return cmp.Or(ended, err)
 }
 
 // copyStalling copies a body. setDeadline sets the time until which reads wait; if it returns an error, the copy ends with it.
-func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64, setDeadline func(time.Time) error) error {
-	defer func() { _ = setDeadline(time.Time{}) }()
+func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64, setDeadline func(time.Time) error) (err error) {
+	defer func() {
+		_ = setDeadline(time.Time{})
+		if err != nil && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // net/http would wait for the rest of the body before it responds
+		}
+	}()
 	limited := stdhttp.MaxBytesReader(w, r.Body, most)
 	for {
 		if err := setDeadline(time.Now().Add(bodyStall)); err != nil {
