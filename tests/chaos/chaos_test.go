@@ -111,6 +111,7 @@ var faults = []struct {
 	{"partition", (*run).partition},
 	{"certificates", (*run).rotateCertificates},
 	{"restart of Postgres", (*run).restartPostgres},
+	{"failover", (*run).failover},
 	{"flush of Redis", (*run).flushRedis},
 	{"restart of Redis", (*run).restartRedis},
 	{"read-only Redis", (*run).demoteRedis},

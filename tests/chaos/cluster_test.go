@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -30,7 +32,8 @@ type site struct {
 	site  *sitetest.Site
 	nodes [nodeCount]*node
 
-	superuser string // URL of the database
+	postgres  *embedded.Postgres // that the nodes use; a failover replaces it
+	failovers atomic.Int32
 	certs     string // folder with the certificates of the nodes and of their authority
 }
 
@@ -59,14 +62,10 @@ func (n *node) plan() (over func()) {
 // newSite starts a cluster of nodes that run the given program, on a database with the schema of that program.
 func newSite(t *testing.T, program *sitetest.Build) *site {
 	t.Helper()
-	installation := sitetest.NewHosted(t)
+	postgres := embeddedtest.NewPrimary(t, "primary")
+	installation := sitetest.NewHostedOn(t, postgres)
 	installation.Build = program
-	s := &site{t: t, site: sitetest.NewSiteOf(t, installation, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_DRAIN_GRACE=500ms")}
-	login, err := url.Parse(s.site.Login)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.superuser = embeddedtest.Postgres(t).DSN(embedded.Superuser, strings.TrimPrefix(login.Path, "/"))
+	s := &site{t: t, postgres: postgres, site: sitetest.NewSiteOf(t, installation, "TURNSTONE_LOG_LEVEL=info", "TURNSTONE_DRAIN_GRACE=500ms")}
 	s.certs = t.TempDir()
 	socket := strings.TrimPrefix(embeddedtest.Redis(t).URL(), "unix://")
 	for i := range s.nodes {
@@ -141,6 +140,23 @@ func (s *site) pick(random *rand.Rand, not int) int {
 	}
 }
 
+// newStandby starts a standby of the Postgres that the nodes use.
+func (s *site) newStandby() *embedded.Postgres {
+	s.t.Helper()
+	return embeddedtest.NewStandby(s.t, s.postgres, fmt.Sprintf("standby_%d", s.failovers.Load()+1))
+}
+
+// failOver kills the Postgres that the nodes use and promotes its standby, which they then reach at the same addresses.
+func (s *site) failOver(standby *embedded.Postgres) {
+	s.t.Helper()
+	s.failovers.Add(1)
+	embeddedtest.FailOver(s.t, s.postgres, standby)
+	s.postgres = standby
+	for _, n := range s.nodes {
+		n.postgres.Point(sitetest.PostgresSocket(s.t, standby.DSN(embedded.Superuser, "")))
+	}
+}
+
 func (n *node) current() (*sitetest.Process, uuid.UUID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,7 +180,11 @@ func (s *site) liveTurns() []owned {
 func query[T any](s *site, row pgx.RowToFunc[T], sql string, args ...any) []T {
 	s.t.Helper()
 	ctx := sitetest.Within(s.t, sitetest.HangGuard)
-	conn, err := pgx.Connect(ctx, s.superuser)
+	login, err := url.Parse(s.site.Login)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, s.postgres.DSN(embedded.Superuser, strings.TrimPrefix(login.Path, "/")))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -45,32 +45,48 @@ func (r *run) allNodes() (ids []uuid.UUID) {
 	return ids
 }
 
-// restartPostgres restarts Postgres, or lets it crash and recover. No node may end, and none may lose a turn: all were cut off alike.
+// restartPostgres restarts Postgres, or lets it crash and recover.
 func (r *run) restartPostgres() {
 	r.t.Helper()
-	server, crash := embeddedtest.Postgres(r.t), r.random.IntN(2) == 0
+	stop := r.postgres.Stop
+	if r.random.IntN(2) == 0 {
+		stop = r.postgres.StopAtOnce
+	}
+	r.breakPostgres("Postgres restarted", func() {
+		ctx := sitetest.Within(r.t, sitetest.HangGuard)
+		if err := stop(ctx); err != nil {
+			r.t.Error(err)
+		}
+		if err := r.postgres.Start(ctx); err != nil {
+			r.t.Fatal(err)
+		}
+	})
+}
+
+// failover kills Postgres while turns run and clients write, and promotes a synchronous standby. Every commit that was acknowledged
+// had waited for the standby, so nothing may be lost. The standby is new, and no request is refused while it is created and
+// while commits begin to wait for it.
+func (r *run) failover() {
+	r.t.Helper()
+	standby := r.newStandby()
+	embeddedtest.Synchronise(r.t, r.postgres)
+	r.last()
+	r.breakPostgres("failover to a standby", func() { r.failOver(standby) })
+}
+
+// breakPostgres performs a fault of Postgres. No node may end, and none may lose a turn: all were cut off alike.
+func (r *run) breakPostgres(kind string, fault func()) {
+	r.t.Helper()
 	before := map[uuid.UUID]int32{}
 	for _, turn := range r.liveTurns() {
 		before[turn.Turn] = turn.Epoch
 	}
 	over := r.planAll()
-	r.during("Postgres restarted", func() {
-		stop := server.Stop
-		if crash {
-			stop = server.StopAtOnce
-		}
-		ctx := sitetest.Within(r.t, sitetest.HangGuard)
-		if err := stop(ctx); err != nil {
-			r.t.Error(err)
-		}
-		if err := server.Start(ctx); err != nil {
-			r.t.Fatal(err)
-		}
-	}, r.allNodes()...)
+	r.during(kind, fault, r.allNodes()...)
 	over()
 	for _, turn := range r.liveTurns() {
 		if epoch, known := before[turn.Turn]; known && turn.Epoch != epoch {
-			r.t.Errorf("Postgres was restarted, and turn %s was taken over", turn.Turn)
+			r.t.Errorf("%s, and turn %s was taken over", kind, turn.Turn)
 		}
 	}
 	r.checkRunning()

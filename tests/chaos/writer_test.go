@@ -43,6 +43,8 @@ type writer struct {
 	title, draft string            // guarded by mu: the newest acknowledged ones
 	want, got    map[string]int64  // guarded by mu: newest versions that were acknowledged, and that the feed reported
 	changed      chan struct{}     // guarded by mu: closed when the feed reports something
+	resets       int               // guarded by mu: after failovers
+	began        int               // guarded by mu: resets before the current write
 }
 
 func newWriter(t *testing.T, l *load, u *user, random *rand.Rand) *writer {
@@ -71,6 +73,9 @@ func (w *writer) write(ctx context.Context) error {
 
 // send sends a write to any node until it has an outcome, which must have the status, and decodes it. One with headers has a key.
 func (w *writer) send(ctx context.Context, method, path string, body any, status int, into any, headers ...string) error {
+	w.mu.Lock()
+	w.began = w.resets
+	w.mu.Unlock()
 	kind := "write"
 	if len(headers) > 0 {
 		kind = "create"
@@ -94,8 +99,27 @@ func (w *writer) create(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.created = append(w.created, verify.Write{What: title, ID: made.ConversationID.String(), Outcome: verify.Acknowledged})
-	w.want["conversation "+made.ConversationID.String()] = made.Version
+	w.acknowledged("conversation "+made.ConversationID.String(), made.Version)
 	return nil
+}
+
+// acknowledged notes a change that the feed must report. A client that got feed.reset during the write loads the change. The caller holds w.mu.
+func (w *writer) acknowledged(resource string, version int64) {
+	w.want[resource] = version
+	if w.resets > w.began {
+		w.got[resource] = max(w.got[resource], version)
+	}
+}
+
+// reset notes that the reader of the feed has to load everything. It returns false if no failover is the reason.
+func (w *writer) reset() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resets++
+	for resource, version := range w.want {
+		w.got[resource] = max(w.got[resource], version)
+	}
+	return w.resets <= int(w.load.site.failovers.Load())
 }
 
 func (w *writer) putTitle(ctx context.Context) error {
@@ -106,7 +130,8 @@ func (w *writer) putTitle(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.title, w.want["conversation "+w.home] = title, changed.Version
+	w.title = title
+	w.acknowledged("conversation "+w.home, changed.Version)
 	return nil
 }
 
@@ -118,7 +143,8 @@ func (w *writer) putDraft(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.draft, w.want["draft "+w.home] = text, changed.Version
+	w.draft = text
+	w.acknowledged("draft "+w.home, changed.Version)
 	return nil
 }
 
@@ -219,6 +245,8 @@ func (w *writer) read(ctx context.Context, feed *verify.Feed, at int) error {
 		switch {
 		case err != nil:
 			return err
+		case item.Type == protocol.FeedReset && hadCursor && w.reset():
+			continue
 		case item.Type == protocol.FeedReset && hadCursor:
 			return fmt.Errorf("the cursor %q is not known to %s", feed.Cursor, w.load.site.nodes[at].name)
 		case !hadCursor:
