@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +25,10 @@ import (
 
 var (
 	connectTimeout = timelimit.Of(2 * time.Second)
+	// hostTimeout is the limit of the TCP connection to one of several hosts of a URL. A host that does not respond, for example that
+	// of the former primary after a failover, must leave time for the next one within ProbeTimeout and acquireTimeout. pgx dials each
+	// host twice, with and without TLS, if the URL does not choose.
+	hostTimeout = timelimit.Of(200 * time.Millisecond)
 	// acquireTimeout is the limit of the wait for a connection, including dialling. A request that gets none is refused within
 	// a second, and it does more than wait.
 	acquireTimeout = timelimit.Of(900 * time.Millisecond)
@@ -201,7 +206,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 	config.PrepareConn = socketIdle
 	config.ConnConfig.BuildFrontend = frontend
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	config.ConnConfig.DialFunc = dialer().DialContext
+	config.ConnConfig.DialFunc = dialer(config.ConnConfig).DialContext
 	maps.Copy(config.ConnConfig.RuntimeParams, sessionSettings)
 	if role != "" {
 		config.ConnConfig.RuntimeParams["role"] = role
@@ -217,9 +222,13 @@ func frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-func dialer() *net.Dialer {
+func dialer(config *pgx.ConnConfig) *net.Dialer {
+	timeout := connectTimeout
+	if slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }) {
+		timeout = hostTimeout
+	}
 	return &net.Dialer{
-		Timeout: connectTimeout,
+		Timeout: timeout,
 		KeepAliveConfig: net.KeepAliveConfig{
 			Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
 		},

@@ -1,0 +1,118 @@
+package pg_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
+
+	"turnstone/persistence/pg"
+	"turnstone/persistence/pgtest"
+	"turnstone/protocol/clocktest"
+	"turnstone/protocol/proxytest"
+	"turnstone/providers/embedded"
+	"turnstone/providers/embedded/embeddedtest"
+)
+
+const readOnlySQL = `select current_setting('transaction_read_only')`
+
+func TestPoolsFollowAPromotionWithSeveralHosts(t *testing.T) {
+	primary := embeddedtest.NewPrimary(t, "primary")
+	const name = "followed"
+	if err := pg.Provision(t.Context(), primary.DSN(embedded.Superuser, "postgres"), name, pgtest.Owner, pgtest.Login); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Migrate(t.Context(), primary.DSN(pgtest.Owner, name), pg.MigrateOptions{Login: pgtest.Login}); err != nil {
+		t.Fatal(err)
+	}
+	standby := embeddedtest.NewStandby(t, primary, "standby")
+	embeddedtest.Synchronise(t, primary)
+	folder := func(server *embedded.Postgres) string { return parse(t, server.DSN("", "")).Query().Get("host") }
+	address := parse(t, primary.DSN(pgtest.Login, name))
+	// The standby comes first: it is refused while it is read-only.
+	address.RawQuery = url.Values{"host": {folder(standby) + "," + folder(primary)}, "port": {"5432,5432"}, "target_session_attrs": {"read-write"}}.Encode()
+	db, err := pg.Open(t.Context(), pg.Config{URL: address.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, pool := range []func() error{
+		func() error {
+			_, err := pg.Row(t.Context(), db, pg.NoAccount, pgx.RowTo[string], readOnlySQL)
+			return err
+		},
+		func() error { return db.Ready(t.Context()) },
+	} {
+		if err := pool(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	embeddedtest.FailOver(t, primary, standby)
+	deadline := time.Now().Add(clocktest.HangGuard)
+	for { // the pool notices at their next use that its connections are lost
+		readOnly, err := pg.Row(t.Context(), db, pg.NoAccount, pgx.RowTo[string], readOnlySQL)
+		if err == nil && readOnly == "off" && db.Ready(t.Context()) == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after the promotion: read-only %q, %v", readOnly, err)
+		}
+	}
+}
+
+func TestAHostThatDoesNotRespondLeavesTimeForTheNext(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	socket := parse(t, database.URL).Query().Get("host") + "/.s.PGSQL.5432"
+	second := proxytest.New(t, socket, proxytest.Options{})
+	db, err := pg.Open(t.Context(), pg.Config{URL: fmt.Sprintf("postgres://%s@%s,%s/%s?target_session_attrs=read-write", pgtest.Login, silentAddress(t), second.Address, database.Name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Ready(t.Context()); err != nil {
+		t.Errorf("the probe: %v", err)
+	}
+	if _, err := pg.Row(t.Context(), db, pg.NoAccount, pgx.RowTo[string], readOnlySQL); err != nil {
+		t.Errorf("a request: %v", err)
+	}
+}
+
+func parse(t *testing.T, address string) *url.URL {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// silentAddress returns an address at which no connection is refused and none succeeds, as that of a host computer that is down: its
+// queue of new connections is full.
+func silentAddress(t *testing.T) string {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(socket) })
+	if err := errors.Join(unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(socket, 0)); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+	for { // until the queue is full
+		conn, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+}
