@@ -9,8 +9,8 @@
 //
 // The faults: a rolling deploy, kill -9 of one and of two nodes, a kill during a drain, a pause of 15 s, a node that is stopped for half
 // of the time, a node without Postgres, without Redis, or which its peers cannot reach, and two nodes that cannot reach each other,
-// one way or both. The authority and the certificates of the nodes are replaced while the connections between them break. Of what all nodes need, Postgres is restarted or crashes and recovers, and Redis is emptied, restarted, or refuses
-// writes. Their order and all choices of the
+// one way or both. The authority and the certificates of the nodes are replaced while the connections between them break. Of what all nodes need, Postgres is restarted, crashes and recovers, or is
+// killed and replaced by its synchronous standby, and Redis is emptied, restarted, or refuses writes. Their order and all choices of the
 // clients follow from a seed, which is printed.
 //
 // What it checks, for the whole run:
@@ -24,11 +24,13 @@
 //   - At rest, the database equals what the clients know: turns, items of queues, conversations and files each once, and no others; titles
 //     and drafts as acknowledged; logs contiguous, with one end, the same bytes for all readers and without an event of an earlier owner
 //     after one of a later owner; commands and decisions as their receipts say; every idempotency key with its response.
-//   - The account feed reported every change that was acknowledged, in order, without a reset.
+//   - The account feed reported every change that was acknowledged, in order, without a reset other than one for each failover.
 //
 // `make chaos` runs it for three minutes with the program as it is shipped, prints its figures and checks the promised times
 // through nodes without a fault, from the first attempt to an outcome: 2 s for a start, a read or a write, and 5 s more for a command,
 // whose turn may have to be taken over first, and for a request with a key, which a node may have claimed before it died. `make test` runs a round with three of the faults, which takes about a
 // minute and judges no time; -chaos.only chooses others. `make upgrade OLD=…` starts the nodes with the program of an earlier commit: the deploy replaces it by
 // the current one, the other faults happen while both run, and the next deploy returns to the old one.
+//
+// TestAClusterServesWithoutWhatAnAsynchronousStandbyHadNotReceived promotes a standby that lacks acknowledged writes.
 package chaos
