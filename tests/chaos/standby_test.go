@@ -19,7 +19,9 @@ func TestAClusterServesWithoutWhatAnAsynchronousStandbyHadNotReceived(t *testing
 	const writes, ahead = 20, 10
 	s := newSite(t, sitetest.Standard)
 	u := sitetest.NewUser(t, s.nodes[0].base)
-	via := func(u *sitetest.User, i int) *sitetest.User { return u.ViaLedger(t, s.nodes[i].base, s.nodes[i].others) }
+	via := func(u *sitetest.User, i int) *sitetest.User {
+		return u.ViaLedger(t, s.nodes[i].base, s.nodes[i].others)
+	}
 	kept := u.NewConversation(t)
 	live := via(u, 1).Live(t, kept, "[[script tokens=200 interval=50ms]]")
 	standby := s.newStandby()
