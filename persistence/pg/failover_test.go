@@ -109,7 +109,7 @@ func silentAddress(t *testing.T) string {
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
 	for { // until the queue is full
-		conn, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return address
 		}
