@@ -18,7 +18,7 @@ import (
 
 const followPoll = 10 * time.Millisecond
 
-// NewPrimary starts a Postgres of this test, which NewStandby can copy and follow. name is that of its folder.
+// NewPrimary starts a Postgres of this test, which NewStandby can copy and follow. name begins that of its folder.
 func NewPrimary(t testing.TB, name string) *embedded.Postgres {
 	t.Helper()
 	return startReplicated(t, serverFolder(t, name))
@@ -99,8 +99,11 @@ func serverFolder(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatalf("folder of the test's servers: %v", err)
 	}
-	own := filepath.Join(parent, name)
-	if err := os.Mkdir(own, 0o711); err != nil {
+	own, err := os.MkdirTemp(parent, name+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(own, 0o711); err != nil { // the account of the server must be able to enter it
 		t.Fatal(err)
 	}
 	return own
