@@ -14,8 +14,8 @@
 // These verbs name what changes the ownership, in this package, in those of the kinds and in their stores:
 //
 //	Claim    the update that makes a node the owner and raises the epoch. What may be claimed is in the name: ClaimDue (no running
-//	         node owns it, and it can continue), ClaimLost (own work whose actor is gone), ClaimAny (regardless of the owner: for a command
-//	         that has to be decided here), ClaimPending (an upload that waits for content), ClaimParked (a parked turn)
+//	         node owns it, and it can continue), ClaimLost (own work whose actor is gone), ClaimAny (whoever owns it, because this
+//	         node has to decide a command), ClaimPending (an upload that waits for content), ClaimParked (a parked turn)
 //	Owned    lists what a node owns; it changes nothing
 //	Adopt    what follows a claim: the node restores the work from the store and starts its actor. A claim with its adoption is
 //	         called a takeover

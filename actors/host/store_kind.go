@@ -16,7 +16,7 @@ type Store[C, L any] interface {
 	Load(ctx context.Context, claim C, node protocol.NodeID) (L, error)
 }
 
-// StoreKind implements Kind for a kind of work whose store does everything but start an actor.
+// StoreKind is a Kind that leaves everything to the store of the work, except to start an actor.
 type StoreKind[C, L any] struct {
 	Node  protocol.NodeID
 	Store Store[C, L]

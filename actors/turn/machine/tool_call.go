@@ -41,7 +41,7 @@ type toolOutput struct {
 	sources  []protocol.Source
 }
 
-// completeTool records the end of a call, and of the calls that get its result. How the turn goes on, advance decides.
+// completeTool records the end of a call, and of the calls that get its result. advance decides how the turn continues.
 func (m *Batch) completeTool(call *toolCall, trigger protocol.ToolTrigger, result toolOutput, failure *protocol.ToolError, took time.Duration) {
 	state := call.next(trigger)
 	m.emit(&protocol.ToolCompleted{

@@ -133,12 +133,7 @@ func startReplicated(t testing.TB, folder string) *embedded.Postgres {
 
 func asSuperuser(t testing.TB, server *embedded.Postgres, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.HangGuard)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, conn := connect(t, server)
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -148,13 +143,8 @@ func asSuperuser(t testing.TB, server *embedded.Postgres, sql string) {
 // await runs a query as the superuser until it returns true.
 func await(t testing.TB, server *embedded.Postgres, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.HangGuard)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	ctx, conn := connect(t, server)
+	defer func() { _ = conn.Close(ctx) }()
 	ticker := time.NewTicker(followPoll)
 	defer ticker.Stop()
 	for holds := false; !holds; <-ticker.C {
@@ -162,4 +152,16 @@ func await(t testing.TB, server *embedded.Postgres, sql string) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
+}
+
+// connect opens a connection as the superuser, and returns it with a context that ends after the time of a hang.
+func connect(t testing.TB, server *embedded.Postgres) (context.Context, *pgx.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.HangGuard)
+	t.Cleanup(cancel)
+	conn, err := pgx.Connect(ctx, server.DSN(embedded.Superuser, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, conn
 }
