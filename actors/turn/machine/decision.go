@@ -103,7 +103,7 @@ func denied(reason string) *protocol.ToolError {
 	return &protocol.ToolError{Code: protocol.ToolCallDenied, Detail: "The user rejected this call, and said: " + reason}
 }
 
-// Wake continues a turn that waited for an approval without an actor. The approvals whose time has passed expire.
+// Wake continues a turn that waited for an approval without an actor. It first expires the approvals whose time has passed.
 func (m *Batch) Wake() {
 	if m.ended || m.state != protocol.TurnRequiresAction {
 		return
