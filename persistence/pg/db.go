@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -204,6 +205,7 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 	config.PingTimeout = acquireTimeout
 	config.MaxConnIdleTime, config.HealthCheckPeriod = keepIdle, idleCheck
 	config.PrepareConn = socketIdle
+	config.BeforeConnect = neverCancel
 	config.ConnConfig.BuildFrontend = frontend
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = dialer(config.ConnConfig).DialContext
@@ -212,6 +214,33 @@ func poolConfig(url, role string) (*pgxpool.Config, error) {
 		config.ConnConfig.RuntimeParams["role"] = role
 	}
 	return config, nil
+}
+
+var errNoCancel = errors.New("cancel requests are not sent")
+
+// neverCancel prevents the cancel request that pgx sends when the context of a statement ends: it refuses to dial again once the
+// connection is established. A COMMIT that is cancelled while it waits for a synchronous standby becomes visible, and pg_xact_status
+// calls it committed, although only the primary has it. An abandoned statement runs to its end or its time limit, and its connection
+// counts as used meanwhile, for at most 15 s.
+func neverCancel(_ context.Context, config *pgx.ConnConfig) error {
+	var established atomic.Bool
+	dial, validate := config.DialFunc, config.ValidateConnect
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if established.Load() {
+			return nil, errNoCancel
+		}
+		return dial(ctx, network, address)
+	}
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if validate != nil {
+			if err := validate(ctx, conn); err != nil {
+				return err
+			}
+		}
+		established.Store(true)
+		return nil
+	}
+	return nil
 }
 
 // frontend limits the length of a protocol message that is read. A message starts with its length; in bytes that are

@@ -1,16 +1,20 @@
 package pg_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
+	"turnstone/persistence"
 	"turnstone/persistence/pg"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol/clocktest"
@@ -19,21 +23,30 @@ import (
 	"turnstone/providers/embedded/embeddedtest"
 )
 
+// pairDatabase is the database of newSynchronousPair.
+const pairDatabase = "followed"
+
+// newSynchronousPair returns a server with a migrated database, and the standby for which its commits wait.
+func newSynchronousPair(t *testing.T) (primary, standby *embedded.Postgres) {
+	t.Helper()
+	primary = embeddedtest.NewPrimary(t, "primary")
+	if err := pg.Provision(t.Context(), primary.DSN(embedded.Superuser, "postgres"), pairDatabase, pgtest.Owner, pgtest.Login); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Migrate(t.Context(), primary.DSN(pgtest.Owner, pairDatabase), pg.MigrateOptions{Login: pgtest.Login}); err != nil {
+		t.Fatal(err)
+	}
+	standby = embeddedtest.NewStandby(t, primary, "standby")
+	embeddedtest.Synchronise(t, primary)
+	return primary, standby
+}
+
 const readOnlySQL = `select current_setting('transaction_read_only')`
 
 func TestPoolsFollowAPromotionWithSeveralHosts(t *testing.T) {
-	primary := embeddedtest.NewPrimary(t, "primary")
-	const name = "followed"
-	if err := pg.Provision(t.Context(), primary.DSN(embedded.Superuser, "postgres"), name, pgtest.Owner, pgtest.Login); err != nil {
-		t.Fatal(err)
-	}
-	if err := pg.Migrate(t.Context(), primary.DSN(pgtest.Owner, name), pg.MigrateOptions{Login: pgtest.Login}); err != nil {
-		t.Fatal(err)
-	}
-	standby := embeddedtest.NewStandby(t, primary, "standby")
-	embeddedtest.Synchronise(t, primary)
+	primary, standby := newSynchronousPair(t)
 	folder := func(server *embedded.Postgres) string { return parse(t, server.DSN("", "")).Query().Get("host") }
-	address := parse(t, primary.DSN(pgtest.Login, name))
+	address := parse(t, primary.DSN(pgtest.Login, pairDatabase))
 	// The standby comes first: it is refused while it is read-only.
 	address.RawQuery = url.Values{"host": {folder(standby) + "," + folder(primary)}, "port": {"5432,5432"}, "target_session_attrs": {"read-write"}}.Encode()
 	db, err := pg.Open(t.Context(), pg.Config{URL: address.String()})
@@ -62,6 +75,63 @@ func TestPoolsFollowAPromotionWithSeveralHosts(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after the promotion: read-only %q, %v", readOnly, err)
 		}
+	}
+}
+
+// The client of a commit gives up while the synchronous standby is silent. The commit is not acknowledged before the standby has it, and
+// nobody sees it.
+func TestAnAbandonedCommitIsNotAcknowledgedBeforeTheStandbyHasIt(t *testing.T) {
+	primary, standby := newSynchronousPair(t)
+	connections := make(chan struct{}, 1000)
+	_, through := pgtest.NewProxy(t, primary.DSN(pgtest.Login, pairDatabase), func(client, server net.Conn) {
+		connections <- struct{}{}
+		var both sync.WaitGroup
+		for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+			both.Go(func() { _, _ = io.Copy(ends[0], ends[1]); _, _ = ends[0].Close(), ends[1].Close() })
+		}
+		both.Wait()
+	})
+	db, err := pg.Open(t.Context(), pg.Config{URL: through})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	stores := &persistence.Stores{DB: db}
+	account := pgtest.Account(t, stores)
+	if err := standby.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, abandon := context.WithCancel(t.Context())
+	acknowledged := make(chan error, 1)
+	go func() {
+		acknowledged <- db.InTx(ctx, account, func(ctx context.Context, tx *pg.Tx) error {
+			_, err := tx.Exec(ctx, renameSQL, account, "after")
+			return err
+		})
+	}()
+	embeddedtest.Await(t, primary, `select exists (select from pg_stat_activity where wait_event = 'SyncRep')`)
+	for len(connections) > 0 {
+		<-connections
+	}
+	abandon()
+	for range 5 { // lookups of the outcome
+		select {
+		case <-connections:
+		case err := <-acknowledged:
+			t.Fatalf("the transaction returned %v while the standby was silent", err)
+		}
+	}
+	if got := displayName(t, stores, account); got != "Test" {
+		t.Errorf("while the standby is silent, the name is %q", got)
+	}
+	if err := standby.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-acknowledged; err != nil {
+		t.Errorf("after the standby continued: %v", err)
+	}
+	if got := displayName(t, stores, account); got != "after" {
+		t.Errorf("after the standby continued, the name is %q", got)
 	}
 }
 

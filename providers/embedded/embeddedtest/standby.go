@@ -55,7 +55,7 @@ func NewStandby(t testing.TB, primary *embedded.Postgres, name string) *embedded
 		t.Fatal(err)
 	}
 	standby := startReplicated(t, folder)
-	await(t, primary, `select exists (select from pg_stat_replication where state = 'streaming')`)
+	Await(t, primary, `select exists (select from pg_stat_replication where state = 'streaming')`)
 	return standby
 }
 
@@ -64,7 +64,7 @@ func Synchronise(t testing.TB, primary *embedded.Postgres) {
 	t.Helper()
 	asSuperuser(t, primary, `alter system set synchronous_standby_names = '*'`)
 	asSuperuser(t, primary, `select pg_reload_conf()`)
-	await(t, primary, `select current_setting('synchronous_standby_names') = '*' and exists (select from pg_stat_replication where sync_state = 'sync')`)
+	Await(t, primary, `select current_setting('synchronous_standby_names') = '*' and exists (select from pg_stat_replication where sync_state = 'sync')`)
 }
 
 // Disconnect ends the stream from a server to its standby, which gets nothing more.
@@ -72,7 +72,7 @@ func Disconnect(t testing.TB, primary, standby *embedded.Postgres) {
 	t.Helper()
 	asSuperuser(t, standby, `alter system set primary_conninfo = ''`)
 	asSuperuser(t, standby, `select pg_reload_conf()`)
-	await(t, primary, `select not exists (select from pg_stat_replication)`)
+	Await(t, primary, `select not exists (select from pg_stat_replication)`)
 }
 
 // FailOver kills a server, as the end of its host computer would, and makes its standby the primary, which no other standby follows. It
@@ -82,7 +82,7 @@ func FailOver(t testing.TB, primary, standby *embedded.Postgres) {
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, standby, `select pg_promote()`)
+	Await(t, standby, `select pg_promote()`)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), clocktest.HangGuard)
 	defer cancel()
 	if err := firstError(primary.Close(ctx), os.RemoveAll(primary.Folder())); err != nil {
@@ -140,8 +140,8 @@ func asSuperuser(t testing.TB, server *embedded.Postgres, sql string) {
 	}
 }
 
-// await runs a query as the superuser until it returns true.
-func await(t testing.TB, server *embedded.Postgres, sql string) {
+// Await runs a query as the superuser until it returns true.
+func Await(t testing.TB, server *embedded.Postgres, sql string) {
 	t.Helper()
 	ctx, conn := connect(t, server)
 	defer func() { _ = conn.Close(ctx) }()
