@@ -12,6 +12,7 @@ import (
 
 const serverSQL = `
 select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+       current_setting('synchronous_standby_names') <> '',
        r.rolsuper, r.rolbypassrls,
        pg_has_role(session_user, 'turnstone_app', 'usage') or pg_has_role(session_user, 'turnstone_engine', 'usage'),
        current_user, session_user, current_setting('server_version_num')::int
@@ -28,18 +29,20 @@ func (db *DB) check(ctx context.Context) error {
 	}
 	defer func() { _ = conn.Close(ctx) }() // the connection only reads
 	var fsync, fullPages, synchronous, role, login string
-	var superuser, bypass, inherits bool
+	var standbys, superuser, bypass, inherits bool
 	var version int
-	err = conn.QueryRow(ctx, serverSQL).Scan(&fsync, &fullPages, &synchronous, &superuser, &bypass, &inherits, &role, &login, &version)
+	err = conn.QueryRow(ctx, serverSQL).Scan(&fsync, &fullPages, &synchronous, &standbys, &superuser, &bypass, &inherits, &role, &login, &version)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading the settings of Postgres: %w", err)
 	case fsync == "off":
-		return unsafeSetting("fsync", "a crash could lose acknowledged data")
+		return unsafeSetting("fsync", fsync, "a crash could lose acknowledged data")
 	case fullPages == "off":
-		return unsafeSetting("full_page_writes", "a crash could tear pages")
+		return unsafeSetting("full_page_writes", fullPages, "a crash could tear pages")
 	case synchronous == "off":
-		return unsafeSetting("synchronous_commit", "a crash could lose acknowledged data")
+		return unsafeSetting("synchronous_commit", synchronous, "a crash could lose acknowledged data")
+	case standbys && (synchronous == "local" || synchronous == "remote_write"):
+		return unsafeSetting("synchronous_commit", synchronous, "a failover to a standby of synchronous_standby_names could lose acknowledged data")
 	case superuser:
 		return wrongLogin(login, "is a superuser, to which row-level security does not apply", "nosuperuser")
 	case bypass:
@@ -59,9 +62,9 @@ func (db *DB) check(ctx context.Context) error {
 	return db.config.SelfTest(ctx, conn)
 }
 
-func unsafeSetting(name, consequence string) error {
+func unsafeSetting(name, value, consequence string) error {
 	return &SetupError{
-		Problem: fmt.Sprintf("Postgres runs with %s = off: %s; set %[1]s = on", name, consequence),
+		Problem: fmt.Sprintf("Postgres runs with %s = %s: %s; set %[1]s = on", name, value, consequence),
 		SQL:     []string{"alter system set " + name + " = on;", "select pg_reload_conf();"},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +75,42 @@ func TestPoolsFollowAPromotionWithSeveralHosts(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("after the promotion: read-only %q, %v", readOnly, err)
+		}
+	}
+}
+
+func TestASettingThatWouldLoseAcknowledgedDataIsRefused(t *testing.T) {
+	primary, _ := newSynchronousPair(t)
+	alone := pgtest.NewDatabase(t)
+	for _, c := range []struct{ url, admin, name, setting, refused string }{
+		{alone.URL, alone.AdminURL, alone.Name, "off", "synchronous_commit = off"},
+		{alone.URL, alone.AdminURL, alone.Name, "local", ""},
+		{setting: "off", refused: "synchronous_commit = off"},
+		{setting: "local", refused: "synchronous_commit = local"},
+		{setting: "remote_write", refused: "synchronous_commit = remote_write"},
+		{setting: "on"},
+		{setting: "remote_apply"},
+	} {
+		if c.url == "" {
+			c.url, c.admin, c.name = primary.DSN(pgtest.Login, pairDatabase), primary.DSN(embedded.Superuser, pairDatabase), pairDatabase
+		}
+		conn, err := pgx.Connect(t.Context(), c.admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), fmt.Sprintf(`alter database %s set synchronous_commit = %s`, pgx.Identifier{c.name}.Sanitize(), c.setting)); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db, err := pg.Open(t.Context(), pg.Config{URL: c.url})
+		if err == nil {
+			db.Close()
+		}
+		var refused *pg.SetupError
+		if c.refused == "" && err != nil || c.refused != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Problem, c.refused)) {
+			t.Errorf("%s with %s: %v, want a refusal that says %q", c.name, c.setting, err, c.refused)
 		}
 	}
 }
