@@ -1,5 +1,5 @@
 // Package passages cuts texts into passages, and ranks them by BM25. Files for a model and pages for research use the same
-// passages. It is pure.
+// passages. It reads no store, and its callers choose how many passages a model gets. It is pure.
 package passages
 
 import (

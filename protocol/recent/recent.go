@@ -1,4 +1,5 @@
-// Package recent keeps the values that were used last, within a limit.
+// Package recent keeps the values that were used last, within a limit. It loads no value: its callers do, and they
+// remove what is no longer true.
 package recent
 
 import (

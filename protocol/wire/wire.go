@@ -1,5 +1,5 @@
 // Package wire encodes the JSON of responses and of exports. Stored records and the messages between nodes have encodings of
-// their own.
+// their own. It sends nothing and decides no status: package response does.
 package wire
 
 import (

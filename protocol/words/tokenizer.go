@@ -3,6 +3,8 @@
 //
 // Words are compared without case, accents and compatibility forms. In scripts without spaces, and in Korean, whose words
 // carry suffixes, every two adjacent characters count as a word.
+//
+// It knows no language: package search finds other forms of a word and mistyped ones. It is pure.
 package words
 
 import (

@@ -9,6 +9,8 @@
 // a server leaves out, renames or sends with another type are the rule (package lenient). Most events of an answer carry a few
 // bytes of text in one shape. A lenient.Cursor parses these events; every other event is decoded.
 //
+// The package does not choose a model, build a history or store anything: packages routing, modelinput and turn do.
+//
 // A new provider needs one folder, one case in the package open and one run of modeltest.Run.
 package model
 

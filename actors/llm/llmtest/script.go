@@ -1,5 +1,5 @@
-// Package llmtest has a model for the tests of what calls one. The providers have the suite in package modeltest. Only tests
-// import it.
+// Package llmtest has a model for the tests of what calls one. It keeps the rules of llm.Model, which package modeltest checks. It speaks no
+// wire format: the suite of the providers does. Only tests import it.
 package llmtest
 
 import (
@@ -12,7 +12,8 @@ import (
 
 // Script is a model for tests. The function Play answers its calls.
 type Script struct {
-	// Play is llm.Model.Stream of a call. The first call has the number 1.
+	// Play is llm.Model.Stream of a call. The first call has the number 1. It may emit after the call was cancelled: emit then only
+	// returns the error of ctx.
 	Play      func(ctx context.Context, call int, request llm.Request, emit func(llm.Chunk) error) error
 	Prefilled bool // the result of Continues
 
@@ -20,13 +21,16 @@ type Script struct {
 	requests []llm.Request // guarded by mu
 }
 
-// Answer returns a model that answers every call with the same pieces of text.
+// Answer returns a model that answers every call with the same pieces of text, of one token each.
 func Answer(pieces ...string) *Script {
 	return &Script{Play: func(_ context.Context, _ int, _ llm.Request, emit func(llm.Chunk) error) error {
 		for _, piece := range pieces {
 			if err := emit(llm.Chunk{Kind: llm.ChunkText, Text: piece}); err != nil {
 				return err
 			}
+		}
+		if err := emit(llm.Chunk{Kind: llm.ChunkUsage, Usage: llm.Usage{OutputTokens: len(pieces)}}); err != nil {
+			return err
 		}
 		return emit(llm.Chunk{Kind: llm.ChunkStop, Stop: llm.StopEndTurn})
 	}}
@@ -38,7 +42,15 @@ func (s *Script) Stream(ctx context.Context, request llm.Request, emit func(llm.
 	s.requests = append(s.requests, request)
 	call := len(s.requests)
 	s.mu.Unlock()
-	return s.Play(ctx, call, request, emit)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Play(ctx, call, request, func(chunk llm.Chunk) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return emit(chunk)
+	})
 }
 
 // Requests returns the requests of all calls so far, in order.
