@@ -28,6 +28,11 @@ func (serveCommand) Run(ctx context.Context, p *program) (err error) {
 		config.Service.Environment = "production"
 	}
 	log := telemetry.NewLogger(p.stderr, config.Service.LogLevel, false)
+	restore, err := zap.RedirectStdLogAt(log.Named("library"), zap.WarnLevel)
+	if err != nil {
+		return err
+	}
+	defer restore()
 	for _, warning := range append(warnings, config.Notes()...) {
 		log.Warn(warning)
 	}

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,7 @@ type fileSite struct {
 	*sitetest.Site
 	t       *testing.T
 	gateway *s3test.Gateway
+	faulty  *s3test.Faulty // between the service and the gateway
 	clamd   *clamdtest.Daemon
 	bucket  *s3.Store // with the credentials of the bucket's owner
 	process *sitetest.Process
@@ -110,9 +113,9 @@ func startFileSite(t *testing.T) *fileSite {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bucket.Close() })
-	s := &fileSite{t: t, gateway: gateway, clamd: clamdtest.Start(t, 0), bucket: bucket}
+	s := &fileSite{t: t, gateway: gateway, faulty: s3test.NewFaulty(t, gateway), clamd: clamdtest.Start(t, 0), bucket: bucket}
 	s.Site = sitetest.NewSite(t,
-		"TURNSTONE_S3_ENDPOINT="+gateway.Endpoint, "TURNSTONE_S3_REGION="+s3test.Region, "TURNSTONE_S3_BUCKET="+filesBucket,
+		"TURNSTONE_S3_ENDPOINT="+s.faulty.Endpoint, "TURNSTONE_S3_REGION="+s3test.Region, "TURNSTONE_S3_BUCKET="+filesBucket,
 		"AWS_ACCESS_KEY_ID="+filesAccessKey, "AWS_SECRET_ACCESS_KEY="+filesSecretKey, "TURNSTONE_CLAMD_ADDRESS="+s.clamd.Address)
 	s.process = s.Start()
 	s.user = sitetest.NewUser(t, s.Base)
@@ -589,4 +592,80 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 		s.wantContent(id, large)
 	})
 	s.wantAgreement(5, 0)
+}
+
+// Each operation of an upload and of a deletion is refused or executed without a response, first once, which nobody notices, and then
+// until the store is repaired. Whatever was executed, rows and objects agree in the end.
+func TestAnObjectStoreThatLosesResponsesLosesNoFile(t *testing.T) {
+	t.Parallel()
+	s := startFileSite(t)
+	small := client.Content("The tides of " + sitetest.Canary + " rise.")
+	large, _ := wav(largeFile)
+	files := 0
+	for _, c := range []struct {
+		name, method string
+		content      client.Content
+		publishes    bool // the content is received, and published when the store is repaired
+		chosen       func(r *http.Request) bool
+	}{
+		{"receiving", http.MethodPut, small, false, func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") == "" }},
+		{"completing", http.MethodPost, large, false, func(r *http.Request) bool { return r.URL.Query().Has("uploadId") }},
+		{"publishing", http.MethodPut, small, true, func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }},
+		{"removing", http.MethodDelete, small, true, func(*http.Request) bool { return true }},
+	} {
+		for kind, fault := range map[string]s3test.Fault{"refused": s3test.Refused, "lost": s3test.Lost} {
+			t.Run(c.name+" "+kind, func(t *testing.T) {
+				inject := func(most int64) (injected *atomic.Int64) {
+					injected = &atomic.Int64{}
+					s.faulty.Inject(func(r *http.Request) s3test.Fault {
+						if r.Method == c.method && c.chosen(r) && injected.Add(1) <= most {
+							return fault
+						}
+						return 0
+					})
+					return injected
+				}
+				name, media := "tides.txt", "text/plain"
+				if len(c.content) == largeFile {
+					name, media = "tides.wav", "audio/wav"
+				}
+				u := s.create(name, media, len(c.content))
+				once := inject(1)
+				s.wantContent(s.sendReady(u, c.content), c.content)
+				sitetest.Eventually(t, "a fault", func() bool { return once.Load() > 0 })
+
+				u = s.create(name, media, len(c.content))
+				over := s.user.Ledger.Plan()
+				always := inject(math.MaxInt64)
+				sending := s.sendGated(u)
+				go func() { _, _ = sending.Write(c.content); _ = sending.Close() }()
+				if c.publishes {
+					sitetest.Eventually(t, "several faults", func() bool { return always.Load() > 2 })
+				} else {
+					(<-sending.response).WantProblem(t, http.StatusServiceUnavailable, protocol.CodeUnavailable)
+					if current := s.state(u); current.State != protocol.UploadPending || current.Failure == nil || current.Failure.Code != protocol.UploadStoreUnavailable {
+						t.Errorf("the session is %+v, %+v", current, current.Failure)
+					}
+				}
+				s.faulty.Inject(nil)
+				over()
+				if !c.publishes {
+					s.wantContent(s.sendReady(u, c.content), c.content)
+				} else {
+					s.wantContent(*s.await(u, protocol.UploadReady).FileID, c.content)
+					<-sending.response
+				}
+				files += 2
+			})
+		}
+	}
+	s.wantAgreement(files, 0)
+	if !strings.Contains(s.process.Stderr(), `"logger":"library"`) {
+		t.Error("what the library of the store logs is not in the log")
+	}
+	for line := range strings.Lines(s.process.Stderr()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("the log has the line %q", line)
+		}
+	}
 }

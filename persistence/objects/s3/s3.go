@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"time"
@@ -36,8 +37,9 @@ const (
 	partsAtOnce = 2
 	// attempts is one call and two retries.
 	attempts = 3
-	// maxBackoff keeps the duration of a failed call close to that of its attempts.
-	maxBackoff = time.Second
+	// A retry waits for backoff, the second one for five times as long, and each for up to twice that. So the duration of a failed call
+	// is close to that of its attempts.
+	backoff = 100 * time.Millisecond
 	// abortTimeout limits the call that deletes the parts of a failed upload.
 	abortTimeout = 10 * time.Second
 )
@@ -97,7 +99,9 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 			o.BaseEndpoint = aws.String(options.Endpoint)
 			o.UsePathStyle = true // stores other than AWS seldom have a host name for each bucket
 		}
-		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff })
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts, r.Backoff = attempts, retry.BackoffDelayerFunc(pause)
+		})
 		o.DisableLogOutputChecksumValidationSkipped = true // only parts have checksums; a multipart object as a whole has none
 	})
 	uploads := transfermanager.New(api, func(o *transfermanager.Options) {
@@ -107,6 +111,15 @@ func Open(ctx context.Context, options Options) (*Store, error) {
 		o.FailTimeout = abortTimeout
 	})
 	return &Store{api: api, uploads: uploads, bucket: options.Bucket, http: httpClient}, nil
+}
+
+// pause returns how long a retry waits, from 1 on.
+func pause(retry int, _ error) (time.Duration, error) {
+	least := backoff
+	if retry > 1 {
+		least *= 5
+	}
+	return least + rand.N(least), nil
 }
 
 // noRedirect leaves redirects to the SDK, which signs the request for the new address.

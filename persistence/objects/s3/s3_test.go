@@ -3,9 +3,11 @@ package s3
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -135,6 +137,89 @@ func TestAStoreThatIsAwayIsUnavailable(t *testing.T) {
 			if protocol.CodeOf(err) != protocol.CodeUnavailable {
 				t.Errorf("%s: the error is %v", options.Endpoint, err)
 			}
+		}
+	}
+}
+
+// operationOf names the operation of a request.
+func operationOf(r *http.Request) string {
+	query := r.URL.Query()
+	switch {
+	case r.Method == http.MethodPost && query.Has("uploads"):
+		return "create"
+	case r.Method == http.MethodPost && query.Has("uploadId"):
+		return "complete"
+	case r.Method == http.MethodPut && query.Has("partNumber"):
+		return "part"
+	case r.Method == http.MethodPut && r.Header.Get("X-Amz-Copy-Source") != "":
+		return "copy"
+	case r.Method == http.MethodGet && query.Has("list-type"):
+		return "list"
+	default:
+		return r.Method
+	}
+}
+
+// Each operation is refused, or is executed and gets no response: once, which the caller does not notice, and always.
+func TestAnOperationThatIsRefusedOrWhoseResponseIsLost(t *testing.T) {
+	const size = 20 << 20 // in parts
+	put := func(n int) func(t *testing.T, s *Store) error {
+		return func(t *testing.T, s *Store) error {
+			digest, err := s.Put(t.Context(), "q/key", bytes.NewReader(make([]byte, n)), int64(n))
+			if err == nil && digest != sha256.Sum256(make([]byte, n)) {
+				err = fmt.Errorf("another digest %x", digest)
+			}
+			return err
+		}
+	}
+	for operation, call := range map[string]func(t *testing.T, s *Store) error{
+		"PUT":    put(10),
+		"create": put(size), "part": put(size), "complete": put(size),
+		"copy": func(t *testing.T, s *Store) error { return s.Copy(t.Context(), "q/present", "q/key") },
+		"HEAD": func(t *testing.T, s *Store) error { _, err := s.Stat(t.Context(), "q/present"); return err },
+		"list": func(t *testing.T, s *Store) error { _, err := s.List(t.Context(), "q/", "", 10); return err },
+		"GET": func(t *testing.T, s *Store) error {
+			reader, err := s.Get(t.Context(), "q/present", 0, objects.ToEnd)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = reader.Close() }()
+			text, err := io.ReadAll(reader)
+			if err == nil && string(text) != "present" {
+				err = fmt.Errorf("read %q", text)
+			}
+			return err
+		},
+		"DELETE": func(t *testing.T, s *Store) error { return s.Delete(t.Context(), "q/key") },
+	} {
+		for name, fault := range map[string]s3test.Fault{"refused": s3test.Refused, "lost": s3test.Lost} {
+			t.Run(operation+" "+name, func(t *testing.T) {
+				t.Parallel()
+				direct, faulty := openBucket(t), s3test.NewFaulty(t, gateway)
+				if _, err := direct.Put(t.Context(), "q/present", strings.NewReader("present"), 7); err != nil {
+					t.Fatal(err)
+				}
+				s := open(t, Options{Endpoint: faulty.Endpoint, Bucket: direct.bucket})
+				for _, times := range []int64{1, math.MaxInt64} {
+					var left atomic.Int64
+					left.Store(times)
+					faulty.Inject(func(r *http.Request) s3test.Fault {
+						if operationOf(r) == operation && left.Add(-1) >= 0 {
+							return fault
+						}
+						return 0
+					})
+					err := call(t, s)
+					if times == 1 && err != nil || times > 1 && protocol.CodeOf(err) != protocol.CodeUnavailable {
+						t.Errorf("%d times: %v", times, err)
+					}
+				}
+				// Nobody knows the identifier of an upload whose creation got no response; docs/files.md has a rule for it.
+				left, err := gateway.IncompleteUploads(t.Context(), direct.bucket)
+				if err != nil || len(left) != 0 && (operation != "create" || fault != s3test.Lost) {
+					t.Errorf("the multipart uploads %v are left, %v", left, err)
+				}
+			})
 		}
 	}
 }
