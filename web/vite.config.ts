@@ -106,6 +106,13 @@ function parsedMessages(): Plugin {
 
 const service = process.env["TURNSTONE_URL"] ?? "http://127.0.0.1:8080";
 
+// Modules that are loaded together, or that several parts of the app have in common. Each would be a file of its own, most of
+// them tiny.
+const transcriptParts =
+  /\/src\/(?:parts\/(?:announcements|copy-button|disclosure|elapsed|export-text|links|plain|preview|sources)|api\/(?:trusted-address|usage))\.tsx?$/;
+const organizing =
+  /\/src\/(?:features\/sidebar\/(?:deletion-dialogs|deletion-requests|export|placement|placement-items|rename)|api\/(?:batch|change-queue|current-conversation))\.tsx?$/;
+
 export default defineConfig({
   plugins: [parsedMessages(), artifactRuntime(), react(), tailwindcss(), compressed()],
   resolve: { alias: { "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js" } },
@@ -123,6 +130,8 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "app", tags: ["$initial"], test: /^(?!.*\/src\/sandbox\/)/, includeDependenciesRecursively: false },
+            { name: "parts", test: transcriptParts, includeDependenciesRecursively: false },
+            { name: "organizing", test: organizing, includeDependenciesRecursively: false },
           ],
         },
       },

@@ -7,7 +7,12 @@ export { focusComposer, focusToWrite, useComposerRequests } from "./composer-req
 export { addToDraft, startDrafts } from "./page-drafts";
 export { endNewChat, newChat } from "./new-chat";
 export { useStoredDraft } from "./use-chat";
-export { OutboxMessageNotice } from "./outbox-message-notice";
+
+// Loaded soon after the page: the network may be down when it is needed.
+export const OutboxMessageNotice = deferred(
+  () => import("./outbox-message-notice").then((m) => m.OutboxMessageNotice),
+  { onFailure: () => {} },
+);
 
 export const UnsentText = deferred(() => import("./unsent-text").then((m) => m.UnsentText), { onFailure: () => {} });
 

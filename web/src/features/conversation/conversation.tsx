@@ -3,7 +3,7 @@ import { useParams } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { ConversationPage } from "../../api/client";
 import { ArtifactPanel, useOpenedArtifact } from "../artifacts";
-import { Composer, newChat, PendingList, UnsentText } from "../composer";
+import { Composer, newChat, OutboxMessageNotice, PendingList, UnsentText } from "../composer";
 import { Button } from "../../controls/button";
 import { deferred } from "../../controls/deferred";
 import { isUnsent } from "../../api/provisional";
@@ -32,7 +32,9 @@ export function ConversationRoute() {
   const opened = useRef<string | null>(null);
   opened.current = id === null ? (opened.current ?? newChat().id) : null;
   // Loaded while the messages are fetched, or while the first message is typed. Rendering reports a failure.
-  useEffect(() => void Transcript.preload().catch(() => {}), []);
+  useEffect(() => {
+    for (const part of [Transcript, OutboxMessageNotice]) void part.preload().catch(() => {});
+  }, []);
   const key = id ?? opened.current!;
   return <ConversationView key={key} id={key} isNew={id === null} />;
 }
