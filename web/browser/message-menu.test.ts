@@ -47,6 +47,26 @@ async function choose(page: Page, message: number, item: string): Promise<void> 
 }
 
 describe("the menu of a message", () => {
+  test("opens by a key that was pressed while its code was loading", async () => {
+    const account = await Account.register();
+    const conversation = await importConversation(account, "Tides", texts);
+    const visit = await BrowserWindow.open("/", account);
+    const { page } = visit;
+    const code = await intercept(page, "GET", /\/assets\/message-\w+-[^/]*\.js$/);
+    await page.goto(`${url}/c/${conversation}`);
+    const button = messages(page).first().getByRole("button", { name: "More actions" });
+    await messages(page).first().hover();
+    await button.press("Enter");
+    await expect.poll(() => code.length).toBe(1);
+    await code[0]!.continue();
+    await page.getByRole("menuitem", { name: "Quote", exact: true }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await expectFocus(page.getByRole("menuitem", { name: "Quote", exact: true }));
+    await page.keyboard.press("Escape");
+    await expectFocus(button);
+    await visit.close();
+  });
+
   test("quotes the selection, or the whole message, in the composer", async () => {
     const { visit, page } = await open();
     await composer(page).fill("About this:");

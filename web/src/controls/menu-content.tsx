@@ -11,6 +11,8 @@ import "./menu.css";
 export interface MenuProps {
   trigger: ReactElement<ComponentProps<"button">>;
   children: ReactNode;
+  /** Loads what the children need, before the menu opens. May be called again. */
+  load?: () => Promise<unknown>;
   side?: "top" | "bottom";
   align?: "start" | "end";
   /** Returns the element to focus after closing, if the button no longer exists. */

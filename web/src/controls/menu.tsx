@@ -1,5 +1,5 @@
-// A menu with its button. The code of menus is loaded when a button is first focused, hovered or pressed; until then
-// only the button exists.
+// A menu with its button. The code of menus, and that of the items, is loaded when a button is first focused, hovered or
+// pressed; until then only the button exists.
 import { cloneElement, useEffect, useState, type KeyboardEvent, type PointerEvent } from "react";
 import { loadable } from "./loadable";
 import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu-content";
@@ -8,25 +8,27 @@ const content = loadable(() => import("./menu-content"));
 
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
-  const [loaded, setLoaded] = useState(content.value !== null);
+  const { load: loadItems } = props;
+  const [loaded, setLoaded] = useState(content.value !== null && loadItems === undefined);
   useEffect(() => {
     if (!wanted || loaded) return;
     let current = true;
     // Not with Suspense: React delays content that had to be loaded by about a third of a second.
-    void content.load().then(
+    void Promise.all([content.load(), loadItems?.()]).then(
       () => current && setLoaded(true),
       () => current && setWanted(false), // loading failed: the next press tries again
     );
     return () => void (current = false);
-  }, [wanted, loaded]);
+  }, [wanted, loaded, loadItems]);
   const parts = content.value;
-  if (wanted && parts !== null) return <parts.OpenMenu {...props} />;
+  if (wanted && loaded && parts !== null) return <parts.OpenMenu {...props} />;
   const open = () => setWanted(true);
+  const preload = () => void Promise.all([content.load(), loadItems?.()]).catch(() => {});
   const closed = cloneElement(props.trigger, {
     "aria-haspopup": "menu",
     "aria-expanded": false,
-    onPointerEnter: () => void content.load().catch(() => {}),
-    onFocus: () => void content.load().catch(() => {}),
+    onPointerEnter: preload,
+    onFocus: preload,
     onPointerDown: (event: PointerEvent) => {
       if (event.button !== 0 || event.ctrlKey || props.trigger.props.disabled === true) return;
       event.preventDefault(); // the menu gets the focus, not the button

@@ -1,22 +1,60 @@
 // The action buttons of a message, visible while the pointer is over the message or the focus is inside it.
-import { useRef, type ReactNode } from "react";
+import { useRef, useState, type ReactNode } from "react";
 import { Refusal } from "../../api/client";
 import { IconButton } from "../../controls/button";
-import { deferred } from "../../controls/deferred";
+import { loadable } from "../../controls/loadable";
+import { Menu } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import type { Message } from "../../generated/events";
 import { useRendersFocusable } from "../../parts/near";
 import { useLocalization } from "../../messages/localization";
 import { showBranch } from "./siblings";
 import { useConversationContext } from "./conversation-context";
+import { PromptDialog } from "../prompts";
+import type { MessageItemsProps } from "./message-items";
 
-export const MessageMenu = deferred(() => import("./message-menu").then((m) => m.MessageMenu), {
-  Placeholder: function ClosedMenu() {
-    const { t } = useLocalization();
-    return <IconButton size="small" icon="dots" label={t("transcript.menu")} />;
-  },
-  onFailure: () => {},
-});
+const items = loadable(() => import("./message-items"));
+
+/** Rendered only in an open menu, so the module is loaded. */
+const MessageItems = (props: MessageItemsProps) => items.value && <items.value.MessageItems {...props} />;
+
+/** The menu of a message. Its button is there at once, and opens the menu when the items are loaded. */
+export function MessageMenu(props: Pick<MessageItemsProps, "message" | "onRegenerate">) {
+  const { t } = useLocalization();
+  const trigger = useRef<HTMLButtonElement>(null);
+  /** The text that is to become a prompt. */
+  const [prompt, setPrompt] = useState<string | null>(null);
+  // What an item does once the menu is closed, in place of the return of the focus to the button.
+  const after = useRef<(() => void) | null>(null);
+  const closed = () => {
+    const next = after.current;
+    after.current = null;
+    next?.();
+    return next !== null;
+  };
+  return (
+    <>
+      <Menu
+        trigger={
+          <IconButton ref={trigger} data-message-menu="" size="small" icon="dots" label={t("transcript.menu")} />
+        }
+        load={items.load}
+        onClosed={closed}
+      >
+        <MessageItems {...props} onceClosed={(next) => void (after.current = next)} onSavePrompt={setPrompt} />
+      </Menu>
+      {prompt !== null && (
+        <PromptDialog
+          prompt={null}
+          project={null}
+          text={prompt}
+          onClose={() => setPrompt(null)}
+          returnTo={() => trigger.current}
+        />
+      )}
+    </>
+  );
+}
 
 interface ActionsProps {
   /** Whether they are visible without pointer or focus. */

@@ -1,11 +1,10 @@
-// The menu of a message. It is loaded when a message is near the visible area.
+// The items of the menu of a message. They are loaded with the first of these menus.
 import { useNavigate } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { useKnownConversation } from "../../api/known-conversation";
 import { noticeSignOut } from "../../api/session-state";
-import { IconButton } from "../../controls/button";
 import { onTouchScreen } from "../../controls/media";
-import { Menu, MenuItem, MenuLine } from "../../controls/menu";
+import { MenuItem, MenuLine } from "../../controls/menu";
 import { toast } from "../../controls/toast";
 import type { Message } from "../../generated/events";
 import { actingMessages } from "../../messages/acting";
@@ -14,7 +13,6 @@ import { useLocalization, useMessages } from "../../messages/localization";
 import { copyText } from "../../parts/export-text";
 import { toPlainText } from "../../parts/plain";
 import { addToDraft, focusToWrite } from "../composer";
-import { PromptDialog } from "../prompts";
 import { useSharing } from "../sharing";
 import { copyBranch, copyProblemOf } from "./branches";
 import { useConversationContext } from "./conversation-context";
@@ -23,55 +21,18 @@ import { quoteOf, selectedIn } from "./quote";
 import { readAloud, readsAloud, stopReading, useReading } from "./read-aloud";
 import { isFinal } from "./rows";
 
-interface MessageMenuProps {
+export interface MessageItemsProps {
   message: Message;
   /** Writes the answer again with a profile; null: it cannot be. */
   onRegenerate: ((profile: "balanced" | "deep_reasoning" | "coding") => void) | null;
+  /** Sets what is done once the menu is closed, in place of the return of the focus to its button. */
+  onceClosed: (next: () => void) => void;
+  /** Opens the dialog that saves a text as a prompt. */
+  onSavePrompt: (text: string) => void;
 }
 
-export function MessageMenu(props: MessageMenuProps) {
-  const { t } = useLocalization();
-  const trigger = useRef<HTMLButtonElement>(null);
-  /** The text that is to become a prompt. */
-  const [prompt, setPrompt] = useState<string | null>(null);
-  // What an item does once the menu is closed, in place of the return of the focus to the button.
-  const after = useRef<(() => void) | null>(null);
-  const closed = () => {
-    const next = after.current;
-    after.current = null;
-    next?.();
-    return next !== null;
-  };
-  return (
-    <>
-      <Menu
-        trigger={
-          <IconButton ref={trigger} data-message-menu="" size="small" icon="dots" label={t("transcript.menu")} />
-        }
-        onClosed={closed}
-      >
-        <Items {...props} onceClosed={(next) => void (after.current = next)} onSavePrompt={setPrompt} />
-      </Menu>
-      {prompt !== null && (
-        <PromptDialog
-          prompt={null}
-          project={null}
-          text={prompt}
-          onClose={() => setPrompt(null)}
-          returnTo={() => trigger.current}
-        />
-      )}
-    </>
-  );
-}
-
-/** The items of the open menu. */
-function Items({
-  message,
-  onRegenerate,
-  onceClosed,
-  onSavePrompt,
-}: MessageMenuProps & { onceClosed: (next: () => void) => void; onSavePrompt: (text: string) => void }) {
+/** Rendered only in an open menu. */
+export function MessageItems({ message, onRegenerate, onceClosed, onSavePrompt }: MessageItemsProps) {
   const { t, language } = useLocalization();
   const acting = useMessages(actingMessages);
   const branching = useMessages(branchingMessages);
