@@ -77,6 +77,7 @@ function Title({ conversation }: { conversation: Conversation }) {
       {isStored(conversation) && (
         <Menu
           trigger={<IconButton id="conversation-menu" icon="chevronDown" size="small" label={t("pages.header.menu")} />}
+          load={PlacementItems.preload}
         >
           <MenuItem icon="edit" onSelect={() => editTitle(conversation.conversation_id, "head")}>
             {t("pages.rename.do")}

@@ -14,7 +14,8 @@ import { confirmDeletion, useDeletion } from "./deletion";
 import { haveSameKeys, linesOf, neighbour, type Group, type Line } from "./groups";
 import { useListedParts } from "./list";
 import { isStored } from "../../api/provisional";
-import { editTitle } from "./rename";
+import { editTitle } from "./editing";
+import { TitleEditor } from "./organizing";
 import { focusRow, Row } from "./row";
 import { selectTo, setSelectable, stopSelecting, useSelecting } from "./selecting";
 import { useToday, zone } from "../../controls/today";
@@ -22,6 +23,8 @@ import { useToday, zone } from "../../controls/today";
 export const SelectionToolbar = deferred(() => import("./selection-toolbar").then((m) => m.SelectionToolbar), {
   onFailure: ({ list }) => void stopSelecting(list),
 });
+
+const preloadEditor = (): void => void TitleEditor.preload().catch(() => {});
 
 /** The height of a line in rem, if the pointer is a mouse and if it is a finger; a heading differs until it is measured. */
 const lineHeights = { fine: 2.375, coarse: 2.875 };
@@ -171,6 +174,8 @@ function Lines({ lines, current, onOpen, more }: LinesProps) {
       <ul
         aria-label={t("pages.list.label")}
         onKeyDown={onKeyDown}
+        onFocus={preloadEditor}
+        onPointerEnter={preloadEditor}
         className="relative"
         style={{ height: rows.getTotalSize() }}
       >

@@ -1,6 +1,6 @@
 // The list of conversations, and what can be done with them: rename, pin, move, archive and delete.
 import { deferred } from "../../controls/deferred";
-import { cancelDeletions, useDeletion } from "./deletion";
+import { useDeletion } from "./deletion";
 import { useMoving } from "./moving";
 import { closeSignOut, isUnsent, useUnsent } from "./sign-out";
 
@@ -8,8 +8,8 @@ export { confirmDeletion, useSendWhenHidden } from "./deletion";
 export { SelectionToolbar } from "./conversations";
 export { useListedParts } from "./list";
 export { archive, restore, setPinned } from "./placement";
-export { PlacementItems } from "./placement-items";
-export { editTitle, TitleEditor, useEditing } from "./rename";
+export { editTitle, useEditing } from "./editing";
+export { DeletionDialogs, PlacementItems, TitleEditor } from "./organizing";
 export { setSelectable, startSelecting, stopSelecting, useSelecting } from "./selecting";
 export { SelectionRow } from "./selection-row";
 export { Sidebar } from "./sidebar";
@@ -24,9 +24,6 @@ export const ApprovalNotifications = deferred(
 );
 export const AnswerNotifications = deferred(() => import("./answer-notifications").then((m) => m.AnswerNotifications), {
   onFailure: () => {},
-});
-export const DeletionDialogs = deferred(() => import("./deletion-dialogs").then((m) => m.DeletionDialogs), {
-  onFailure: cancelDeletions,
 });
 export const MoveDialog = deferred(() => import("./move-dialog").then((m) => m.MoveDialog), {
   onFailure: () => useMoving.setState({ conversations: [] }),

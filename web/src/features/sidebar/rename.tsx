@@ -1,7 +1,6 @@
 // Renaming a conversation, in its row of the sidebar or in the page header. The new title is displayed at once and
 // reverted if the service refuses it.
 import { useRef } from "react";
-import { create } from "zustand";
 import { currentOf } from "../../api/current-conversation";
 import { whilePending } from "../../api/pending-changes";
 import { noticeSignOut } from "../../api/session-state";
@@ -9,11 +8,7 @@ import { api, body, type Conversation, Refusal } from "../../api/client";
 import { refetchInAllTabs, cacheConversation, cacheWithPending } from "../../api/queries";
 import { toast } from "../../controls/toast";
 import { useLocalization, type Localization } from "../../messages/localization";
-
-/** The conversation whose title is being edited, and the position of the editor. */
-export const useEditing = create<{ id: string | null; place: "row" | "head" }>(() => ({ id: null, place: "row" }));
-
-export const editTitle = (id: string | null, place: "row" | "head"): void => useEditing.setState({ id, place });
+import { editTitle } from "./editing";
 
 const maxTitleLength = 200;
 

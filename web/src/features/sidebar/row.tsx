@@ -6,9 +6,9 @@ import { IconButton } from "../../controls/button";
 import { Menu, MenuItem } from "../../controls/menu";
 import { useLocalization } from "../../messages/localization";
 import { confirmDeletion, useDeletion } from "./deletion";
-import { PlacementItems } from "./placement-items";
+import { editTitle, useEditing } from "./editing";
+import { PlacementItems, TitleEditor } from "./organizing";
 import { isStored, isUnsent } from "../../api/provisional";
-import { editTitle, TitleEditor, useEditing } from "./rename";
 import { select } from "./selecting";
 import { SelectionRow } from "./selection-row";
 import { ConversationState } from "./state";
@@ -105,6 +105,7 @@ export const Row = memo(function Row({ conversation, current, stop, selected, on
           trigger={
             <IconButton icon="dots" size="small" label={t("pages.row.menu", { title })} tabIndex={stop ? 0 : -1} />
           }
+          load={PlacementItems.preload}
         >
           <MenuItem icon="edit" onSelect={() => editTitle(id, "row")}>
             {t("pages.rename.do")}
