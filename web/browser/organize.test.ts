@@ -114,6 +114,38 @@ describe("the conversation list", () => {
   }
 });
 
+test("26 and 38 quick changes are sent in order, and the page asks before it is closed while one waits", async () => {
+  const account = await Account.register();
+  const [tides] = await conversations(account, "Tides");
+  const made = await account.request("POST", "/projects", { name: "Sea" });
+  const { project_id } = (await made.json()) as { project_id: string };
+  const visit = await BrowserWindow.open("/", account);
+  const { page } = visit;
+  await expectRows(page, "Tides");
+  const requests = await intercept(page, "PUT", /\/(pin|project|title)$/);
+  await choose(page, "Tides", "Pin");
+  await expect.poll(() => requests.length).toBe(1);
+  await choose(page, "Tides", "Move to project…");
+  await page.getByRole("dialog", { name: "Move to project" }).getByRole("button", { name: "Sea" }).click();
+  await rows(page).filter({ hasText: "Tides" }).press("F2");
+  await page.getByRole("textbox", { name: "Title" }).fill("Ebb and flow");
+  await page.keyboard.press("Enter");
+  await expectRows(page, "Ebb and flow");
+  expect(requests.length, "the others wait").toBe(1);
+  const [question] = await Promise.all([page.waitForEvent("dialog"), page.close({ runBeforeUnload: true })]);
+  expect(question.type()).toBe("beforeunload");
+  await question.dismiss();
+  for (const at of [0, 1, 2]) {
+    await expect.poll(() => requests.length).toBe(at + 1);
+    await requests[at]!.continue();
+  }
+  const stored = () => account.read<Record<string, unknown>>(`/conversations/${tides}`);
+  await expect.poll(async () => (await stored())["title"]).toBe("Ebb and flow");
+  expect(await stored()).toMatchObject({ project_id, pinned_at: expect.any(String) as string });
+  expect(requests.map((one) => one.request().url().split("/").at(-1))).toEqual(["pin", "project", "title"]);
+  await visit.close();
+});
+
 describe("the queue", () => {
   /** The second move does not wait until the first one is stored. */
   async function moveTwiceAtOnce(page: Page, order: () => Promise<string[]>): Promise<void> {

@@ -7,7 +7,6 @@ import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { MessageKey, Translate } from "../../messages/catalog";
 import type { OrganizingMessageKey } from "../../messages/organizing";
-import { putProject } from "./moving";
 import { placed, putPlacement } from "./placement";
 import { deselect, selectAgain, setLeaving, useSelecting, type ListName } from "./selecting";
 import { countsOf, outcomeOf, type Outcome } from "./selection";
@@ -42,8 +41,8 @@ const moving = (projects: ReadonlyMap<string, string | null>, before: ReadonlyMa
   const projectOf = ({ conversation_id }: Conversation) => projects.get(conversation_id) ?? null;
   const out = [...projects.values()].every((project) => project === null);
   return {
-    put: (conversation) => putProject(conversation, projectOf(conversation)),
-    expected: (conversation) => ({ ...conversation, project_id: projectOf(conversation) }),
+    put: (conversation) => putPlacement(conversation, { project_id: projectOf(conversation) }),
+    expected: (conversation) => placed(conversation, { project_id: projectOf(conversation) }),
     leaves: null,
     done: (count, t) => t(out ? "pages.move.removed" : "pages.move.done", { count }),
     partly: "pages.selection.moved_partly",

@@ -1,7 +1,7 @@
-// Pinning and archiving conversations. A change is displayed at once and reverted if the service refuses it.
+// Pinning, archiving and moving conversations. A change is displayed at once and reverted if the service refuses it.
 import { api, body, type Conversation } from "../../api/client";
+import { storeInOrder } from "../../api/change-queue";
 import { currentOf } from "../../api/current-conversation";
-import { whilePending } from "../../api/pending-changes";
 import {
   cacheConversation,
   cacheWithPending,
@@ -13,32 +13,34 @@ import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { Localization } from "../../messages/localization";
 
-export type Placement = { pinned: boolean } | { archived: boolean };
+export type Placement = { pinned: boolean } | { archived: boolean } | { project_id: string | null };
 
 /** The change is displayed already, so the request outlives the page. */
-function put(conversation: Conversation, placement: Placement): Promise<Conversation> {
+function put(conversation: Conversation, placement: Placement, signal: AbortSignal): Promise<Conversation> {
   const params = {
     path: { conversation_id: conversation.conversation_id },
     header: { "If-Match": `"v${conversation.version}"` },
   };
+  const init = { params, keepalive: true, signal };
   return body(
     "pinned" in placement
-      ? api.PUT("/conversations/{conversation_id}/pin", { params, body: placement, keepalive: true })
-      : api.PUT("/conversations/{conversation_id}/archive", { params, body: placement, keepalive: true }),
+      ? api.PUT("/conversations/{conversation_id}/pin", { ...init, body: placement })
+      : "archived" in placement
+        ? api.PUT("/conversations/{conversation_id}/archive", { ...init, body: placement })
+        : api.PUT("/conversations/{conversation_id}/project", { ...init, body: placement }),
   );
 }
 
 /** Stores a change, also if something else of the conversation has changed in the meantime, for example its title. */
 export const putPlacement = (conversation: Conversation, placement: Placement): Promise<Conversation> =>
-  whilePending(conversation.conversation_id, changeOf(placement), () =>
-    put(conversation, placement).catch((refusal: unknown) => put(currentOf(refusal), placement)),
+  storeInOrder(conversation, changeOf(placement), (base, signal) =>
+    put(base, placement, signal).catch((refusal: unknown) => put(currentOf(refusal), placement, signal)),
   );
 
 function changeOf(placement: Placement): Partial<Conversation> {
   const now = new Date().toISOString();
-  return "pinned" in placement
-    ? { pinned_at: placement.pinned ? now : null }
-    : { archived_at: placement.archived ? now : null };
+  if ("pinned" in placement) return { pinned_at: placement.pinned ? now : null };
+  return "archived" in placement ? { archived_at: placement.archived ? now : null } : placement;
 }
 
 /** Returns a conversation as it will be after a change. */

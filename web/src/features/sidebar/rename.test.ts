@@ -12,14 +12,28 @@ const tides = { conversation_id: "conv_1", title: "Tides", title_source: "user",
 type Put = { params: { header: { "If-Match": string } }; body: { title: string } };
 
 let stored: typeof tides;
+/** The versions on which the requests were based. */
+let versions: string[];
+/** What becomes of the next request: refused, stored without a response, or overtaken by another device; null: it is answered. */
+let failure: "refused" | "unanswered" | "overtaken" | null;
 
 /** The service: a change of another version than the stored one is refused. */
 beforeEach(() => {
+  vi.stubGlobal("addEventListener", () => {});
+  vi.stubGlobal("removeEventListener", () => {});
+  versions = [];
+  failure = null;
   vi.spyOn(api, "PUT").mockImplementation((async (_: string, { params, body }: Put) => {
+    const failed = failure;
+    failure = null;
+    versions.push(params.header["If-Match"]);
     await Promise.resolve();
+    if (failed === "refused") throw new Refusal(422, "invalid", "", null, 0);
+    if (failed === "overtaken") stored = { ...stored, title: "Set elsewhere", version: stored.version + 1 };
     if (params.header["If-Match"] !== `"v${stored.version}"`)
       throw new Refusal(409, "stale_version", "", { current: { ...stored } } as never, 0);
     stored = { ...stored, title: body.title, title_source: "user", version: stored.version + 1 };
+    if (failed === "unanswered") throw new Refusal(0, "unreachable", "", null, 0);
     return { data: stored };
   }) as never);
 });
@@ -28,6 +42,9 @@ afterEach(() => {
   vi.restoreAllMocks();
   toast.mockClear();
 });
+
+/** The messages that were shown. */
+const shown = () => toast.mock.calls.map(([message]) => message as string);
 
 test("the last of several titles is stored, also if something else of the conversation has changed", async () => {
   stored = { ...tides, version: 6 };
@@ -43,4 +60,43 @@ test("a title that the service generated is overwritten, and one that was set el
   await rename({ ...tides, version: 6 } as never, "Flow", t);
   expect(stored.title).toBe("Ebb");
   expect(toast).toHaveBeenCalledOnce();
+});
+
+test("two quick changes cost one request each", async () => {
+  stored = tides;
+  await Promise.all([rename(tides as never, "Ebb", t), rename({ ...tides, title: "Ebb" } as never, "Flow", t)]);
+  expect(versions).toEqual(['"v5"', '"v6"']);
+  expect(stored.title).toBe("Flow");
+});
+
+test("a title after a refused one does not conflict with the stored one, also if something else has changed", async () => {
+  stored = { ...tides, version: 6 };
+  failure = "refused";
+  await Promise.all([rename(tides as never, "Ebb", t), rename({ ...tides, title: "Ebb" } as never, "Flow", t)]);
+  expect(stored.title).toBe("Flow");
+  expect(shown()).toEqual(["pages.rename.failed"]);
+});
+
+test("a title that was stored without a response is no conflict for a later one, nor for its repetition", async () => {
+  stored = tides;
+  failure = "unanswered";
+  await rename(tides as never, "Ebb", t);
+  expect(stored.title).toBe("Ebb");
+  await rename(tides as never, "Ebb", t);
+  failure = "unanswered";
+  await rename({ ...stored } as never, "Neap", t);
+  await rename({ ...tides, title: "Ebb", version: 6 } as never, "Flow", t);
+  expect(stored.title).toBe("Flow");
+  expect(shown()).toEqual(["pages.rename.failed", "pages.rename.failed"]);
+});
+
+test("a title that was set elsewhere between two changes of this page is kept", async () => {
+  stored = tides;
+  const first = rename(tides as never, "Ebb", t);
+  const second = rename({ ...tides, title: "Ebb" } as never, "Flow", t);
+  failure = "overtaken"; // the second one: the first one is sent
+  await first;
+  await second;
+  expect(stored.title).toBe("Set elsewhere");
+  expect(shown()).toEqual(["pages.rename.conflict"]);
 });

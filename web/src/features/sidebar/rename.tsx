@@ -1,8 +1,8 @@
 // Renaming a conversation, in its row of the sidebar or in the page header. The new title is displayed at once and
 // reverted if the service refuses it.
 import { useRef } from "react";
+import { storeInOrder } from "../../api/change-queue";
 import { currentOf } from "../../api/current-conversation";
-import { whilePending } from "../../api/pending-changes";
 import { noticeSignOut } from "../../api/session-state";
 import { api, body, type Conversation, Refusal } from "../../api/client";
 import { refetchInAllTabs, cacheConversation, cacheWithPending } from "../../api/queries";
@@ -12,25 +12,38 @@ import { editTitle } from "./editing";
 
 const maxTitleLength = 200;
 
-function putTitle(id: string, title: string, version: number): Promise<Conversation> {
+/**
+ * The titles of requests without a response, by conversation, until a later title is stored: the service may have stored them.
+ */
+const unanswered = new Map<string, Set<string>>();
+
+function putTitle(id: string, title: string, version: number, signal: AbortSignal): Promise<Conversation> {
   return body(
     api.PUT("/conversations/{conversation_id}/title", {
       params: { path: { conversation_id: id }, header: { "If-Match": `"v${version}"` } },
       body: { title },
       keepalive: true, // the new title is displayed already
+      signal,
     }),
   ) as Promise<Conversation>;
 }
 
 /**
  * Stores a title, also if something else of the conversation has changed in the meantime, or if the service has generated a
- * title. Throws the refusal if a title was set elsewhere.
+ * title. Throws the refusal if a title was set elsewhere: one that is none of the known titles.
  */
-const storeTitle = (before: Conversation, title: string): Promise<Conversation> =>
-  putTitle(before.conversation_id, title, before.version).catch((refusal: unknown) => {
+const storeTitle = (
+  base: Conversation,
+  title: string,
+  known: readonly string[],
+  signal: AbortSignal,
+): Promise<Conversation> =>
+  putTitle(base.conversation_id, title, base.version, signal).catch((refusal: unknown) => {
     const current = currentOf(refusal);
-    if (current.title_source !== "auto" && current.title !== before.title) throw refusal;
-    return storeTitle(current, title);
+    const isSet = current.title_source !== "auto";
+    if (isSet && current.title === title) return current; // by a request whose response was lost
+    if (isSet && !known.includes(current.title)) throw refusal;
+    return storeTitle(current, title, [...known, current.title], signal);
   });
 
 /** Stores a title. A title that was set elsewhere in the meantime is kept, and the user is asked. */
@@ -38,12 +51,15 @@ export async function rename(before: Conversation, title: string, t: Localizatio
   const id = before.conversation_id;
   cacheConversation({ ...before, title, title_source: "user" });
   try {
-    cacheConversation(await whilePending(id, { title }, () => storeTitle(before, title)));
+    const stored = await storeInOrder(before, { title }, (base, signal) =>
+      storeTitle(base, title, [before.title, base.title, ...(unanswered.get(id) ?? [])], signal),
+    );
+    unanswered.delete(id);
+    cacheConversation(stored);
   } catch (refusal) {
-    const current =
-      refusal instanceof Refusal && refusal.code === "stale_version"
-        ? (refusal.problem?.current as Conversation | null)
-        : null;
+    const known = refusal instanceof Refusal ? refusal : null;
+    const current = known?.code === "stale_version" ? (known.problem?.current as Conversation | null) : null;
+    if (known?.outcomeUnknown) unanswered.set(id, (unanswered.get(id) ?? new Set()).add(title));
     noticeSignOut(refusal);
     cacheWithPending(current ?? before);
     if (current)
@@ -56,10 +72,11 @@ export async function rename(before: Conversation, title: string, t: Localizatio
         kind: "problem",
         action: { label: t("pages.retry"), run: () => void rename(before, title, t) },
       });
-    return;
+  } finally {
+    // Also after a failure: the service may have stored the title, or something else of the conversation.
+    void refetchInAllTabs("conversations");
+    void refetchInAllTabs("conversation", id);
   }
-  void refetchInAllTabs("conversations");
-  void refetchInAllTabs("conversation", id);
 }
 
 /** The editor of a title. Enter and the loss of the focus store the title; Esc does not. */
