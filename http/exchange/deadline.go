@@ -9,7 +9,7 @@ import (
 
 // RequestTimeout limits how long a request may take; for a stream, until its first byte. Waiting for another request
 // with the same Idempotency-Key counts. Reading the body does not count: it depends on the client's connection, and
-// package router limits it.
+// package transfer limits it.
 var RequestTimeout = timelimit.Of(5 * time.Second)
 
 // UntilFirstByte limits the time until the first byte of a stream.

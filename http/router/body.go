@@ -2,25 +2,21 @@ package router
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"mime"
 	stdhttp "net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-json-experiment/json"
 
-	"turnstone/http/exchange"
+	"turnstone/http/transfer"
 	"turnstone/protocol"
 )
-
-// bodyStall is the time that a client has for each chunk of 32 KiB of a body.
-const bodyStall = 15 * time.Second
 
 // readBody reads the whole JSON body, up to the limit of the route, and checks what does not depend on the operation. It moves
 // the deadline of the request by the time that the reading took. huma then decodes the same bytes.
@@ -80,10 +76,7 @@ func checkMediaType(r *stdhttp.Request) error {
 		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The charset of the body must be UTF-8.")
 	}
 	r.Header.Set("Content-Type", jsonMedia) // huma compares it as it is written
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return protocol.Errorf(protocol.CodeUnsupportedMedia, "The body must not be compressed.")
-	}
-	return nil
+	return transfer.CheckUncompressed(r)
 }
 
 // takeBody reads the body once, and returns how long that took; 0: the body had been read before. On idempotent routes
@@ -94,7 +87,7 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState) (t
 			return 0, tooLarge(ex.maxBody)
 		}
 		began := time.Now()
-		body, err := readStalling(w, r, ex.maxBody)
+		body, err := readAll(w, r, ex.maxBody)
 		if err != nil {
 			return 0, err
 		}
@@ -106,70 +99,36 @@ func takeBody(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState) (t
 	return took, nil
 }
 
-// readStalling reads a body of at most most bytes. It gives up if a chunk does not arrive within bodyStall. It
-// removes the deadline at the end: left on the connection, the deadline would end a stream.
-func readStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]byte, error) {
+// readAll reads a body of at most most bytes.
+func readAll(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) ([]byte, error) {
+	from, end := transfer.Open(w, r)
 	var body bytes.Buffer
-	control := stdhttp.NewResponseController(w)
-	err := copyStalling(w, r, &body, most, func(at time.Time) error {
-		_ = control.SetReadDeadline(at) // the writers of some tests support no deadlines
-		return nil
-	})
+	err := copyBody(&body, from, most)
+	end(err)
 	return body.Bytes(), err
 }
 
-// copyWatched is readStalling for a body that is not kept. It may take as long as a transfer, so it ends with the session of the
+// hashBody returns the hash of a body that is not kept. Reading it may take as long as a transfer, so it ends with the session of the
 // caller.
-func (rt *Router) copyWatched(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, to io.Writer) error {
-	control := stdhttp.NewResponseController(w)
-	var mu sync.Mutex
-	var ended error // guarded by mu
-	stop := rt.SessionEnds.Watch(ex.Caller.AccountID, ex.Caller.SessionID, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		ended = exchange.ErrSessionEnded()
-		_ = control.SetReadDeadline(time.Unix(1, 0))
-	})
-	defer stop()
-	err := copyStalling(w, r, to, ex.maxBody, func(at time.Time) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if ended == nil {
-			_ = control.SetReadDeadline(at)
-		}
-		return ended
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	return cmp.Or(ended, err)
+func (rt *Router) hashBody(w stdhttp.ResponseWriter, r *stdhttp.Request, most int64) (sum [sha256.Size]byte, err error) {
+	_, from, end := transfer.Receive(w, r, rt.SessionEnds)
+	defer end(&err)
+	hash := sha256.New()
+	err = copyBody(hash, from, most)
+	return [sha256.Size]byte(hash.Sum(nil)), err
 }
 
-// copyStalling copies a body. setDeadline sets the time until which reads wait; if it returns an error, the copy ends with it.
-func copyStalling(w stdhttp.ResponseWriter, r *stdhttp.Request, to io.Writer, most int64, setDeadline func(time.Time) error) (err error) {
-	defer func() {
-		_ = setDeadline(time.Time{})
-		if err != nil && r.ProtoMajor == 1 {
-			w.Header().Set("Connection", "close") // net/http would wait for the rest of the body before it responds
-		}
-	}()
-	limited := stdhttp.MaxBytesReader(w, r.Body, most)
-	for {
-		if err := setDeadline(time.Now().Add(bodyStall)); err != nil {
-			return err
-		}
-		const chunk = 32 << 10
-		_, err := io.CopyN(to, limited, chunk)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		var over *stdhttp.MaxBytesError
-		if errors.As(err, &over) {
-			return tooLarge(most)
-		}
-		if err != nil {
-			return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
-		}
+// copyBody copies a body of at most most bytes.
+func copyBody(to io.Writer, from io.Reader, most int64) error {
+	_, err := io.Copy(to, stdhttp.MaxBytesReader(nil, io.NopCloser(from), most))
+	var over *stdhttp.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return tooLarge(most)
+	case err != nil:
+		return &protocol.Error{Code: protocol.CodeInvalidBody, Detail: "The body could not be read to its end.", Err: err}
 	}
+	return nil
 }
 
 func tooLarge(most int64) error {

@@ -72,11 +72,11 @@ func repeat(w stdhttp.ResponseWriter, r *stdhttp.Request, ex *requestState, key 
 			return err
 		}
 		defer leave()
-		hash := sha256.New()
-		if err := ex.router.copyWatched(w, r, ex, hash); err != nil {
+		hash, err := ex.router.hashBody(w, r, ex.maxBody)
+		if err != nil {
 			return err
 		}
-		if err := idempotency.SameBody(stored.BodyHash, [sha256.Size]byte(hash.Sum(nil))); err != nil {
+		if err := idempotency.SameBody(stored.BodyHash, hash); err != nil {
 			return err
 		}
 	}

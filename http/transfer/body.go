@@ -28,11 +28,26 @@ func CheckUncompressed(r *stdhttp.Request) error {
 	return nil
 }
 
-// Receive returns the body of a request. If the session of the caller ends, the body and ctx end. The caller defers end with the
-// error that it returns. After an error, the rest of the body is not processed: the connection ends with the response.
+// Open returns the body of a request. The caller calls end with the error with which it stops reading; nil: it has read all. After an
+// error, the rest of the body is not processed: the connection ends with the response.
+func Open(w stdhttp.ResponseWriter, r *stdhttp.Request) (body *Body, end func(error)) {
+	body = &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
+	return body, func(err error) {
+		if err == nil {
+			return
+		}
+		body.Stop()
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
+		}
+	}
+}
+
+// Receive is Open for a body that may take as long as a transfer: if the session of the caller ends, the body and ctx end. The caller
+// defers end with the error that it returns.
 func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions exchange.Sessions) (ctx context.Context, body *Body, end func(err *error)) {
 	ctx, cancel := context.WithCancel(r.Context())
-	body = &Body{from: r.Body, control: stdhttp.NewResponseController(w)}
+	body, endBody := Open(w, r)
 	caller := exchange.CallerOf(ctx)
 	var ended atomic.Bool // the request's own context also ends when a read fails
 	stop := sessions.Watch(caller.AccountID, caller.SessionID, func() {
@@ -43,14 +58,8 @@ func Receive(w stdhttp.ResponseWriter, r *stdhttp.Request, sessions exchange.Ses
 	return ctx, body, func(err *error) {
 		defer cancel()
 		defer stop()
-		if *err == nil {
-			return
-		}
-		body.Stop()
-		if r.ProtoMajor == 1 {
-			w.Header().Set("Connection", "close") // net/http would read the rest of a body before it responds
-		}
-		if ended.Load() {
+		endBody(*err)
+		if *err != nil && ended.Load() {
 			*err = exchange.ErrSessionEnded()
 		}
 	}
