@@ -6,6 +6,7 @@ import (
 	stdhttp "net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func (c *client) follow(path string) *bufio.Reader {
 	return body
 }
 
-// A refusal after a replay was counted says nothing about the limit of replays if another limit, or none, caused it.
+// A request that gets no slot uses up nothing of the limit of replays, and does not report it.
 func TestARefusalOfAnotherLimitDoesNotReportThatOfReplays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *testConfig) {
@@ -79,9 +80,34 @@ func TestARefusalOfAnotherLimitDoesNotReportThatOfReplays(t *testing.T) {
 	c := w.client().register("a@example.com")
 	turn := c.expect(200, "POST", "/chat", asking("x", nil)).header.Get("X-Turn-Id")
 	c.follow("/events")
-	refused := c.expect(429, "GET", "/chat/turns/"+turn+"/events", nil)
-	if refused.Code != protocol.CodeTooManyStreams || refused.header.Get("RateLimit") != "" || refused.header.Get("RateLimit-Policy") != "" {
-		t.Errorf("%s %v", refused.Code, refused.header)
+	w.drawn()
+	for _, query := range []string{"", "?mode=snapshot"} {
+		refused := c.expect(429, "GET", "/chat/turns/"+turn+"/events"+query, nil)
+		if refused.Code != protocol.CodeTooManyStreams || refused.header.Get("RateLimit") != "" || refused.header.Get("RateLimit-Policy") != "" {
+			t.Errorf("%s %s %v", query, refused.Code, refused.header)
+		}
+	}
+	if drawn := w.drawn(); len(drawn) != 0 {
+		t.Errorf("the refusals drew from %v", drawn)
+	}
+}
+
+// A response without a stream needs no slot. One about a turn that has ended draws from the limit of replays.
+func TestAResponseWithoutEventsNeedsNoSlot(t *testing.T) {
+	t.Parallel()
+	s := startStreamingTurn(t, nil)
+	for s.streams.Acquire(s.account.AccountID) == nil { // all slots of the account
+	}
+	events := "/chat/turns/" + s.turn.String() + "/events?after=99999999"
+	s.drawn()
+	if ahead := s.expect(409, "GET", events, nil); ahead.Code != protocol.CodeSequenceAhead {
+		t.Errorf("a sequence ahead of the turn: %s", ahead.body)
+	}
+	s.stop()
+	s.expect(204, "GET", events, nil)
+	s.expect(204, "GET", events+"&mode=snapshot", nil)
+	if drawn := s.drawn(); !slices.Equal(drawn, []string{"replays", "replays"}) {
+		t.Errorf("the responses drew from %v", drawn)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"turnstone/actors/turn"
 	"turnstone/http/exchange"
 	"turnstone/http/resource"
-	"turnstone/http/route"
 	"turnstone/http/sse"
 	"turnstone/protocol"
 )
@@ -45,7 +44,7 @@ type turnEventsInput struct {
 }
 
 // getTurnEvents streams the events of a turn, live or finished, after a sequence.
-func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) (err error) {
+func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *turnEventsInput) error {
 	after, err := in.Position()
 	if err != nil {
 		return err
@@ -61,31 +60,14 @@ func (h *Handlers) getTurnEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, i
 	if err != nil {
 		return err
 	}
-	if turn.State.Terminal() { // resuming a live turn is not limited
-		if err := h.Limits.Draw(r.Context(), route.BucketReplays, account.String()); err != nil {
-			return err
-		}
-		defer func() {
-			if err != nil { // an error, which a live turn has too, reports no limit
-				exchange.HideLimit(w)
-			}
-		}()
+	log := exchange.Log{Ended: turn.State.Terminal(), Last: turn.LastSequence, After: after, Follow: func(after int64) sse.Reader {
+		setTurnHeaders(w.Header(), in.TurnID) // of a stream only
+		return h.Turns.Follow(account, in.TurnID, after)
+	}}
+	if in.Mode == "snapshot" {
+		log.Snapshot = func() ([]byte, int64, error) { return h.snapshot(bounded, account, turn) }
 	}
-	if err := h.Streams.Acquire(account); err != nil {
-		return err
-	}
-	defer h.Streams.Release(r.Context(), account)
-	switch {
-	case turn.State.Terminal() && after >= turn.LastSequence:
-		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
-		return nil
-	case in.Mode == "snapshot":
-		return h.streamSnapshot(w, r, turn)
-	case after > turn.LastSequence:
-		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": turn.LastSequence},
-			"The turn has no event with this sequence yet. Load the turn again.")
-	}
-	return h.streamTurn(w, r, in.TurnID, after)
+	return h.Streams.ServeLog(w, r, account, &log)
 }
 
 // streamLive responds with the events of a turn that runs on this node, without a lookup.
@@ -98,25 +80,20 @@ func (h *Handlers) streamLive(w stdhttp.ResponseWriter, r *stdhttp.Request, turn
 	return h.streamReader(w, r, turn, reader)
 }
 
-// streamSnapshot streams the message so far and then the events that follow. turn.finished is always sent as an event,
+// snapshot returns an event with the message so far, and the last sequence that it covers. turn.finished is always sent as an event,
 // so the snapshot of a finished turn covers all events but that one.
-func (h *Handlers) streamSnapshot(w stdhttp.ResponseWriter, r *stdhttp.Request, turn *protocol.Turn) error {
-	account := exchange.CallerOf(r.Context()).AccountID
-	message, err := h.Messages.GetMessage(r.Context(), account, turn.MessageID)
+func (h *Handlers) snapshot(ctx context.Context, account protocol.AccountID, turn *protocol.Turn) (event []byte, covers int64, err error) {
+	message, err := h.Messages.GetMessage(ctx, account, turn.MessageID)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	covers := message.CoversSequence
+	covers = message.CoversSequence
 	if message.Status != protocol.MessageStreaming {
-		if turn, err = h.Store.GetTurn(r.Context(), account, turn.TurnID); err != nil {
-			return err
+		if turn, err = h.Store.GetTurn(ctx, account, turn.TurnID); err != nil {
+			return nil, 0, err
 		}
 		covers = turn.LastSequence - 1
 	}
-	frame, err := protocol.AppendEvent(nil, turn.TurnID, covers, h.Now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
-	if err != nil {
-		return err
-	}
-	setTurnHeaders(w.Header(), turn.TurnID)
-	return h.Streams.Serve(w, r, &sse.Stream{First: append(frame, '\n'), Reader: h.Turns.Follow(account, turn.TurnID, covers)})
+	event, err = protocol.AppendEvent(nil, turn.TurnID, covers, h.Now(), &protocol.TurnSnapshot{CoversSequence: covers, Message: *message})
+	return append(event, '\n'), covers, err
 }

@@ -72,29 +72,46 @@ func (s *Streams) Serve(w stdhttp.ResponseWriter, r *stdhttp.Request, stream *ss
 
 // Log is the log of work whose events are streamed.
 type Log struct {
-	Ended bool  // no event follows
-	Last  int64 // the sequence of the last event so far
-	After int64 // the sequence after which the client continues
+	Ended  bool  // no event follows
+	Last   int64 // the sequence of the last event so far
+	After  int64 // the sequence after which the client continues
+	Follow func(after int64) sse.Reader
+	// Snapshot returns an event that stands for the events so far, and the sequence of the last of them. The stream begins with it,
+	// wherever the client is, unless the client has all events of ended work. nil: the stream begins with the event after After.
+	Snapshot func() (event []byte, covers int64, err error)
 }
 
-// ServeLog responds with the events of a log after a sequence: 204 if there will be none, and a conflict for a sequence that
-// the log has not reached. Following work that has not ended is not limited; replaying ended work is.
-func (s *Streams) ServeLog(w stdhttp.ResponseWriter, r *stdhttp.Request, account protocol.AccountID, log Log, follow func() sse.Reader) error {
+// ServeLog responds with the events of a log: 204 if there will be none, and a conflict for a sequence that the log has not
+// reached. Following work that has not ended is not limited; replaying ended work is. The slot is taken first, so that a
+// request that gets none uses up nothing of that limit.
+func (s *Streams) ServeLog(w stdhttp.ResponseWriter, r *stdhttp.Request, account protocol.AccountID, log *Log) error {
+	complete := log.Ended && log.After >= log.Last
+	switch {
+	case complete: // no stream, so no slot is needed
+	case log.Snapshot == nil && log.After > log.Last:
+		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": log.Last}, "There is no event with this sequence yet. Load the resource again.")
+	default:
+		if err := s.Acquire(account); err != nil {
+			return err
+		}
+		defer s.Release(r.Context(), account)
+	}
 	if log.Ended {
 		if err := s.limits.Draw(r.Context(), route.BucketReplays, account.String()); err != nil {
 			return err
 		}
 	}
-	switch {
-	case log.Ended && log.After >= log.Last:
+	if complete {
 		w.WriteHeader(stdhttp.StatusNoContent) // an EventSource does not reconnect
 		return nil
-	case log.After > log.Last:
-		return protocol.Conflict(protocol.CodeSequenceAhead, map[string]int64{"last_sequence": log.Last}, "There is no event with this sequence yet. Load the resource again.")
 	}
-	if err := s.Acquire(account); err != nil {
-		return err
+	after, stream := log.After, &sse.Stream{}
+	if log.Snapshot != nil {
+		var err error
+		if stream.First, after, err = log.Snapshot(); err != nil {
+			return err
+		}
 	}
-	defer s.Release(r.Context(), account)
-	return s.Serve(w, r, &sse.Stream{Reader: follow()})
+	stream.Reader = log.Follow(after)
+	return s.Serve(w, r, stream)
 }

@@ -177,8 +177,9 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *u
 	if err != nil {
 		return err
 	}
-	follow := func() sse.Reader { return h.Uploads.Follow(account, in.UploadID, after) }
-	return h.Streams.ServeLog(w, r, account, exchange.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after}, follow)
+	return h.Streams.ServeLog(w, r, account, &exchange.Log{Ended: upload.State.Terminal(), Last: upload.LastSequence, After: after, Follow: func(after int64) sse.Reader {
+		return h.Uploads.Follow(account, in.UploadID, after)
+	}})
 }
 
 // sizeText returns a size in the largest unit that divides it, for example 100 MB. The app counts in the same units.

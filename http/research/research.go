@@ -182,6 +182,7 @@ func (h *Handlers) getEvents(w stdhttp.ResponseWriter, r *stdhttp.Request, in *t
 	if err != nil {
 		return err
 	}
-	follow := func() sse.Reader { return h.Tasks.Follow(account, in.TaskID, after) }
-	return h.Streams.ServeLog(w, r, account, exchange.Log{Ended: task.State.Terminal(), Last: task.LastSequence, After: after}, follow)
+	return h.Streams.ServeLog(w, r, account, &exchange.Log{Ended: task.State.Terminal(), Last: task.LastSequence, After: after, Follow: func(after int64) sse.Reader {
+		return h.Tasks.Follow(account, in.TaskID, after)
+	}})
 }

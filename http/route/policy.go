@@ -20,7 +20,7 @@ const (
 	BucketRefusals Bucket = "refusals" // by address, for requests that end in 401 or 403
 	BucketSearch   Bucket = "search"
 	BucketCancel   Bucket = "cancel"  // in addition to chat, so that an account over its chat quota can still stop a turn
-	BucketReplays  Bucket = "replays" // for the events of finished turns; see getTurnEvents
+	BucketReplays  Bucket = "replays" // for the events of work that has ended; see exchange.Streams.ServeLog
 	bucketUploads  Bucket = "uploads" // for the creation of uploads, and for recordings
 	BucketShares   Bucket = "shares"  // for the creation of shares
 	BucketShared   Bucket = "shared"  // by address, for everybody who reads shares
