@@ -22,6 +22,9 @@ const (
 	releaseWait = 5 * time.Second
 )
 
+// ErrGone means that an actor has ended without a reply: the outcome is in the store.
+var ErrGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
+
 // Node is what a host needs of its node.
 type Node struct {
 	ID           protocol.NodeID

@@ -114,9 +114,6 @@ func (h *Host) Create(ctx context.Context, spec *researchlog.Spec) (*protocol.Re
 	return created, nil
 }
 
-// errGone means that the task's actor has ended: the outcome is in the store.
-var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
-
 // Cancel asks a task to end. The cancel is stored when it returns. The error is a conflict if the task has ended.
 func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protocol.TaskID) (*protocol.ResearchTask, error) {
 	err := h.command(ctx, account, id, func(b *machine.Batch) error {
@@ -185,7 +182,7 @@ func (h *Host) command(ctx context.Context, account protocol.AccountID, id proto
 			return err
 		}
 		if stopped := clock.Sleep(ctx, rand.N(maxRetryPause)); stopped != nil { // commands on several nodes do not fence one another again
-			return errGone
+			return host.ErrGone
 		}
 	}
 }
@@ -197,7 +194,7 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 		// Of several commands for one task, one at a time claims it: each claim ends the one before.
 		unlock, err := h.claims.lock(ctx, ownedTask{account, id})
 		if err != nil {
-			return errGone
+			return host.ErrGone
 		}
 		defer unlock()
 		actor = h.FindActive(account, id)
@@ -211,7 +208,7 @@ func (h *Host) tryCommand(ctx context.Context, account protocol.AccountID, id pr
 	case err := <-message.reply:
 		return err
 	case <-ctx.Done():
-		return errGone
+		return host.ErrGone
 	}
 }
 
@@ -231,7 +228,7 @@ func (h *Host) startFor(ctx context.Context, account protocol.AccountID, id prot
 	case h.spawn(loaded, message) != nil:
 		return nil
 	case h.Draining():
-		return errGone
+		return host.ErrGone
 	}
 	return ownership.ErrFenced // there is an actor of a later claim
 }

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/host"
 	"turnstone/actors/research/machine"
 	"turnstone/actors/retry"
 	"turnstone/protocol"
@@ -38,16 +39,16 @@ func (h *Host) shown(batch *researchlog.Append) {
 func (h *Host) store(batch *researchlog.Append, done func(error)) {
 	h.GoOr(func() {
 		done(h.retry(h.Context(), func() error { return h.config.Store.Append(h.Context(), batch) }))
-	}, func() { done(errGone) })
+	}, func() { done(host.ErrGone) })
 }
 
-// retry calls do until the store is available. Once ctx has ended, the error is errGone.
+// retry calls do until the store is available. Once ctx has ended, the error is host.ErrGone.
 func (h *Host) retry(ctx context.Context, do func() error) error {
 	err := retry.OnStore(ctx, retry.Unavailable, func(err error) {
 		h.log.Warn("the store of research tasks is unavailable, will retry", zap.Error(err))
 	}, do)
 	if err != nil && ctx.Err() != nil {
-		return errGone
+		return host.ErrGone
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (h *Host) Receive(ctx context.Context, account protocol.AccountID, id proto
 	switch err = r.wait(e.Done()); {
 	case errors.Is(err, errEnded):
 		return nil, h.conflictNow(ctx, account, id)
-	case errors.Is(err, errGone):
+	case errors.Is(err, host.ErrGone):
 		return nil, h.gone(ctx, claim)
 	case err != nil:
 		return nil, err
@@ -178,9 +178,6 @@ func (h *Host) conflictNow(ctx context.Context, account protocol.AccountID, id p
 	return uploadlog.Conflict(current)
 }
 
-// errGone means that the upload's actor has ended: the outcome is in the store.
-var errGone = &protocol.Error{Code: protocol.CodeUnavailable, Detail: protocol.OutcomeUnknown, RetryAfter: 1}
-
 // gone returns the error for a content whose actor has ended or could not start. If another command has taken the upload
 // over since the claim, or has ended it, it is the conflict with what that command did, here or on another node: its actor
 // may not run yet, or not any more, so only the store knows. Otherwise the outcome is unknown: an upload that is ready, or
@@ -195,7 +192,7 @@ func (h *Host) gone(ctx context.Context, claim *uploadlog.Claim) error {
 	if err == nil && current.State.Terminal() && current.State != protocol.UploadReady {
 		return uploadlog.Conflict(current)
 	}
-	return errGone
+	return host.ErrGone
 }
 
 // Cancel ends an upload for its user. The error is that of ClaimAny. Of several cancels at the same time, one ends the
@@ -214,7 +211,7 @@ func (h *Host) Cancel(ctx context.Context, account protocol.AccountID, id protoc
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, errGone
+			return nil, host.ErrGone
 		}
 	}
 }
@@ -233,7 +230,7 @@ func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id pro
 		switch {
 		case h.spawn(claim, cancelUpload{reply}) != nil:
 		case h.Draining():
-			return errGone
+			return host.ErrGone
 		default: // there is an actor of a later claim
 			return ownership.ErrFenced
 		}
@@ -242,7 +239,7 @@ func (h *Host) tryCancel(ctx context.Context, account protocol.AccountID, id pro
 	case err := <-reply:
 		return err
 	case <-ctx.Done():
-		return errGone
+		return host.ErrGone
 	}
 }
 

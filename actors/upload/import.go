@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnstone/actors/host"
 	"turnstone/protocol"
 	"turnstone/protocol/uploadlog"
 )
@@ -33,7 +34,7 @@ func (h *Host) ReceiveFile(ctx context.Context, spec *uploadlog.Spec, open func(
 	}
 	for !current.State.Terminal() {
 		if current.State == protocol.UploadPending { // the node that received it has ended
-			return nil, errGone
+			return nil, host.ErrGone
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -94,7 +95,7 @@ type importedBody struct {
 // Read implements io.Reader.
 func (b *importedBody) Read(p []byte) (int, error) {
 	if b.stopped.Load() {
-		return 0, errGone
+		return 0, host.ErrGone
 	}
 	n, err := b.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/host"
 	"turnstone/actors/shell"
 	"turnstone/actors/upload/machine"
 	"turnstone/protocol"
@@ -164,7 +165,7 @@ func (s *uploadActor) decidePublication(b *machine.Batch, result published) {
 func (s *uploadActor) Refuse(message any) {
 	switch message := message.(type) {
 	case receive:
-		message.refuse(errGone)(nil)
+		message.refuse(host.ErrGone)(nil)
 	case cancelUpload:
 		message.reply <- ownership.ErrFenced
 	case interrupted, received:
@@ -247,7 +248,7 @@ func (s *uploadActor) stopWork() {
 func (s *uploadActor) End(status shell.Status) {
 	s.stopWork()
 	if s.transfer != nil && status == shell.Lost { // otherwise the reply follows
-		s.transfer.refuse(errGone)(nil)
+		s.transfer.refuse(host.ErrGone)(nil)
 	}
 }
 

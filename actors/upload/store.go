@@ -3,6 +3,7 @@ package upload
 import (
 	"go.uber.org/zap"
 
+	"turnstone/actors/host"
 	"turnstone/actors/retry"
 	"turnstone/protocol/uploadlog"
 )
@@ -15,8 +16,8 @@ func (h *Host) store(batch *uploadlog.Append, done func(error)) {
 		}
 		err := retry.OnStore(h.Context(), retry.Unavailable, failed, func() error { return h.config.Store.AppendUpload(h.Context(), batch) })
 		if err != nil && h.Context().Err() != nil {
-			err = errGone
+			err = host.ErrGone
 		}
 		done(err)
-	}, func() { done(errGone) })
+	}, func() { done(host.ErrGone) })
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnstone/actors/host"
 	"turnstone/protocol"
 	"turnstone/protocol/failpoint"
 	"turnstone/protocol/uploadlog"
@@ -60,7 +61,7 @@ func (r *transfer) finishReading() { r.closeRead.Do(func() { close(r.read) }) }
 func (r *transfer) settle(reason error) func(error) {
 	return func(err error) {
 		if err != nil {
-			reason = errGone
+			reason = host.ErrGone
 		}
 		r.reply(reason)
 	}
@@ -86,7 +87,7 @@ func (r *transfer) wait(done <-chan struct{}) (err error) {
 	select {
 	case err = <-r.result:
 	case <-done:
-		r.reply(errGone)
+		r.reply(host.ErrGone)
 		err = <-r.result
 	}
 	<-r.read
