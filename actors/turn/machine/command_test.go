@@ -458,33 +458,4 @@ func TestAToolWithEffectsIsNotRunAgainAfterATakeover(t *testing.T) {
 	}
 }
 
-// A read can send its input out of the service, for example to a search engine. The user approves that once.
-func TestAnApprovedReadIsNotRunAgainAfterATakeoverUnlessItIsRepeatable(t *testing.T) {
-	for name, want := range map[string]protocol.ToolState{"search": protocol.ToolOutcomeUnknown, "note": protocol.ToolRunning} {
-		tools := map[string]Tool{
-			"search": {Kind: "web_search", Title: "Search", ReadOnly: true, Plan: planSend},
-			"note":   {Kind: "artifact", Title: "Note", Repeatable: true, Plan: planSend},
-		}
-		m := newDriver(machineSpec(), tools, true)
-		m.Begin()
-		m.Proceed()
-		ask(m, name, `{"n":1}`)
-		a := m.approvals[0]
-		accept(t, m, &Command{Kind: CommandDecide, SteeringID: protocol.NewSteeringID(), ApprovalID: a.ApprovalID, Digest: a.InputDigest, Decision: protocol.ApproveOnce, Hash: "h"})
-		d := m.take()
-		frames, err := protocol.AppendEvents(nil, m.spec.TurnID, 1, m.spec.CreatedAt, d.Events)
-		if err != nil {
-			t.Fatal(err)
-		}
-		adopted, err := Restore(&turnlog.Stored{Spec: m.spec, Frames: frames, Records: d.Records}, tools, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		drive(adopted).Adopt("restart")
-		if got := adopted.toolCalls; len(got) > 0 && got[0].state != want || adopted.results[a.ToolID].failed != (want != protocol.ToolRunning) {
-			t.Errorf("an approved call of %s is %s, %+v", name, got[0].state, adopted.results[a.ToolID])
-		}
-	}
-}
-
 func isFinished(p protocol.Payload) bool { _, ok := p.(*protocol.TurnFinished); return ok }
