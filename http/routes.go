@@ -49,7 +49,7 @@ func (s *Server) table() route.Table {
 		}).Routes(),
 		(&feedback.Handlers{Store: db.Feedback}).Routes(),
 		(&projects.Handlers{
-			Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Placements: db.Conversations, Turns: s.Turns, Uploads: s.Uploads,
+			Store: db.Projects, Texts: db.Projects, Conversations: db.Conversations, Turns: s.Turns, Uploads: s.Uploads,
 			Tools: s.Tools, Confirmations: confirmations, Keys: s.keys,
 		}).Routes(),
 		(&prompts.Handlers{Store: db.Prompts, Keys: s.keys}).Routes(),

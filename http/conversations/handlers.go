@@ -25,10 +25,12 @@ type Store interface {
 	DeleteConversation(ctx context.Context, account protocol.AccountID, deletion *conversations.Deletion) (live *conversations.LiveWork, err error)
 }
 
-// Placements changes where lists show conversations.
+// Placements changes where lists show conversations, and in which project they are.
 type Placements interface {
 	SetArchived(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, archived bool, version *int64) (conversation *protocol.Conversation, err error)
 	SetPinned(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, pinned bool, version *int64) (conversation *protocol.Conversation, err error)
+	MoveConversation(ctx context.Context, account protocol.AccountID, move *conversations.Move) (conversation *protocol.Conversation, err error)
+	ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
 }
 
 // Branches stores the branches of conversations.

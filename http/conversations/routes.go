@@ -21,7 +21,7 @@ func (h *Handlers) Routes() route.Table {
 	}
 }
 
-// placementRoutes are the routes that change where the lists show a conversation.
+// placementRoutes are the routes that change where the lists show a conversation, and in which project it is.
 func (h *Handlers) placementRoutes() []route.Route {
 	const path = "/conversations/{conversation_id}"
 	return []route.Route{
@@ -37,6 +37,14 @@ func (h *Handlers) placementRoutes() []route.Route {
 				"A repetition of the stored value changes nothing.").
 			WithExample(route.Object{"pinned": true, "version": 3}).
 			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired),
+		route.Call("PUT", path+"/project", "moveConversation", "Move a conversation into or out of a project", route.Writes, h.move).
+			DescribedAs("Moves a conversation into an active project or, with null, out of its project. "+
+				"A change requires the current version of the conversation in If-Match or in `version`. "+
+				"A repetition of the stored value changes nothing. A live turn continues with the instructions of the project in which it started.").
+			WithExample(route.Object{"project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
+			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
+		route.Call("GET", path+"/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Lists, h.listMoveTargets).
+			DescribedAs("Lists the active projects into which the conversation can be moved, the newest first. A temporary conversation has none."),
 	}
 }
 

@@ -42,12 +42,6 @@ type Conversations interface {
 	) (page []protocol.Conversation, next *conversations.ConversationPosition, err error)
 }
 
-// Placements moves conversations; see package persistence/conversations.
-type Placements interface {
-	MoveConversation(ctx context.Context, account protocol.AccountID, move *conversations.Move) (conversation *protocol.Conversation, err error)
-	ListMoveTargets(ctx context.Context, account protocol.AccountID, id protocol.ConversationID, after *protocol.ProjectID, limit int) (page []protocol.Project, next *protocol.ProjectID, err error)
-}
-
 // Turns cancels the live turns of a project that is deleted.
 type Turns interface {
 	CancelTurn(ctx context.Context, account protocol.AccountID, turn protocol.TurnID, by protocol.CancelledBy, scope protocol.CancelScope) error
@@ -63,7 +57,6 @@ type Handlers struct {
 	Store         Store
 	Texts         Texts
 	Conversations Conversations
-	Placements    Placements
 	Turns         Turns
 	Uploads       Uploads
 	Tools         *toolbox.Catalogue

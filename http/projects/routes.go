@@ -59,14 +59,6 @@ func (h *Handlers) projectRoutes(path string) []route.Route {
 			DescribedAs("Creates a conversation without messages in an active project.").
 			WithExample(route.Object{"title": "The new oven", "profile": "balanced"}).WithStatus(stdhttp.StatusCreated).
 			WithCodes(protocol.CodeConflict),
-		route.Call("PUT", "/conversations/{conversation_id}/project", "moveConversation", "Move a conversation into or out of a project", route.Writes, h.move).
-			DescribedAs("Moves a conversation into an active project or, with null, out of its project. "+
-				"A change requires the current version of the conversation in If-Match or in `version`. "+
-				"A repetition of the stored value changes nothing. A live turn continues with the instructions of the project in which it started.").
-			WithExample(route.Object{"project_id": "proj_01h2xcejqtf2nbrexx3vqjhp41", "version": 3}).
-			WithCodes(protocol.CodeStaleVersion, protocol.CodeVersionRequired, protocol.CodeConflict),
-		route.Call("GET", "/conversations/{conversation_id}/move-targets", "listMoveTargets", "List the projects that can take a conversation", route.Lists, h.listMoveTargets).
-			DescribedAs("Lists the active projects into which the conversation can be moved, the newest first. A temporary conversation has none."),
 	}
 }
 
