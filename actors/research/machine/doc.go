@@ -6,6 +6,8 @@
 //	              ▲                                                            │
 //	              └────── gaps: contradictions, open questions ◀───────────────┘
 //
+// A trigger or a command notes an entry of the journal; apply changes the state by it, and advance decides how the task continues.
+//
 // A machine is a function of its specification and of the entries of its journal: Restore applies the same entries to a new
 // machine, and gets the same state. So it uses no clock, no randomness and no store, and it never depends on the order in
 // which parallel steps end: their results are used when all of them are there, in the order of the steps. Everything that is

@@ -44,13 +44,6 @@ type Machine struct {
 	usage     protocol.Usage
 }
 
-// question is a question of the plan.
-type question struct {
-	protocol.ResearchStep
-	round   int // in which it is searched; 0: not yet
-	section string
-}
-
 // step is a step with its state.
 type step struct {
 	researchlog.Step
@@ -61,12 +54,6 @@ type step struct {
 }
 
 func (s *step) over() bool { return s.result != nil || s.dropped }
-
-// input is an input of the user that a step takes into account.
-type input struct {
-	*researchlog.Steering
-	applied bool
-}
 
 type receipt struct {
 	protocol.ResearchReceipt
@@ -82,21 +69,6 @@ func New(spec *researchlog.Spec) *Machine {
 			State: protocol.ResearchQueued, Phase: protocol.ResearchPlanning, Budget: spec.Budget, Plan: []protocol.ResearchStep{}, CreatedAt: spec.CreatedAt,
 		},
 	}
-}
-
-// Restore returns the machine of a claimed task.
-func Restore(claim *researchlog.Claim) *Machine {
-	m := New(&claim.Spec)
-	b := m.NewBatch()
-	b.Start()
-	for i := range claim.Entries {
-		b.apply(&claim.Entries[i])
-	}
-	m.entries, m.sequence, m.task.Version = int64(len(claim.Entries)), claim.NextSequence-1, claim.Version
-	if claim.State.Terminal() {
-		m.task.State = claim.State // a former version ended some tasks without an entry of their end
-	}
-	return m
 }
 
 // Spec returns the specification of the task.
@@ -175,23 +147,6 @@ func (b *Batch) move(trigger protocol.ResearchTrigger) {
 	}
 }
 
-// end makes the last transition, with the last event.
-func (b *Batch) end(trigger protocol.ResearchTrigger, failure *protocol.ResearchFailure) {
-	b.returnInputs()
-	b.leaveUnread()
-	for _, q := range b.questions {
-		if !q.State.Terminal() {
-			b.changeQuestion(q, protocol.ResearchStepSkips)
-		}
-	}
-	b.noteProgress()
-	b.task.Failure = failure
-	b.move(trigger)
-	b.emit(&protocol.ResearchFinished{
-		State: b.task.State, Failure: failure, ArtifactID: b.task.ArtifactID, MessageID: b.task.MessageID, LastSequence: b.sequence + 1,
-	})
-}
-
 // enter begins a phase, with its event.
 func (b *Batch) enter(trigger protocol.ResearchPhaseTrigger) {
 	to, legal := protocol.NextResearchPhase(b.task.Phase, trigger)
@@ -200,166 +155,6 @@ func (b *Batch) enter(trigger protocol.ResearchPhaseTrigger) {
 	}
 	b.task.Phase = to
 	b.emit(&protocol.ResearchPhaseChanged{Phase: to})
-}
-
-// Start is the first trigger of a task. It has no entry.
-func (b *Batch) Start() {
-	b.emit(&protocol.ResearchStarted{
-		ConversationID: b.spec.ConversationID, Question: b.spec.Question, Depth: b.spec.Depth, Sources: b.spec.Sources, Budget: b.spec.Budget,
-	})
-}
-
-// Resume is the first trigger of every owner. It begins a task that waits, if the owner has a slot for it, and continues any
-// other one. attempts is how often the task was claimed without progress: after maxAttempts, it ends, because it is probably
-// what ends the processes. Without tokens for a plan, a source and a report, a task fails when it begins: nothing is lost yet.
-func (b *Batch) Resume(attempts int, slot bool) {
-	entry := researchlog.Entry{Kind: researchlog.EntryAdopt}
-	switch {
-	case b.task.State.Terminal() || b.Waits() && !slot:
-		return
-	case attempts > maxAttempts:
-		entry.Kind = researchlog.EntryGiveUp
-	case b.Waits() && b.task.Budget.Tokens < leastBudget:
-		entry.Kind = researchlog.EntryFail
-		entry.Detail = fmt.Sprintf(
-			"The budget of tokens (%d) does not suffice for a plan, a source and a report. Start the task again with at least %d tokens.", b.task.Budget.Tokens, leastBudget)
-	case b.Waits():
-		entry.Kind = researchlog.EntryBegin
-	}
-	b.enact(entry)
-}
-
-// Result reports the result of a step, and for how many seconds the task has run.
-func (b *Batch) Result(key string, result *researchlog.Result, seconds int64) {
-	if s := b.byKey[key]; b.task.State == protocol.ResearchRunning && s != nil && !s.over() {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryResult, Step: key, Digest: s.digest, Result: result, Seconds: seconds, AtOnce: true})
-	}
-}
-
-// TimeOver reports that the budget of seconds is used up. A task without a plan fails.
-func (b *Batch) TimeOver() {
-	entry := researchlog.Entry{Kind: researchlog.EntryTimeOver, Seconds: b.spec.Budget.Seconds}
-	switch {
-	case b.task.State != protocol.ResearchRunning || b.stopped:
-		return
-	case len(b.questions) == 0:
-		entry.Kind = researchlog.EntryFail
-		entry.Detail = fmt.Sprintf("The model had not written a plan when the time for this task (%d s) was used up. Start the task again with more time.", b.spec.Budget.Seconds)
-	}
-	b.enact(entry)
-}
-
-// Cancel asks the task to end; one that waits ends at once, because nothing runs. It reports whether the task was open.
-func (b *Batch) Cancel() bool {
-	waited := b.Waits()
-	if b.task.State.Terminal() {
-		return false
-	}
-	if b.task.State != protocol.ResearchCancelling {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryCancel})
-	}
-	if waited {
-		b.Stopped()
-	}
-	return true
-}
-
-// Stopped reports that the steps of a task that is cancelling have stopped.
-func (b *Batch) Stopped() {
-	if b.task.State == protocol.ResearchCancelling {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryStopped})
-	}
-}
-
-// Complete reports that the report can be stored, with a new message.
-func (b *Batch) Complete(message protocol.MessageID) {
-	if b.task.State == protocol.ResearchRunning && b.ready {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryComplete, Message: &message})
-	}
-}
-
-// Reject reports that the report cannot be stored, and why.
-func (b *Batch) Reject(detail string) {
-	if b.task.State == protocol.ResearchRunning && b.ready {
-		b.enact(researchlog.Entry{Kind: researchlog.EntryReject, Detail: detail})
-	}
-}
-
-// enact notes an entry, applies it and starts what follows from it.
-func (b *Batch) enact(entry researchlog.Entry) {
-	b.entries++
-	b.Entries = append(b.Entries, entry)
-	b.apply(&entry)
-}
-
-// apply changes the state as an entry demands. What it does for an entry of a kind must not change: stored journals have such entries.
-// A new rule that ends a task, or chooses another course, is applied by the trigger, which then notes another entry.
-func (b *Batch) apply(entry *researchlog.Entry) {
-	b.task.Spent.Seconds = max(b.task.Spent.Seconds, entry.Seconds)
-	switch entry.Kind {
-	case researchlog.EntryBegin:
-		b.move(protocol.ResearchBegins)
-		b.addPlanStep()
-	case researchlog.EntryResult:
-		b.applyResult(entry)
-	case researchlog.EntrySteering:
-		b.applySteering(entry.Steering)
-	case researchlog.EntryTimeOver:
-		b.hurry, b.stopped = true, true
-		b.drop(func(*step) bool { return true })
-	case researchlog.EntryCancel:
-		b.move(protocol.ResearchCancel)
-		b.Effects = append(b.Effects, Effect{Stop: true})
-	case researchlog.EntryStopped:
-		b.end(protocol.ResearchStopped, nil)
-	case researchlog.EntryAdopt:
-		b.adopt()
-	case researchlog.EntryComplete:
-		b.complete(*entry.Message)
-	case researchlog.EntryReject:
-		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchNotStored, Detail: entry.Detail})
-	case researchlog.EntryFail:
-		b.drop(func(*step) bool { return true })
-		b.end(protocol.ResearchFails, &protocol.ResearchFailure{Code: protocol.ResearchBudgetExceeded, Detail: entry.Detail})
-	case researchlog.EntryGiveUp:
-		b.giveUp()
-	}
-	b.advance()
-	b.dispatch()
-	if !b.task.State.Terminal() {
-		b.noteProgress()
-	}
-}
-
-func (b *Batch) adopt() {
-	switch b.task.State {
-	case protocol.ResearchRunning, protocol.ResearchCancelling:
-		b.move(protocol.ResearchAdopted)
-	default:
-		return
-	}
-	reused := 0
-	for _, s := range b.steps {
-		if s.result != nil {
-			reused++
-		}
-		s.started = false
-	}
-	b.task.Progress.Reused = reused
-	if b.task.State == protocol.ResearchCancelling {
-		b.Effects = append(b.Effects, Effect{Stop: true})
-	}
-}
-
-func (b *Batch) giveUp() {
-	switch b.task.State {
-	case protocol.ResearchCancelling:
-		b.end(protocol.ResearchStopped, nil)
-	case protocol.ResearchQueued, protocol.ResearchRunning:
-		b.end(protocol.ResearchFails, &protocol.ResearchFailure{
-			Code: protocol.ResearchInterrupted, Detail: "The service was interrupted too often while it worked on this task. Start it again.",
-		})
-	}
 }
 
 // add adds a step, unless the task has one with the same key.
@@ -391,33 +186,6 @@ func (b *Batch) drop(condition func(*step) bool) {
 	}
 }
 
-// dispatch starts steps that wait, in their order.
-func (b *Batch) dispatch() {
-	if b.task.State != protocol.ResearchRunning {
-		return
-	}
-	running := 0
-	for _, s := range b.steps {
-		if s.started && !s.over() {
-			running++
-		}
-	}
-	for _, s := range b.steps {
-		if running == parallel {
-			return
-		}
-		if s.started || s.over() {
-			continue
-		}
-		s.started = true
-		running++
-		b.Effects = append(b.Effects, Effect{Run: &s.Step})
-		if s.Kind == researchlog.StepRead {
-			b.noteReading(s)
-		}
-	}
-}
-
 // allOver reports whether every step of the given kinds has a result or was dropped.
 func (m *Machine) allOver(kinds ...researchlog.StepKind) bool {
 	for _, s := range m.steps {
@@ -446,64 +214,5 @@ func (b *Batch) noteProgress() {
 	if *p != b.before || b.task.Spent.Tokens != b.spent.Tokens || b.task.Spent.Pages != b.spent.Pages {
 		b.before, b.spent = *p, b.task.Spent
 		b.emit(&protocol.ResearchProgressed{Progress: *p, Spent: b.task.Spent})
-	}
-}
-
-// applyResult notes a result, and what it has cost.
-func (b *Batch) applyResult(entry *researchlog.Entry) {
-	s := b.byKey[entry.Step]
-	if s == nil || s.over() || s.digest != entry.Digest {
-		return // a program of another version has stored it for another input: the step runs again
-	}
-	s.result = entry.Result
-	used := &entry.Result.Usage
-	b.usage.InputTokens += used.InputTokens
-	b.usage.OutputTokens += used.OutputTokens
-	b.usage.ReasoningTokens += used.ReasoningTokens
-	b.usage.CachedInputTokens += used.CachedInputTokens
-	b.usage.Estimated = b.usage.Estimated || used.Estimated
-	b.task.Spent.Tokens = int64(b.usage.InputTokens + b.usage.OutputTokens)
-	b.task.Spent.Pages += entry.Result.Pages
-	switch s.Kind {
-	case researchlog.StepPlan:
-		b.planned(s)
-	case researchlog.StepRevise:
-		b.revised(s)
-	case researchlog.StepGaps:
-		b.gapsNamed(s)
-	case researchlog.StepSummarize:
-		b.summarized(s)
-	case researchlog.StepWrite:
-		b.written(s)
-	case researchlog.StepRead:
-		if entry.AtOnce {
-			b.noteRead(s)
-		}
-	case researchlog.StepJudge:
-		if entry.AtOnce {
-			b.keepQuotesOf(b.sourceOf(s))
-		}
-	}
-}
-
-// advance takes a running task on, when all the steps that it waits for are over. It is called after every entry.
-func (b *Batch) advance() {
-	if b.task.State != protocol.ResearchRunning {
-		return
-	}
-	if b.hurry && b.task.Phase != protocol.ResearchSynthesizing {
-		b.beginWriting()
-	}
-	switch b.task.Phase {
-	case protocol.ResearchPlanning:
-		if b.allOver(researchlog.StepPlan) && !b.revise() && b.allOver(researchlog.StepRevise) {
-			b.search()
-		}
-	case protocol.ResearchSearching:
-		b.advanceSearch()
-	case protocol.ResearchReading:
-		b.advanceReading()
-	case protocol.ResearchSynthesizing:
-		b.advanceWriting()
 	}
 }

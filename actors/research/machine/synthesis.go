@@ -11,56 +11,6 @@ import (
 	"turnstone/protocol/researchlog"
 )
 
-// excerpt is a kept excerpt with its source.
-type excerpt struct {
-	source *source
-	index  int
-}
-
-func (e excerpt) text() string { return e.source.Excerpts[e.index].Text }
-
-// conflict is a contradiction between excerpts of two sources.
-type conflict struct{ first, second excerpt }
-
-// excerpts returns all kept excerpts, in the order of their sources.
-func (m *Machine) excerpts() (all []excerpt) {
-	for _, s := range m.sources {
-		for i := range s.Excerpts {
-			all = append(all, excerpt{s, i})
-		}
-	}
-	return all
-}
-
-// number returns the number of a source before the report is renumbered.
-func (m *Machine) number(s *source) int { return slices.Index(m.sources, s) + 1 }
-
-// contradictions returns the contradictions between the kept excerpts.
-func (m *Machine) contradictions() (found []conflict) {
-	all := m.excerpts()
-	compared := make([]evidence.Excerpt, len(all))
-	for i, e := range all {
-		compared[i] = evidence.Excerpt{Source: m.number(e.source), Text: e.text()}
-	}
-	for _, pair := range evidence.Contradictions(compared) {
-		if len(found) == maxConflicts {
-			break
-		}
-		found = append(found, conflict{all[pair.A], all[pair.B]})
-	}
-	return found
-}
-
-// quotesOf returns what the section about a question is written from.
-func (m *Machine) quotesOf(q *question) (quotes []researchlog.Quote) {
-	for _, e := range m.excerpts() {
-		if e.source.questions[e.index] == q && len(quotes) < maxSectionQuotes {
-			quotes = append(quotes, researchlog.Quote{Number: m.number(e.source), Title: e.source.Title, Text: e.text()})
-		}
-	}
-	return quotes
-}
-
 // beginWriting ends the search for sources, and has a model write a section about each question that has excerpts.
 func (b *Batch) beginWriting() {
 	b.drop(func(s *step) bool { return s.Kind != researchlog.StepWrite && s.Kind != researchlog.StepSummarize })
