@@ -51,7 +51,6 @@ type fileSite struct {
 	*sitetest.Site
 	t       *testing.T
 	gateway *s3test.Gateway
-	faulty  *s3test.Faulty // between the service and the gateway
 	clamd   *clamdtest.Daemon
 	bucket  *s3.Store // with the credentials of the bucket's owner
 	process *sitetest.Process
@@ -91,6 +90,12 @@ func bucketPolicy(t *testing.T) string {
 // startFileSite starts an installation and signs a user in.
 func startFileSite(t *testing.T) *fileSite {
 	t.Helper()
+	return startFileSiteThrough(t, func(gateway *s3test.Gateway) string { return gateway.Endpoint })
+}
+
+// startFileSiteThrough is startFileSite for a service that reaches the S3 server at another address.
+func startFileSiteThrough(t *testing.T, endpoint func(*s3test.Gateway) string) *fileSite {
+	t.Helper()
 	gateway, err := s3test.Start(sitetest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +118,9 @@ func startFileSite(t *testing.T) *fileSite {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bucket.Close() })
-	s := &fileSite{t: t, gateway: gateway, faulty: s3test.NewFaulty(t, gateway), clamd: clamdtest.Start(t, 0), bucket: bucket}
+	s := &fileSite{t: t, gateway: gateway, clamd: clamdtest.Start(t, 0), bucket: bucket}
 	s.Site = sitetest.NewSite(t,
-		"TURNSTONE_S3_ENDPOINT="+s.faulty.Endpoint, "TURNSTONE_S3_REGION="+s3test.Region, "TURNSTONE_S3_BUCKET="+filesBucket,
+		"TURNSTONE_S3_ENDPOINT="+endpoint(gateway), "TURNSTONE_S3_REGION="+s3test.Region, "TURNSTONE_S3_BUCKET="+filesBucket,
 		"AWS_ACCESS_KEY_ID="+filesAccessKey, "AWS_SECRET_ACCESS_KEY="+filesSecretKey, "TURNSTONE_CLAMD_ADDRESS="+s.clamd.Address)
 	s.process = s.Start()
 	s.user = sitetest.NewUser(t, s.Base)
@@ -598,7 +603,11 @@ func TestWithoutTheObjectStoreNothingIsHalfReceivedOrHalfSent(t *testing.T) {
 // until the store is repaired. Whatever was executed, rows and objects agree in the end.
 func TestAnObjectStoreThatLosesResponsesLosesNoFile(t *testing.T) {
 	t.Parallel()
-	s := startFileSite(t)
+	var faulty *s3test.Faulty
+	s := startFileSiteThrough(t, func(gateway *s3test.Gateway) string {
+		faulty = s3test.NewFaulty(t, gateway)
+		return faulty.Endpoint
+	})
 	small := client.Content("The tides of " + sitetest.Canary + " rise.")
 	large, _ := wav(largeFile)
 	files := 0
@@ -617,7 +626,7 @@ func TestAnObjectStoreThatLosesResponsesLosesNoFile(t *testing.T) {
 			t.Run(c.name+" "+kind, func(t *testing.T) {
 				inject := func(most int64) (injected *atomic.Int64) {
 					injected = &atomic.Int64{}
-					s.faulty.Inject(func(r *http.Request) s3test.Fault {
+					faulty.Inject(func(r *http.Request) s3test.Fault {
 						if r.Method == c.method && c.chosen(r) && injected.Add(1) <= most {
 							return fault
 						}
@@ -647,7 +656,7 @@ func TestAnObjectStoreThatLosesResponsesLosesNoFile(t *testing.T) {
 						t.Errorf("the session is %+v, %+v", current, current.Failure)
 					}
 				}
-				s.faulty.Inject(nil)
+				faulty.Inject(nil)
 				over()
 				if !c.publishes {
 					s.wantContent(s.sendReady(u, c.content), c.content)
