@@ -5,6 +5,6 @@
 //	Restrict  is called in the child, before it looks at its input
 //
 // A child gets its input in a file without a name, as its standard input, and prints its result. Whatever it prints is as
-// hostile as its input. Packages extract and code are the callers. It does not read what a child
-// prints, and does not decide how often one runs.
+// hostile as its input. Packages extract and code are the callers. The package does not interpret
+// what a child prints, and does not decide how often one runs.
 package child

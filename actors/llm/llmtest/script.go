@@ -1,5 +1,5 @@
-// Package llmtest has a model for the tests of what calls one. It keeps the rules of llm.Model, which package modeltest checks. It speaks no
-// wire format: the suite of the providers does. Only tests import it.
+// Package llmtest has a model for the tests of what calls one. It keeps the rules of llm.Model, which package modeltest checks. It has no
+// wire format: modeltest.Run checks those of the providers. Only tests import it.
 package llmtest
 
 import (

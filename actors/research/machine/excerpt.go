@@ -17,7 +17,7 @@ type excerpt struct {
 
 func (e excerpt) text() string { return e.source.Excerpts[e.index].Text }
 
-// keepQuotes keeps the excerpts of all sources whose pages were taken, in their order.
+// keepQuotes keeps the excerpts of every source whose page was taken, in the order of the sources.
 func (b *Batch) keepQuotes() {
 	for _, s := range b.sources {
 		b.keepQuotesOf(s)

@@ -14,7 +14,7 @@ import (
 type source struct {
 	protocol.ResearchKeptSource
 	found     researchlog.Candidate
-	about     []*question // whose searches found it
+	about     []*question // those whose searches found it
 	state     protocol.ResearchSourceState
 	page      *researchlog.Page
 	questions []*question // of each excerpt
@@ -37,7 +37,7 @@ func (b *Batch) addSource(place protocol.ResearchSource, candidate researchlog.C
 	return s
 }
 
-// identity returns what is the same for two candidates of one source.
+// identity returns a text that is equal for two candidates if they are the same source.
 func identity(c *researchlog.Candidate) string {
 	switch {
 	case c.FileID != nil:

@@ -37,8 +37,8 @@ const (
 	partsAtOnce = 2
 	// attempts is one call and two retries.
 	attempts = 3
-	// A retry waits for backoff, the second one for five times as long, and each for up to twice that. So the duration of a failed call
-	// is close to that of its attempts.
+	// The first retry waits for backoff to twice backoff, the second one for five times as long. So the duration of a failed call is
+	// close to that of its attempts.
 	backoff = 100 * time.Millisecond
 	// abortTimeout limits the call that deletes the parts of a failed upload.
 	abortTimeout = 10 * time.Second

@@ -21,7 +21,7 @@ const queues = new Map<string, Queue>();
  * overridden by the changes that are still being stored.
  *
  * before: the conversation as it is displayed without the change. store sends the change, based on the state and the version
- * that it is called with: those that the changes before it have led to. If it is not answered in time, its signal aborts it, and
+ * that it is called with: those that the changes before it have led to. Without a response in time, its signal aborts it, and
  * the change ends like any other whose outcome is unknown: with the Refusal of an unreachable service.
  */
 export async function storeInOrder(
@@ -46,15 +46,15 @@ export async function storeInOrder(
 
   async function send(): Promise<Conversation> {
     const base = { ...queue.stored, version: Math.max(queue.stored.version, before.version) };
-    const answer = await answered((signal) => store(base, signal));
+    const response = await withTimeout((signal) => store(base, signal));
     // A title that was set elsewhere is not taken over: the next change of the title has to be refused because of it.
-    if ("title" in change || answer.title === base.title || answer.title_source === "auto") queue.stored = answer;
-    return answer;
+    if ("title" in change || response.title === base.title || response.title_source === "auto") queue.stored = response;
+    return response;
   }
 }
 
 /** Sends a request. Throws the Refusal of an unreachable service if it takes too long. */
-async function answered<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withTimeout<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const signal = AbortSignal.timeout(timeout);
   const late = new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(unreachable())));
   return Promise.race([request(signal), late]);

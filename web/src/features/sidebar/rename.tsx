@@ -15,7 +15,7 @@ const maxTitleLength = 200;
 /**
  * The titles of requests without a response, by conversation, until a later title is stored: the service may have stored them.
  */
-const unanswered = new Map<string, Set<string>>();
+const withoutResponse = new Map<string, Set<string>>();
 
 function putTitle(id: string, title: string, version: number, signal: AbortSignal): Promise<Conversation> {
   return body(
@@ -52,14 +52,14 @@ export async function rename(before: Conversation, title: string, t: Localizatio
   cacheConversation({ ...before, title, title_source: "user" });
   try {
     const stored = await storeInOrder(before, { title }, (base, signal) =>
-      storeTitle(base, title, [before.title, base.title, ...(unanswered.get(id) ?? [])], signal),
+      storeTitle(base, title, [before.title, base.title, ...(withoutResponse.get(id) ?? [])], signal),
     );
-    unanswered.delete(id);
+    withoutResponse.delete(id);
     cacheConversation(stored);
   } catch (refusal) {
     const known = refusal instanceof Refusal ? refusal : null;
     const current = known?.code === "stale_version" ? (known.problem?.current as Conversation | null) : null;
-    if (known?.outcomeUnknown) unanswered.set(id, (unanswered.get(id) ?? new Set()).add(title));
+    if (known?.outcomeUnknown) withoutResponse.set(id, (withoutResponse.get(id) ?? new Set()).add(title));
     noticeSignOut(refusal);
     cacheWithPending(current ?? before);
     if (current)
