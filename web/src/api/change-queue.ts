@@ -34,7 +34,7 @@ export async function storeInOrder(
   queues.set(id, queue);
   const changes = pendingChanges.get(id) ?? new Set();
   pendingChanges.set(id, changes.add(change));
-  const stored = queue.last ? afterwards(queue.last).then(send) : send();
+  const stored = queue.last ? askBeforeClosing(queue.last).then(send) : send();
   queue.last = stored.catch(() => {});
   const response = await stored.finally(() => {
     changes.delete(change);
@@ -45,7 +45,10 @@ export async function storeInOrder(
   return withPendingChanges(response);
 
   async function send(): Promise<Conversation> {
-    const base = { ...queue.stored, version: Math.max(queue.stored.version, before.version) };
+    // A title is based on a response to a change: what is displayed may have a version with a title that was set elsewhere, and which a
+    // pending one hides.
+    const version = "title" in change ? queue.stored.version : Math.max(queue.stored.version, before.version);
+    const base = { ...queue.stored, version };
     const response = await withTimeout((signal) => store(base, signal));
     // A title that was set elsewhere is not taken over: the next change of the title has to be refused because of it.
     if ("title" in change || response.title === base.title || response.title_source === "auto") queue.stored = response;
@@ -60,18 +63,21 @@ async function withTimeout<T>(request: (signal: AbortSignal) => Promise<T>): Pro
   return Promise.race([request(signal), late]);
 }
 
-/** How many changes wait for another one. */
+/** How many ends are awaited before changes are sent. */
 let waiting = 0;
 
 /**
- * Waits for the end of the change before. Meanwhile, the browser asks before it closes the page, which would lose the changes
- * that wait: they cannot be sent at that moment, because the service refuses a change that arrives before the one it is based on.
- * A change that is being stored needs no question: its request outlives the page.
+ * Waits for the end of a change or of a batch, for which other changes wait. Meanwhile, the browser asks before it closes the page, which
+ * would lose them: they cannot be sent at that moment, because the service refuses a change that arrives before the one it is based on,
+ * and many requests at once. A change that is being stored needs no question: its request outlives the page.
  */
-async function afterwards(last: Promise<unknown>): Promise<void> {
+export async function askBeforeClosing<T>(end: Promise<T>): Promise<T> {
   if (waiting++ === 0) addEventListener("beforeunload", preventUnload);
-  await last;
-  if (--waiting === 0) removeEventListener("beforeunload", preventUnload);
+  try {
+    return await end;
+  } finally {
+    if (--waiting === 0) removeEventListener("beforeunload", preventUnload);
+  }
 }
 
 const preventUnload = (event: BeforeUnloadEvent) => event.preventDefault();

@@ -1,6 +1,8 @@
 // A menu with its button. The code of menus, and that of the items, is loaded when a button is first focused, hovered or
 // pressed; until then only the button exists.
 import { cloneElement, useEffect, useState, type KeyboardEvent, type PointerEvent } from "react";
+import { useLocalization } from "../messages/localization";
+import { reportPartFailure } from "./deferred";
 import { loadable } from "./loadable";
 import type { CheckProps, ChoiceProps, ItemProps, MenuProps } from "./menu-content";
 
@@ -9,6 +11,7 @@ const content = loadable(() => import("./menu-content"));
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
   const { load: loadItems } = props;
+  const { t } = useLocalization();
   const [loaded, setLoaded] = useState(content.value !== null && loadItems === undefined);
   useEffect(() => {
     if (!wanted || loaded) return;
@@ -16,10 +19,14 @@ export function Menu(props: MenuProps) {
     // Not with Suspense: React delays content that had to be loaded by about a third of a second.
     void Promise.all([content.load(), loadItems?.()]).then(
       () => current && setLoaded(true),
-      () => current && setWanted(false), // loading failed: the next press tries again
+      () => {
+        if (!current) return;
+        setWanted(false); // the next press tries again
+        reportPartFailure(t);
+      },
     );
     return () => void (current = false);
-  }, [wanted, loaded, loadItems]);
+  }, [wanted, loaded, loadItems, t]);
   const parts = content.value;
   if (wanted && loaded && parts !== null) return <parts.OpenMenu {...props} />;
   const open = () => setWanted(true);

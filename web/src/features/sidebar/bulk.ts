@@ -3,6 +3,7 @@
 import { startBatch } from "../../api/batch";
 import { Refusal, type Conversation } from "../../api/client";
 import { cacheConversation, cacheWithPending, refetchInAllTabs } from "../../api/queries";
+import { askBeforeClosing } from "../../api/change-queue";
 import { noticeSignOut } from "../../api/session-state";
 import { toast } from "../../controls/toast";
 import type { MessageKey, Translate } from "../../messages/catalog";
@@ -75,10 +76,10 @@ async function act(conversations: readonly Conversation[], action: Action, t: T,
     cacheWithPending(after);
     return after;
   });
-  const outcome = outcomeOf(conversations, await results);
+  const outcome = outcomeOf(conversations, await (conversations.length > 1 ? askBeforeClosing(results) : results));
   const { done, refused } = outcome;
   const unchanged = refused.map(({ item }) => item);
-  unchanged.forEach(cacheConversation);
+  unchanged.forEach(cacheWithPending);
   refused.forEach(({ reason }) => noticeSignOut(reason));
   setLeaving(unchanged, null);
   const refetched = Promise.all(changed.map((key) => refetchInAllTabs(key)));

@@ -90,6 +90,16 @@ test("a title that was stored without a response is no conflict for a later one,
   expect(shown()).toEqual(["pages.rename.failed", "pages.rename.failed"]);
 });
 
+test("a title that was set elsewhere is kept, although a pending title hid it from the next one", async () => {
+  stored = tides;
+  const slow = rename(tides as never, "Ebb", t);
+  const second = rename({ ...tides, title: "Ebb", version: 7 } as never, "Flow", t); // displayed: "Ebb" over the version of the other device
+  failure = "overtaken"; // the second one
+  await Promise.all([slow, second]);
+  expect(stored.title).toBe("Set elsewhere");
+  expect(shown()).toEqual(["pages.rename.conflict"]);
+});
+
 test("a title that was set elsewhere between two changes of this page is kept", async () => {
   stored = tides;
   const first = rename(tides as never, "Ebb", t);
