@@ -16,7 +16,7 @@ import (
 // mutual lists the files that call each other within a package, by package. The list may only become shorter: a new cycle means
 // that a function belongs into another file.
 var mutual = map[string][]string{
-	"http/markdown": {"commands.go", "extensions.go", "markdown.go", "mathml.go"},
+	"http/markdown": {"command.go", "extension.go", "markdown.go", "mathml.go"},
 }
 
 // TestFilesOfAPackageCallEachOtherWithoutCycles checks the packages below these folders: the files of each one can be read from
@@ -101,4 +101,102 @@ func cyclesOf(calls map[string][]string) (cycles []string) {
 		}
 	}
 	return cycles
+}
+
+// plurals are the last words of names of files that may be plural: words that are always plural, and what such a file lists.
+var plurals = []string{"handlers", "instructions", "limits", "metrics", "ports", "routes", "settings", "slots", "stats", "stores", "symbols"}
+
+// pluralNames are the files that are named after something with such a name.
+var pluralNames = []string{
+	"providers/embedded/postgres.go",
+	"providers/model/openai/responses.go",    // the interface of OpenAI with this name
+	"providers/tool/search_conversations.go", // the tool
+	"providers/tool/search_files.go",         // the tool
+	"providers/web/page/robots.go",           // robots.txt
+}
+
+// TestAReaderFindsTheFileOfANoun checks the rule for names of docs/architecture.md.
+func TestAReaderFindsTheFileOfANoun(t *testing.T) {
+	var files []string
+	walkAll(t, func(at string, _ []string) { files = append(files, at) })
+	for _, found := range misnamed(files) {
+		t.Error(found)
+	}
+	for _, at := range pluralNames {
+		if !slices.Contains(files, at) {
+			t.Errorf("there is no %s", at)
+		}
+	}
+	for _, word := range plurals {
+		if !slices.ContainsFunc(files, func(at string) bool { return wordOf(at) == word }) {
+			t.Errorf("no file has the name %s.go", word)
+		}
+	}
+}
+
+func TestTheRuleForNamesFindsWhatBreaksIt(t *testing.T) {
+	for _, c := range []struct{ files, want string }{
+		{"http/a/routes.go http/a/address.go protocol/status.go actors/a/synthesis.go cmd/a/jobs.go tests/a/rows_test.go", ""},
+		{"http/shares/artifacts.go", "http/shares/artifacts.go has a plural: want artifact.go"},
+		{"persistence/a/live_queries.go", "persistence/a/live_queries.go has a plural: want live_query.go"},
+		{"persistence/a/change.go", "persistence/a/change.go does not say of what: want <noun>_change.go"},
+		{"persistence/a/create.go", "persistence/a/create.go does not say of what: want <noun>.go"},
+		{"http/a/limit.go http/a/limits.go", "http/a/limit.go and http/a/limits.go have the same name"},
+		{"cmd/a/box_test.go cmd/a/boxes.go", "cmd/a/box_test.go and cmd/a/boxes.go have the same name"},
+	} {
+		if found := strings.Join(misnamed(strings.Fields(c.files)), "\n"); found != c.want {
+			t.Errorf("the files %s: %q, want %q", c.files, found, c.want)
+		}
+	}
+}
+
+// misnamed returns what breaks the rule for names: a plural where the rule wants a singular, a verb without its noun, and two files
+// of one package that have the singular and the plural of the same name. Tests and cmd may have plurals.
+func misnamed(files []string) (found []string) {
+	names := map[string]string{}
+	for _, at := range slices.Sorted(slices.Values(files)) {
+		name := strings.TrimSuffix(strings.TrimSuffix(path.Base(at), ".go"), "_test")
+		one := singular(name)
+		if same, is := names[path.Join(path.Dir(at), one)]; is && strings.TrimSuffix(strings.TrimSuffix(path.Base(same), ".go"), "_test") != name {
+			found = append(found, same+" and "+at+" have the same name")
+		}
+		names[path.Join(path.Dir(at), one)] = at
+		top, _, _ := strings.Cut(at, "/")
+		if strings.HasSuffix(at, "_test.go") || strings.HasSuffix(path.Dir(at), "test") || !slices.Contains([]string{"protocol", "actors", "persistence", "providers", "http"}, top) {
+			continue
+		}
+		switch {
+		case name == "change":
+			found = append(found, at+" does not say of what: want <noun>_change.go")
+		case name == "create":
+			found = append(found, at+" does not say of what: want <noun>.go")
+		case one != name && !slices.Contains(plurals, wordOf(at)) && !slices.Contains(pluralNames, at):
+			found = append(found, at+" has a plural: want "+one+".go")
+		}
+	}
+	return found
+}
+
+// wordOf returns the last word of the name of a file.
+func wordOf(at string) string {
+	name := strings.TrimSuffix(path.Base(at), ".go")
+	return name[strings.LastIndexByte(name, '_')+1:]
+}
+
+// singular returns an English noun without the ending of its plural.
+func singular(noun string) string {
+	for _, ending := range []string{"ss", "us", "is", "ias"} {
+		if strings.HasSuffix(noun, ending) {
+			return noun
+		}
+	}
+	if stem, is := strings.CutSuffix(noun, "ies"); is {
+		return stem + "y"
+	}
+	for _, ending := range []string{"sses", "shes", "ches", "xes", "iases"} {
+		if strings.HasSuffix(noun, ending) {
+			return strings.TrimSuffix(noun, "es")
+		}
+	}
+	return strings.TrimSuffix(noun, "s")
 }

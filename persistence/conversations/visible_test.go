@@ -12,22 +12,22 @@ import (
 // and so would return conversations of a deleted project.
 func TestReadsUseTheOneConditionForVisibleConversations(t *testing.T) {
 	exempt := map[string]string{
-		"conversations/conversation.go":    "has the condition",
-		"conversations/list.go":            "repeats the conditions of its indexes",
-		"conversations/filter.go":          "repeats the conditions of its indexes, and has the condition for what it lists",
-		"conversations/expiry.go":          "deletes temporary conversations, which are in no project",
-		"conversations/project.go":         "erases the conversations of a deleted project",
-		"search/backfill.go":               "indexes; a search checks the project",
-		"search/document.go":               "indexes, and has the condition for look-ups",
-		"projects/reindex.go":              "moves the conversations of a deleted project",
-		"erasure/erasure.go":               "counts files, which have a deletion of their own",
-		"search/files.go":                  "reads files, which have a deletion of their own",
-		"shares/files.go":                  "reads files, which have a deletion of their own",
-		"prompts/prompt.go":                "reads projects, which have a deletion of their own",
-		"imports/link.go":                  "reads files and projects, which have a deletion of their own",
-		"imports/part.go":                  "reads files and projects, which have a deletion of their own",
-		"conversations/attachments.go":     "reads files, which have a deletion of their own",
-		"conversations/temporary_files.go": "deletes files, which a conversation of a deleted project still has",
+		"conversations/conversation.go":   "has the condition",
+		"conversations/list.go":           "repeats the conditions of its indexes",
+		"conversations/filter.go":         "repeats the conditions of its indexes, and has the condition for what it lists",
+		"conversations/expiry.go":         "deletes temporary conversations, which are in no project",
+		"conversations/project.go":        "erases the conversations of a deleted project",
+		"search/backfill.go":              "indexes; a search checks the project",
+		"search/document.go":              "indexes, and has the condition for look-ups",
+		"projects/reindex.go":             "moves the conversations of a deleted project",
+		"erasure/erasure.go":              "counts files, which have a deletion of their own",
+		"search/file.go":                  "reads files, which have a deletion of their own",
+		"shares/file.go":                  "reads files, which have a deletion of their own",
+		"prompts/prompt.go":               "reads projects, which have a deletion of their own",
+		"imports/link.go":                 "reads files and projects, which have a deletion of their own",
+		"imports/part.go":                 "reads files and projects, which have a deletion of their own",
+		"conversations/attachment.go":     "reads files, which have a deletion of their own",
+		"conversations/temporary_file.go": "deletes files, which a conversation of a deleted project still has",
 	}
 	err := filepath.WalkDir("..", func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(at) != ".go" || strings.HasSuffix(at, "_test.go") {

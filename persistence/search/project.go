@@ -14,7 +14,7 @@ const (
 // In a larger one, this could read all rows for one match. Its windows are those of the account, which read a bounded
 // number of rows, and contain what of them is in the project.
 //
-// The files of a project, and those of a conversation, are read by the same rule; see files.go.
+// The files of a project, and those of a conversation, are read by the same rule; see file.go.
 var projectWindowSQL = windowOf("r.conversation_id", `
 				select c.conversation_id as id from conversations c
 				where c.account_id = @account and c.project_id = @project and `+conversations.Visible)

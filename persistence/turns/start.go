@@ -13,7 +13,7 @@ import (
 //	queueRead        round trip 1: claims the key, locks the conversation and the account, reads the facts
 //	run              repeats the response of an earlier request with the key, or does what decide.go returns:
 //	                 starts a turn, queues a follow-up (follow_up.go), steers the live turn, or refuses
-//	store            round trip 2: the rows of rows.go, the response of the key, the commit
+//	store            round trip 2: the rows of row.go, the response of the key, the commit
 
 // StartTurn starts a turn, in one transaction of two round trips. If a turn is live, it does what start.IfBusy
 // specifies. Concurrent starts in one conversation lock its row in turn; the lock on the account's row protects the
