@@ -319,14 +319,8 @@ func Eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), WaitLimit)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("the condition did not become true")
-		}
+	if clocktest.Poll(ctx, 10*time.Millisecond, holds) != nil {
+		t.Fatal("the condition did not become true")
 	}
 }
 

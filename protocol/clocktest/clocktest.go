@@ -1,4 +1,5 @@
-// Package clocktest has the time after which a test gives up, and the signal for which it waits until then. Only tests and packages for tests import it.
+// Package clocktest has the time after which a test gives up, and what it does until then: it awaits a signal, or polls another process.
+// Only tests and packages for tests import it.
 package clocktest
 
 import "time"

@@ -3,6 +3,7 @@
 package proxytest
 
 import (
+	"context"
 	"net"
 	"os"
 	"strings"
@@ -72,25 +73,18 @@ const pollEvery = 10 * time.Millisecond
 
 // Start makes the proxy listen again after Stop, at the same address. Another program may use the port for a moment.
 func (x *Proxy) Start() {
-	deadline := time.After(clocktest.HangGuard)
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		listener, err := net.Listen(network(x.Address), x.Address)
-		if err == nil {
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			x.Address, x.listener = listener.Addr().String(), listener
-			x.running.Go(func() { x.accept(listener) })
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			x.t.Errorf("the proxy does not listen: %v", err)
-			return
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
+	defer cancel()
+	var listener net.Listener
+	var err error
+	if clocktest.Poll(ctx, pollEvery, func() bool { listener, err = net.Listen(network(x.Address), x.Address); return err == nil }) != nil {
+		x.t.Errorf("the proxy does not listen: %v", err)
+		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.Address, x.listener = listener.Addr().String(), listener
+	x.running.Go(func() { x.accept(listener) })
 }
 
 // Stop closes all connections, and nothing listens any more.

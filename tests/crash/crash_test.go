@@ -26,7 +26,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/persistence/pgtest"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/proxytest"
 	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
@@ -329,11 +329,12 @@ func (a *run) settle(number int) (settled *history, end func()) {
 			notes: a.notes, clock: a.clock, ctx: ctx,
 		}
 		running.Go(func() {
-			for clock.Sleep(ctx, restPoll) == nil {
+			_ = clocktest.Poll(ctx, restPoll, func() bool { // until end
 				for _, approval := range c.pendingApprovals() {
 					c.decideOn(&approval)
 				}
-			}
+				return false
+			})
 		})
 	}
 	return settled, func() { cancel(); running.Wait() }
@@ -427,7 +428,7 @@ func (a *run) work(number int, length time.Duration, h *history, watch *queueWat
 
 // endEarly ends the planned time of a round when its minimums are reached and every kind of fault was injected.
 func (a *run) endEarly(planned context.Context, end func(), enough func() bool) {
-	for clock.Sleep(planned, restPoll) == nil {
+	_ = clocktest.Poll(planned, restPoll, func() bool { // or until the planned time is over
 		kinds := map[string]bool{}
 		for _, f := range a.injector.injected() {
 			kinds[f.Kind] = true
@@ -435,11 +436,12 @@ func (a *run) endEarly(planned context.Context, end func(), enough func() bool) 
 		missing := slices.ContainsFunc(lanes, func(l lane) bool {
 			return slices.ContainsFunc(only(l.kinds), func(kind faultKind) bool { return !kinds[kind.name] })
 		})
-		if enough() && !missing {
-			end()
-			return
+		if missing || !enough() {
+			return false
 		}
-	}
+		end()
+		return true
+	})
 }
 
 // random returns the random numbers of a client or lane in a round.
@@ -497,17 +499,16 @@ select (select count(*) from turns where not terminal) + (select count(*) from f
 func (a *run) atRest(since time.Time) (stored *snapshot, err error) {
 	began := time.Now()
 	a.closeIdle()
-	deadline := time.Now().Add(restTimeout)
-	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) error {
-		for {
+	resting, cancel := context.WithTimeout(context.Background(), restTimeout)
+	defer cancel()
+	err = a.withDatabase(func(ctx context.Context, conn *pgx.Conn) (err error) {
+		_ = clocktest.Poll(resting, restPoll, func() bool { // the checker reports what has not ended
 			var unfinished int
-			if err := conn.QueryRow(ctx, unfinishedSQL).Scan(&unfinished); err != nil {
-				return err
-			}
-			if unfinished == 0 || time.Now().After(deadline) {
-				break // the checker reports what has not ended
-			}
-			wait(restPoll)
+			err = conn.QueryRow(ctx, unfinishedSQL).Scan(&unfinished)
+			return err != nil || unfinished == 0
+		})
+		if err != nil {
+			return err
 		}
 		stored, err = readSnapshot(ctx, conn, a.accountIDs, since)
 		return err
@@ -516,25 +517,24 @@ func (a *run) atRest(since time.Time) (stored *snapshot, err error) {
 		return nil, err
 	}
 	a.result.Rest = max(a.result.Rest, time.Since(began).Seconds())
-	a.checkRest(deadline)
+	a.checkRest(resting)
 	return stored, nil
 }
 
 // checkRest checks the process against I15.
-func (a *run) checkRest(deadline time.Time) {
+func (a *run) checkRest(resting context.Context) {
 	var left []string
-	for {
-		now, err := a.fleet.metrics()
-		if left = a.unreleased(now); err == nil && len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			a.notes.violation(notAtRest, "%v %v", left, err)
-			a.dumpGoroutines()
-			return
-		}
-		wait(restPoll)
+	var err error
+	waited := clocktest.Poll(resting, restPoll, func() bool {
 		a.closeIdle()
+		var now map[string]float64
+		now, err = a.fleet.metrics()
+		left = a.unreleased(now)
+		return err == nil && len(left) == 0
+	})
+	if waited != nil {
+		a.notes.violation(notAtRest, "%v %v", left, err)
+		a.dumpGoroutines()
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/verify"
 	"turnstone/providers/model/modeltest"
 )
@@ -331,26 +332,28 @@ func (k *killedTurn) awaitEvent(ctx context.Context, sequence int64) {
 // begin repeats the start, always with the same key, until it gets a stream, and reads the stream to its end.
 func (k *killedTurn) begin(ctx context.Context) error {
 	body := sitetest.NewChatBody(k.text).In(k.conversation)
-	for attempt := 0; ; attempt++ {
-		s, refused, err := k.u.TryChat(ctx, body, "Idempotency-Key", k.key)
-		if s != nil {
-			if attempt > 0 && s.Header.Get("Idempotent-Replayed") == "true" {
-				k.notes = append(k.notes, "start replayed")
-			}
-			k.turn = s.Turn
-			close(k.began)
-			return k.u.Watch(ctx, s.Turn, s, k.recordEvent)
-		}
-		if refused != nil && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusConflict {
-			return fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
-		}
-		if refused != nil && refused.Status == http.StatusConflict && !strings.Contains(string(refused.Body), `"idempotency_in_progress"`) {
-			return fmt.Errorf("POST /chat again: %s", refused.Body)
-		}
-		if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
-			return errors.Join(waited, err)
-		}
+	var s *sitetest.Stream
+	var refused *sitetest.Response
+	var err error
+	attempts := 0
+	waited := clocktest.Poll(ctx, sitetest.PollEvery, func() bool {
+		attempts++
+		s, refused, err = k.u.TryChat(ctx, body, "Idempotency-Key", k.key)
+		return s != nil || refused != nil && refused.Status != http.StatusServiceUnavailable &&
+			(refused.Status != http.StatusConflict || !strings.Contains(string(refused.Body), `"idempotency_in_progress"`))
+	})
+	switch {
+	case waited != nil:
+		return errors.Join(waited, err)
+	case s == nil:
+		return fmt.Errorf("POST /chat, request %d: %d %s", attempts, refused.Status, refused.Body)
 	}
+	if attempts > 1 && s.Header.Get("Idempotent-Replayed") == "true" {
+		k.notes = append(k.notes, "start replayed")
+	}
+	k.turn = s.Turn
+	close(k.began)
+	return k.u.Watch(ctx, s.Turn, s, k.recordEvent)
 }
 
 func (k *killedTurn) follow(ctx context.Context) error {

@@ -21,7 +21,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/verify"
 	"turnstone/providers/embedded"
 	"turnstone/providers/model/modeltest"
@@ -325,21 +325,21 @@ func (k *liveTurn) start(s *installation) {
 	ctx, key := sitetest.Within(s.t, sitetest.HangGuard), newKey()
 	go func() {
 		defer close(began)
-		for {
-			stream, refused, err := s.user.TryChat(ctx, sitetest.NewChatBody(k.text).In(k.conversation), "Idempotency-Key", key)
-			if stream != nil {
-				began <- stream.Turn
-				k.ended[0] <- s.user.Watch(ctx, stream.Turn, stream, nil)
-				return
-			}
-			if refused != nil && refused.Status != http.StatusServiceUnavailable {
-				k.ended[0] <- fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
-				return
-			}
-			if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
-				k.ended[0] <- errors.Join(waited, err)
-				return
-			}
+		var stream *sitetest.Stream
+		var refused *sitetest.Response
+		var err error
+		waited := clocktest.Poll(ctx, sitetest.PollEvery, func() bool {
+			stream, refused, err = s.user.TryChat(ctx, sitetest.NewChatBody(k.text).In(k.conversation), "Idempotency-Key", key)
+			return stream != nil || refused != nil && refused.Status != http.StatusServiceUnavailable
+		})
+		switch {
+		case stream != nil:
+			began <- stream.Turn
+			k.ended[0] <- s.user.Watch(ctx, stream.Turn, stream, nil)
+		case waited != nil:
+			k.ended[0] <- errors.Join(waited, err)
+		default:
+			k.ended[0] <- fmt.Errorf("POST /chat: %d %s", refused.Status, refused.Body)
 		}
 	}()
 	go func() {

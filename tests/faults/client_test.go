@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 )
 
 // clientTimeout is how long a client waits for a response over a broken link.
@@ -77,16 +78,13 @@ func (w *row) watchFrom(viaLink *sitetest.User) <-chan error {
 	ended := make(chan error, 1)
 	ctx := sitetest.Within(w.t, sitetest.HangGuard)
 	go func() {
-		for after := int64(0); ; {
-			finished, err := followFor(ctx, viaLink, w.turn, &after)
-			if err == nil && !finished {
-				err = clock.Sleep(ctx, sitetest.PollEvery)
-			}
-			if err != nil || finished {
-				ended <- err
-				return
-			}
-		}
+		var after int64
+		var err error
+		waited := clocktest.Poll(ctx, sitetest.PollEvery, func() (finished bool) {
+			finished, err = followFor(ctx, viaLink, w.turn, &after)
+			return finished || err != nil
+		})
+		ended <- cmp.Or(err, waited)
 	}()
 	return ended
 }
@@ -121,17 +119,14 @@ func (w *row) readOverBrokenLink(viaLink *sitetest.User) {
 
 // requestUntilSuccess repeats a request until it succeeds. A connection from before the fault may be dead without an
 // error.
-func requestUntilSuccess(t *testing.T, u *sitetest.User, path string) (*sitetest.Response, error) {
+func requestUntilSuccess(t *testing.T, u *sitetest.User, path string) (a *sitetest.Response, err error) {
 	ctx := sitetest.Within(t, sitetest.HangGuard)
-	for {
+	err = clocktest.Poll(ctx, sitetest.PollEvery, func() bool {
 		attempt, cancel := context.WithTimeout(ctx, clientTimeout)
-		a, err := u.Request(attempt, http.MethodGet, path, nil)
-		cancel()
-		if err == nil && a.Status == http.StatusOK {
-			return a, nil
-		}
-		if err := clock.Sleep(ctx, sitetest.PollEvery); err != nil {
-			return nil, err
-		}
-	}
+		defer cancel()
+		var failed error
+		a, failed = u.Request(attempt, http.MethodGet, path, nil)
+		return failed == nil && a.Status == http.StatusOK
+	})
+	return a, err
 }

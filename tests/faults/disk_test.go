@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"turnstone/cmd/turnstone/sitetest"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 )
 
 // smallDisk has space for a cluster, its log and little more.
@@ -84,24 +84,21 @@ func fill(t *testing.T, path string) {
 func exhaustLog(t *testing.T, site *sitetest.Site, ended <-chan struct{}) {
 	t.Helper()
 	ctx := sitetest.Within(t, sitetest.HangGuard)
-	for {
+	waited := clocktest.Poll(ctx, sitetest.PollEvery, func() bool {
 		select {
 		case <-ended:
-			return
-		case <-ctx.Done():
-			t.Fatal("the server did not end although it has no space for its log")
+			return true
 		default:
 		}
-		conn, err := pgx.Connect(ctx, superuser(t, site))
-		if err != nil {
-			if waited := clock.Sleep(ctx, sitetest.PollEvery); waited != nil {
-				t.Fatal(waited)
-			}
-			continue
+		if conn, err := pgx.Connect(ctx, superuser(t, site)); err == nil {
+			_, _ = conn.Exec(ctx, `select pg_logical_emit_message(true, 'room', 'for more')`) // it is expected to fail at some point
+			_, _ = conn.Exec(ctx, `select pg_switch_wal()`)
+			_ = conn.Close(ctx)
 		}
-		_, _ = conn.Exec(ctx, `select pg_logical_emit_message(true, 'room', 'for more')`) // it is expected to fail at some point
-		_, _ = conn.Exec(ctx, `select pg_switch_wal()`)
-		_ = conn.Close(ctx)
+		return false
+	})
+	if waited != nil {
+		t.Fatal("the server did not end although it has no space for its log")
 	}
 }
 

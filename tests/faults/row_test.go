@@ -12,7 +12,7 @@ import (
 	"turnstone/cmd/turnstone/sitetest"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 )
 
 // want lists the statuses that a cell allows.
@@ -189,18 +189,18 @@ func (w *row) recover() {
 func (w *row) requestUntilDecided(method, path string, body any, headers ...string) *sitetest.Response {
 	w.t.Helper()
 	ctx := sitetest.Within(w.t, sitetest.HangGuard)
-	for {
-		a, err := w.Request(ctx, method, path, body, headers...)
-		if err != nil {
+	var a *sitetest.Response
+	waited := clocktest.Poll(ctx, sitetest.PollEvery, func() bool {
+		var err error
+		if a, err = w.Request(ctx, method, path, body, headers...); err != nil {
 			w.t.Fatal(err)
 		}
-		if !undecided(a) {
-			return a
-		}
-		if err := clock.Sleep(ctx, sitetest.PollEvery); err != nil {
-			w.t.Fatalf("%s %s still returns %d %s", method, path, a.Status, a.Body)
-		}
+		return !undecided(a)
+	})
+	if waited != nil {
+		w.t.Fatalf("%s %s still returns %d %s", method, path, a.Status, a.Body)
 	}
+	return a
 }
 
 // wholeTurn checks the turn that was live during the fault: it ended, it is complete, and every reader saw the same
@@ -259,19 +259,20 @@ func (w *row) checkStarted() {
 func (w *row) startUntilDecided() *sitetest.Stream {
 	w.t.Helper()
 	ctx := sitetest.Within(w.t, sitetest.HangGuard)
-	for {
-		s, refused, err := w.ChatAgain(ctx, w.startBody(), "Idempotency-Key", w.key("start"))
-		if err != nil {
+	var s *sitetest.Stream
+	var refused *sitetest.Response
+	_ = clocktest.Poll(ctx, sitetest.PollEvery, func() bool { // if ctx ends, the last response is a refusal
+		var err error
+		if s, refused, err = w.ChatAgain(ctx, w.startBody(), "Idempotency-Key", w.key("start")); err != nil {
 			w.t.Fatal(err)
 		}
-		if refused == nil {
-			w.t.Cleanup(s.Close)
-			return s
-		}
-		if !undecided(refused) || clock.Sleep(ctx, sitetest.PollEvery) != nil {
-			w.t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
-		}
+		return refused == nil || !undecided(refused)
+	})
+	if refused != nil {
+		w.t.Fatalf("POST /chat: %d %s", refused.Status, refused.Body)
 	}
+	w.t.Cleanup(s.Close)
+	return s
 }
 
 // undecided reports whether a response leaves open what a request does: a refusal, or another request with the same key

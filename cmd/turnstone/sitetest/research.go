@@ -15,7 +15,7 @@ import (
 	"turnstone/actors/llm"
 	"turnstone/protocol"
 	"turnstone/protocol/client"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/verify"
 	"turnstone/providers/model/modeltest"
 	"turnstone/providers/model/scripted"
@@ -46,16 +46,17 @@ func (u *User) FollowResearch(ctx context.Context, task string, seen func(verify
 		}
 		readers = append(readers, reader)
 	}
-	after := int64(0)
-	for n := 0; ; n++ {
-		ended, err := u.readResearch(ctx, readers[n%len(readers)], task, &after, seen)
-		if ended || err != nil {
-			return err
-		}
-		if err := clock.Sleep(ctx, reconnectPause); err != nil {
-			return fmt.Errorf("following %s after event %d: %w", task, after, err)
-		}
+	var err error
+	after, n := int64(0), 0
+	waited := clocktest.Poll(ctx, reconnectPause, func() (ended bool) {
+		ended, err = u.readResearch(ctx, readers[n%len(readers)], task, &after, seen)
+		n++
+		return ended || err != nil
+	})
+	if waited != nil {
+		return fmt.Errorf("following %s after event %d: %w", task, after, waited)
 	}
+	return err
 }
 
 // readResearch reads the events of one connection. err is a violation of the contract.

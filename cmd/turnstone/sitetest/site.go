@@ -91,15 +91,10 @@ func CheckLog(t *testing.T, log string) {
 // Eventually calls done until it returns true. It fails the test after HangGuard.
 func Eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.After(HangGuard)
-	ticker := time.NewTicker(PollEvery)
-	defer ticker.Stop()
-	for !done() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), HangGuard) // also in a cleanup of the test
+	defer cancel()
+	if clocktest.Poll(ctx, PollEvery, done) != nil {
+		t.Fatalf("timed out waiting until %s", what)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"turnstone/protocol"
 	"turnstone/protocol/client"
-	"turnstone/protocol/clock"
+	"turnstone/protocol/clocktest"
 	"turnstone/protocol/verify"
 )
 
@@ -178,14 +178,13 @@ func (u *User) Do(t *testing.T, method, path string, body any, headers ...string
 
 // RequestAgain is Request, but repeats the request after an unplanned refusal. The ledger fails the test for each refusal.
 // The test continues, so that it can find other defects.
-func (u *User) RequestAgain(ctx context.Context, method, path string, body any, headers ...string) (*Response, error) {
-	for {
+func (u *User) RequestAgain(ctx context.Context, method, path string, body any, headers ...string) (a *Response, err error) {
+	_ = clocktest.Poll(ctx, PollEvery, func() bool { // if ctx ends, the last refusal is returned
 		began := time.Now()
-		a, err := u.Request(ctx, method, path, body, headers...)
-		if err != nil || !u.unplanned(began, a) || clock.Sleep(ctx, PollEvery) != nil {
-			return a, err
-		}
-	}
+		a, err = u.Request(ctx, method, path, body, headers...)
+		return err != nil || !u.unplanned(began, a)
+	})
+	return a, err
 }
 
 // unplanned reports whether a response is a refusal that the ledger has counted as a finding and whose request had no
@@ -270,14 +269,13 @@ func (u *User) ChatAgain(ctx context.Context, body ChatBody, headers ...string) 
 	return u.openAgain(ctx, func() (*Stream, *Response, error) { return u.TryChat(ctx, body, headers...) })
 }
 
-func (u *User) openAgain(ctx context.Context, open func() (*Stream, *Response, error)) (*Stream, *Response, error) {
-	for {
+func (u *User) openAgain(ctx context.Context, open func() (*Stream, *Response, error)) (s *Stream, refused *Response, err error) {
+	_ = clocktest.Poll(ctx, PollEvery, func() bool { // if ctx ends, the last refusal is returned
 		began := time.Now()
-		s, refused, err := open()
-		if err != nil || !u.unplanned(began, refused) || clock.Sleep(ctx, PollEvery) != nil {
-			return s, refused, err
-		}
-	}
+		s, refused, err = open()
+		return err != nil || !u.unplanned(began, refused)
+	})
+	return s, refused, err
 }
 
 // TryChat starts a turn. It returns the stream, or the response if that is not a stream.
@@ -344,15 +342,16 @@ func (r Receipt) Of(input string) verify.Command {
 // SendUntilDecided sends a command until it is decided: 202, or 409 steering_closed. The ledger counts refusals outside
 // of planned faults.
 func SendUntilDecided(ctx context.Context, u *User, body map[string]any) (Receipt, error) {
-	for {
-		a, err := u.Request(ctx, http.MethodPost, "/chat/steering", body)
-		if err == nil && a.Status != http.StatusServiceUnavailable {
-			return ReadReceipt(a)
-		}
-		if waited := clock.Sleep(ctx, PollEvery); waited != nil {
-			return Receipt{}, errors.Join(waited, err)
-		}
+	var a *Response
+	var err error
+	waited := clocktest.Poll(ctx, PollEvery, func() bool {
+		a, err = u.Request(ctx, http.MethodPost, "/chat/steering", body)
+		return err == nil && a.Status != http.StatusServiceUnavailable
+	})
+	if waited != nil {
+		return Receipt{}, errors.Join(waited, err)
 	}
+	return ReadReceipt(a)
 }
 
 // ReadReceipt reads the response to a command: accepted or steering_closed.

@@ -129,22 +129,24 @@ func (g *Gateway) Restart() (err error) {
 }
 
 func (g *Gateway) await() error {
-	deadline := time.After(clocktest.HangGuard)
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		connection, err := net.Dial("tcp", g.address)
-		if err == nil {
-			return connection.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
+	defer cancel()
+	var err error
+	waited := clocktest.Poll(ctx, pollEvery, func() bool {
+		var connection net.Conn
+		if connection, err = net.Dial("tcp", g.address); err == nil {
+			err = connection.Close()
+			return true
 		}
-		select {
-		case <-g.server.Done():
-			return fmt.Errorf("the S3 server ended: %w", g.server.Err())
-		case <-deadline:
-			return fmt.Errorf("the S3 server does not listen: %w", err)
-		case <-ticker.C:
-		}
+		return g.server.Exited()
+	})
+	switch {
+	case waited != nil:
+		return fmt.Errorf("the S3 server does not listen: %w", err)
+	case g.server.Exited():
+		return fmt.Errorf("the S3 server ended: %w", g.server.Err())
 	}
+	return err
 }
 
 // Kill ends the server with SIGKILL and waits until it has ended. Its objects are kept.

@@ -1,6 +1,7 @@
 package embeddedtest
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
@@ -145,12 +146,13 @@ func Await(t testing.TB, server *embedded.Postgres, sql string) {
 	t.Helper()
 	ctx, conn := connect(t, server)
 	defer func() { _ = conn.Close(ctx) }()
-	ticker := time.NewTicker(followPoll)
-	defer ticker.Stop()
-	for holds := false; !holds; <-ticker.C {
-		if err := conn.QueryRow(ctx, sql).Scan(&holds); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+	var err error
+	waited := clocktest.Poll(ctx, followPoll, func() (holds bool) {
+		err = conn.QueryRow(ctx, sql).Scan(&holds)
+		return holds || err != nil
+	})
+	if err := cmp.Or(err, waited); err != nil {
+		t.Fatalf("%s: %v", sql, err)
 	}
 }
 

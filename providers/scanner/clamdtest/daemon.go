@@ -95,18 +95,14 @@ func (d *Daemon) Restart() {
 	if d.server, err = process.Start(command); err != nil {
 		d.t.Fatalf("%v; Debian's package is clamav-daemon", err)
 	}
-	deadline := time.After(clocktest.HangGuard)
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for !d.responds() {
-		select {
-		case <-d.server.Done():
-			d.t.Fatalf("clamd ended: %v: %s", d.server.Err(), log.String())
-		case <-deadline:
-			d.Kill()
-			d.t.Fatalf("clamd does not respond: %s", log.String())
-		case <-ticker.C:
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.HangGuard)
+	defer cancel()
+	switch waited := clocktest.Poll(ctx, pollEvery, func() bool { return d.responds() || d.server.Exited() }); {
+	case waited != nil:
+		d.Kill()
+		d.t.Fatalf("clamd does not respond: %s", log.String())
+	case d.server.Exited():
+		d.t.Fatalf("clamd ended: %v: %s", d.server.Err(), log.String())
 	}
 }
 
