@@ -198,6 +198,7 @@ var purgeSteps = []struct{ what, sql string }{
 			limit @limit) x
 		where b.account_id = @account and b.branch_id = x.branch_id`},
 	{"follow-ups", queues.EraseSQL},
+	{"the location", `delete from location_contexts where account_id = @account and conversation_id = @conversation`},
 	{"stored responses", `
 		delete from idempotency i using (
 			select key_hash from idempotency

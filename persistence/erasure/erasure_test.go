@@ -14,6 +14,7 @@ import (
 	"turnstone/persistence"
 	"turnstone/persistence/accounts"
 	"turnstone/persistence/audit"
+	"turnstone/persistence/conversations"
 	"turnstone/persistence/erasure"
 	"turnstone/persistence/operator"
 	"turnstone/persistence/pgtest"
@@ -337,4 +338,61 @@ func TestAnAccountThatIsNotBeingErasedLosesNothing(t *testing.T) {
 	}
 	_, err = w.DB.Erasures.Erasure(t.Context(), protocol.NewErasureID())
 	storetest.WantCode(t, err, protocol.CodeNotFound)
+}
+
+// ofTheAccount has the tables that keep rows when all conversations and projects of an account are deleted for good. A table that
+// is in neither this list nor a purge fails the test below.
+var ofTheAccount = func() map[string]bool {
+	tables := map[string]bool{}
+	for names := range strings.FieldsSeq(`
+		accounts account_identities account_instructions account_settings memory_consents passkeys sessions mails audit audit_heads
+		idempotency feed_items exports imports import_items import_sources token_days token_reservations
+		usage_records usage_days usage_conversation_days
+		files file_pages file_texts file_text_chunks file_totals uploads upload_events search_pending
+		conversations`) { // files of the library, with their texts and their rows of the search; tombstones of conversations
+		tables[names] = true
+	}
+	return tables
+}()
+
+func TestAPurgeOfAllConversationsAndProjectsLeavesOnlyWhatIsOfTheAccount(t *testing.T) {
+	w := storetest.NewWorld(t)
+	populate(w)
+	w.Database.Admin(t, `update turns set state = 'completed', accepting = false, finished_at = now() where account_id = $1 and state <> 'completed'`, w.Account)
+	w.Database.Admin(t, `update conversations set live_turn_id = null where account_id = $1`, w.Account)
+	for _, id := range identifiers[protocol.ConversationID](w, `select conversation_id from conversations where account_id = $1`) {
+		live, err := w.DB.Conversations.DeleteConversation(t.Context(), w.Account, &conversations.Deletion{ConversationID: id, Tasks: 1})
+		if err != nil || live != nil {
+			t.Fatalf("%+v (%v)", live, err)
+		}
+		for done := false; !done; {
+			done, err = w.DB.Conversations.PurgeConversation(t.Context(), w.Account, id, 100)
+			w.Must(err)
+		}
+	}
+	w.Database.Admin(t, `update projects set deleted_at = now(), purge_at = now() where account_id = $1`, w.Account)
+	for _, id := range identifiers[protocol.ProjectID](w, `select project_id from projects where account_id = $1`) {
+		for done := false; !done; {
+			var err error
+			done, err = w.DB.Projects.PurgeProject(t.Context(), w.Account, id, 100, w.DB.Conversations.EraseOfProject)
+			w.Must(err)
+		}
+	}
+	for table, n := range accountTables(w, w.Account) {
+		switch {
+		case n > 0 && !ofTheAccount[table]:
+			t.Errorf("%d rows are left in %s: delete them in the purge of what they belong to, or add the table to ofTheAccount", n, table)
+		case n == 0 && ofTheAccount[table]:
+			t.Errorf("no row is left in %s, which is in ofTheAccount", table)
+		}
+	}
+}
+
+func identifiers[T any](w *storetest.World, sql string) []T {
+	w.Helper()
+	rows, err := w.AdminConn().Query(w.Context(), sql, w.Account)
+	w.Must(err)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	w.Must(err)
+	return found
 }
